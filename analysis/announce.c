@@ -550,7 +550,7 @@ static gl_status find_asked_runs(announcements *a, asked_runs *g, const results 
   status = arena_check(&g->memory, "announcements", err);
   if (status == GL_OK && (a->fallen == 0 || a->survived == 0))
     status = gl_fail(err, GL_EINPUT,
-                     "announcements need runs that fell and runs that survived: %zu fell, %zu "
+                     "announcements need collapsed and stable runs: %zu collapsed, %zu "
                      "survived, %zu never learned or failed",
                      a->fallen, a->survived, a->left_out);
   return status;
@@ -657,7 +657,7 @@ static const table_column announcement_columns[] = {
     TABLE_KEY("judged_survived", TABLE_WHOLE),
     TABLE_KEY("alarms", TABLE_WHOLE),
     {"false_alarm_rate", TABLE_INTERVAL, .head = "false alarms", .format = "%.2f"},
-    {"lead_updates", TABLE_INTERVAL, .head = "updates before the fall", .format = "%.0f"},
+    {"lead_updates", TABLE_INTERVAL, .head = "updates before the collapse", .format = "%.0f"},
     TABLE_KEY("matched", TABLE_TABLE),
     TABLE_KEY("roc", TABLE_TABLE)};
 

@@ -437,7 +437,7 @@ void contrasts_report(table *to, const results *from, const contrast *contrasts,
               "below_start: of the fraction of evaluations below the first, Wilcoxon's exact "
               "signed-rank test, bootstrap (of fewer than five pairs the range). "
               "Holm: p adjusted over all %zu. "
-              "Detectable: the share of pairs that differ, all in one direction, that is found "
+              "Detectable: the fraction of pairs that differ, all in one direction, that is found "
               "with probability %.1f.",
               from->study,
               later > 0 ? "; those written after the runs are exploratory, for they may have been "

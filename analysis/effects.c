@@ -279,7 +279,7 @@ static gl_status fit_response(effect_table *t, model *m, effect_response respons
       least_squares(&(regression){m->n, k, m->x, m->y, m->b, m->variance}, &rank, err);
   if (status != GL_OK) return status;
   if (rank < k) {
-    to->why = "the runs do not tell the factors apart";
+    to->why = "the runs do not distinguish the factors";
     return GL_OK;
   }
   to->residual = m->n - k;

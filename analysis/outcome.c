@@ -482,7 +482,7 @@ static void put_dose(table *t, const dose_fit *fit, interval v) {
   if (fit->why != NULL)
     table_shown(t, "– (%s)", fit->why);
   else if (isnan(v.value) && !(fit->b > 0))
-    table_shown(t, "– (falls do not rise with it)");
+    table_shown(t, "– (collapses do not increase with it)");
   else if (isnan(v.value))
     table_shown(t, "outside the rates run [%s, %s]", low, high);
   else
@@ -652,7 +652,8 @@ void stability_report(table *to, const stability *s, bool with_runs) {
       "%s: outcomes of runs. Fall: %zu evaluations in a row below %.0f %% of the gain, which "
       "is at least %g; late: after %lld updates within the last %.0f %% of it; dip: a fall "
       "and a recovery. Falling at end: the last %zu or more are that low, but not %zu. Lost "
-      "start: as low without a gain. Collapsed: falls, dips, lost starts and not finite "
+      "start: as low without a gain. Collapsed: early and late falls, dips, lost starts and not "
+      "finite "
       "[95 %% Clopper-Pearson]. Of %zu collapses %zu are lost starts, and %zu began before as "
       "many updates as their setting's median staleness. Failed runs, left out: %zu.%s",
       s->study, s->rule.in_a_row, 100 * s->rule.kept, s->rule.least_gain,

@@ -415,7 +415,7 @@ static gl_status check_groups(const dose_group *group, size_t n, gl_error *err) 
       return gl_fail(err, GL_EINPUT, "dose %zu is %g: the logarithm of a dose is a number", i,
                      group[i].x);
     if (group[i].falls > group[i].runs)
-      return gl_fail(err, GL_EINPUT, "dose %zu has %zu falls of %zu runs", i, group[i].falls,
+      return gl_fail(err, GL_EINPUT, "dose %zu has %zu collapses of %zu runs", i, group[i].falls,
                      group[i].runs);
   }
   return GL_OK;
@@ -443,9 +443,9 @@ gl_status dose_fit_of(const dose_group *group, size_t n, dose_fit *out, gl_error
   if (!has_two_doses(group, n))
     out->why = "fewer than two doses";
   else if (out->falls == 0)
-    out->why = "no run falls";
+    out->why = "no run collapses";
   else if (out->falls == out->runs)
-    out->why = "every run falls";
+    out->why = "every run collapses";
   if (out->why == NULL) ascend(group, n, out);
   return GL_OK;
 }

@@ -747,7 +747,7 @@ static gl_status delay_parse_scalar(delay_dist *dist, const cfg_node *node, doub
   if (!cfg_number(node, &value) || !(value >= 0) || value > DELAY_LONGEST) {
     const char *unit = cfg_unit(node);
     return cfg_fail(node, err,
-                    "'%s' is not a law: a number%s%s from 0 to 1e15, none, or "
+                    "'%s' is no distribution: a number%s%s from 0 to 1e15, none, or "
                     "{law: lognormal, interval: [60, 1800]}",
                     cfg_text(node), unit[0] != '\0' ? " in " : "", unit);
   }

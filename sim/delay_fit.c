@@ -498,7 +498,7 @@ static gl_status check_sample(const sample *s, const char *what, gl_error *err) 
   if (zeros > 0 && !(s->low > 0))
     return gl_fail(err, GL_EINPUT,
                    "%zu of %zu values of %s are 0, which continuous distributions do not have; say "
-                   "--at-least %s=X, X being the shortest that the log tells from 0",
+                   "--at-least %s=X, X being the shortest that the log distinguishes from 0",
                    zeros, s->n, what, what);
   if (n_inner(s) < FIT_LEAST_VALUES)
     return gl_fail(

@@ -459,11 +459,11 @@ static const field entries[] = {
           "decoding stands still meanwhile; 0: it takes no time, as with `kv_cache: keep`"),
     FIELD("cluster.prompt_tokens", "tokens of a prompt", REAL(0, 1e9), "tokens", "0",
           "tokens of every prompt, of which keys and values are computed again too"),
-    FIELD(
-        "cluster.prompt_lengths", "prompt lengths", DIST, "", NULL,
-        "factor on the lengths of all responses to one prompt, drawn for every group: some prompts "
-        "are slow",
-        .rule = "none"),
+    FIELD("cluster.prompt_lengths", "prompt lengths", DIST, "", NULL,
+          "factor on the lengths of all responses to one prompt, sampled for every group: some "
+          "prompts "
+          "are slow",
+          .rule = "none"),
     FIELD("cluster.coupled", "coupled", FLAG, "", "false",
           "the lengths of real responses drive the clock"),
     FIELD("cluster.ahead", "ahead", WHOLE(0, INFINITY), "updates", NULL,
@@ -534,7 +534,7 @@ static const field entries[] = {
     FIELD("cluster.rollout_bytes", "size of a batch", REAL(0, 1e18), "bytes", "0",
           "size of a batch, apart from `bytes_per_token`"),
     FIELD("cluster.samples_per_batch", "responses per batch", COUNT(1, 1000000000), "", NULL,
-          "responses of a batch: as many lengths are drawn, and samples per second count them",
+          "responses of a batch: as many lengths are sampled, and samples per second count them",
           .rule = "train.groups × train.group_size"),
     FIELD("cluster.up", "link up", SECTION, "", NULL,
           "the links from samplers to the learner. A link sends one message at a time and sends "
@@ -606,7 +606,7 @@ static const field entries[] = {
           "times in which the site is cut off from all others: a list of pairs [from, to]",
           .rule = "none"),
     FIELD("cluster.network.sites.mtbf", "time to an outage", DIST, "s", "none",
-          "time until the site is cut off again, drawn after each outage that was drawn"),
+          "time until the site is cut off again, sampled after each outage that was sampled"),
     FIELD("cluster.network.sites.mttr", "length of an outage", DIST, "s", "600",
           "time from such an outage to its end"),
     FIELD(

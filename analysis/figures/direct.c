@@ -45,14 +45,14 @@ static gl_status write_densities(const void *data, figure_page *p, gl_error *err
 
 static const char *lacks_dists(const void *data, unsigned needs) {
   (void)needs;
-  return ((const densities *)data)->n_panels > 0 ? NULL : "no law of the cluster varies";
+  return ((const densities *)data)->n_panels > 0 ? NULL : "no distribution of the cluster varies";
 }
 
 gl_status figure_of_densities(const densities *d, const figure_request *q, gl_error *err) {
-  const figure line = {"densities", "densities of the cluster's laws", "curves", 1,
+  const figure line = {"densities", "densities of the cluster's distributions", "curves", 1,
                        write_densities};
   const figure_table table = {&line, 1, lacks_dists,
-                              "no law of the cluster varies: there is no density to draw"};
+                              "no distribution of the cluster varies: there is no density to draw"};
   return figures_draw_table(&table, d, q, err);
 }
 
@@ -125,7 +125,8 @@ gl_status figure_of_pareto(const pareto *d, const figure_request *q, gl_error *e
 
 enum { SHARES, GRADIENTS, PANELS };
 
-static const char all_drawn[] = "all drawn"; /* the reference line: all groups that were sampled */
+static const char all_drawn[] =
+    "all sampled"; /* the reference line: all groups that were sampled */
 
 static void name_axes(figure_page *p) {
   figure_panel *shares = &p->panels[SHARES], *gradients = &p->panels[GRADIENTS];
@@ -187,7 +188,7 @@ static gl_status write_selection(const void *data, figure_page *p, gl_error *err
     status =
         page_remark(p, err,
                     "Cosine and norm ratio: the expected gradient of what arrives to that of all "
-                    "drawn, at the initial policy; downweighted groups count with their "
+                    "sampled, at the initial policy; downweighted groups count with their "
                     "weight");
   return status;
 }
@@ -198,8 +199,8 @@ static const char *lacks_policies(const void *data, unsigned needs) {
 }
 
 gl_status figure_of_selection(const selection_policies *d, const figure_request *q, gl_error *err) {
-  const figure line = {"selection", "what arrives of what was drawn, and its gradient", "curves", 1,
-                       write_selection};
+  const figure line = {"selection", "what arrives of what was sampled, and its gradient", "curves",
+                       1, write_selection};
   const figure_table table = {&line, 1, lacks_policies,
                               "there is no policy for stale data to draw"};
   return figures_draw_table(&table, d, q, err);

@@ -348,7 +348,7 @@ static const struct {
   recorded_of_row of;
   const char *axis;
 } shares[] = {{RECORDED_ESS, "effective sample size"},
-              {RECORDED_CLIPPED, "clipped share"},
+              {RECORDED_CLIPPED, "clipped fraction"},
               {RECORDED_IDLE, "tokens without gradient"}};
 enum { SHARES = sizeof shares / sizeof *shares };
 
@@ -393,7 +393,7 @@ static const figure figures[] = {
      write_staleness},
     {"whatif_variance", "the variance of every algorithm's weights against KL", "curves",
      NEEDS_DISTANCE, write_variance},
-    {"whatif_algorithms", "effective sample size, clipped share and idle tokens by algorithm",
+    {"whatif_algorithms", "effective sample size, clipped fraction and idle tokens by algorithm",
      "rows", NEEDS_ROWS, write_algorithms},
 };
 

@@ -105,7 +105,7 @@ static gl_status write_histograms(figure_page *p, const staleness_histogram *h, 
                              (ks_sample){.count = measured->count, .n = measured->n});
     snprintf(to->title, sizeof to->title, "%s", h[i].name);
     if (isfinite(distance)) snprintf(to->note, sizeof to->note, "KS %.3f", distance);
-    snprintf(to->axis, sizeof to->axis, "share of batches");
+    snprintf(to->axis, sizeof to->axis, "fraction of batches");
     to->kept = 1;
     write_staleness_fractions(p, i, lines[0], h[i].count, h[i].n);
     if (measured) write_staleness_fractions(p, i, lines[1], measured->count, measured->n);

@@ -139,7 +139,8 @@ static const entry table[] = {
     {{NAMED("mois"), CENTRED, .ratio = RATIO_TOKEN_MIXTURE, .ratio_gradient = 1, PPO(0.2, 0.2), SM,
       .mixture_anneal = 1},
      {"Hetero-RL, get_loss_MoIS",
-      "annealed weights of the released code, where no loss calls them: the denominator's share of "
+      "annealed weights of the released code, where no loss calls them: the denominator's fraction "
+      "of "
       "p "
       "falls from 1 to 0 around a staleness of 8; p is not detached there, so that fresh tokens "
       "have "

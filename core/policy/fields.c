@@ -74,12 +74,13 @@ static const policy_field fields[] = {
            "the constant of baseline: constant; added to the baselines group_mean, leave_one_out, "
            "length_weighted and off_policy (AsymRE)"),
     NUMBER(baseline_temperature, TINY, INFINITY, "temperature of baseline: soft_maximum"),
-    CHOICE(scale,
-           "what the centred reward is divided by: the group's standard deviation, the batch's "
-           "(after centring again by the batch mean), BNPO's Beta density at the group mean, the "
-           "standard deviation of the batch's rewards, that of the batch with a response counted "
-           "once a token (after centring again likewise), the share of rewards that are not 0, or "
-           "the group's mean reward (MaxRL)"),
+    CHOICE(
+        scale,
+        "what the centred reward is divided by: the group's standard deviation, the batch's "
+        "(after centring again by the batch mean), BNPO's Beta density at the group mean, the "
+        "standard deviation of the batch's rewards, that of the batch with a response counted "
+        "once a token (after centring again likewise), the fraction of rewards that are not 0, or "
+        "the group's mean reward (MaxRL)"),
     NUMBER(scale_eps, 0, INFINITY,
            "added to the standard deviation (to its square, for scale: token_std) or to the mean"),
     COUNT(std_ddof, 0, 1,
@@ -116,12 +117,12 @@ static const policy_field fields[] = {
            "responses whose token mean of exp(-l)+l-1 is below kappa use Q for the group "
            "expectation (gepo_plus); 0: none"),
     NUMBER(mixture, 0, 1,
-           "share of P in the mixture ratio's denominator, and of p in token_mixture's"),
+           "fraction of P in the mixture ratio's denominator, and of p in token_mixture's"),
     BOOLEAN(mixture_anneal,
-            "token_mixture: the share falls with a token's staleness d, in versions, as "
+            "token_mixture: the weight decreases with a token's staleness d, in versions, as "
             "1 / (1 + exp(mixture_slope (d - mixture_midpoint))), in place of mixture"),
-    NUMBER(mixture_midpoint, 0, INFINITY, "staleness at which the annealed share is a half"),
-    NUMBER(mixture_slope, TINY, INFINITY, "slope of the annealed share"),
+    NUMBER(mixture_midpoint, 0, INFINITY, "staleness at which the annealed fraction is a half"),
+    NUMBER(mixture_slope, TINY, INFINITY, "slope of the annealed fraction"),
     NUMBER(rho_bar, TINY, INFINITY, "V-trace's cap of rho"),
     NUMBER(c_bar, TINY, INFINITY, "V-trace's cap of c"),
     NUMBER(
@@ -210,7 +211,7 @@ static const policy_field fields[] = {
            "of l = logp - logq: cppo exp(-l)+l-1, k1 -l, k2 l^2/2, k3 exp(l)-l-1, abs |l|; "
            "aggregated as the policy term"),
     NUMBER(kl_share, 0, 1,
-           "share of the batch's tokens that kl_coef is for: those with the largest product of "
+           "fraction of the batch's tokens that kl_coef is for: those with the largest product of "
            "A and logp about their means (KL-Cov), one token at least"),
     NUMBER(ref_kl_coef, 0, LARGE, "weight of the divergence from the reference policy"),
     CHOICE(ref_kl_form,
@@ -254,7 +255,7 @@ static const policy_field fields[] = {
     NUMBER(off_policy_mask, 0, INFINITY,
            "responses with A < 0 whose mean of logq - logp exceeds this lose their policy term"),
     NUMBER(top_entropy, TINY, 1,
-           "share of the batch's tokens that keep their policy term: those where the learner's "
+           "fraction of the batch's tokens that keep their policy term: those where the learner's "
            "policy has the largest entropy; not in the laboratory"),
     CHOICE(mask_denominator,
            "masked tokens count in averages (all), or leave them, the KL terms and the response's "

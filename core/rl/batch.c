@@ -78,7 +78,8 @@ gl_status batch_reserve_dists(batch *b, size_t n, bool own, gl_error *err) {
   b->dist = calloc(n + 1, sizeof *b->dist);
   b->n_dist = b->dist != NULL ? n : 0;
   b->own_dists = own;
-  return b->dist != NULL ? GL_OK : gl_fail_memory(err, "the laws that a batch was drawn from");
+  return b->dist != NULL ? GL_OK
+                         : gl_fail_memory(err, "the distributions that a batch was sampled from");
 }
 
 /* Frees the unused end of a column. If realloc() fails the column stays as it is. */

@@ -27,15 +27,16 @@ static const field design[] = {
           "`algorithm` and `seed` are axes like all others",
           .role = ROLE_PROVENANCE),
     FIELD("sweep.random", "random search", SECTION, "", NULL,
-          "settings that are drawn: an axis of `draws` values, each of which sets all its fields",
+          "settings that are sampled: an axis of `draws` values, each of which sets all its fields",
           .role = ROLE_PROVENANCE),
     FIELD("sweep.random.draws", "draws", COUNT(1, 100000), "", NULL,
           "how many different settings, up to 100,000. Required", .role = ROLE_PROVENANCE),
     FIELD("sweep.random.seed", "seed of the draws", WHOLE(0, INFINITY), "", "1",
           "the seed of the draws, which has nothing to do with those of runs",
           .role = ROLE_PROVENANCE),
-    FIELD("sweep.random.fields", "drawn fields", SECTION, "", NULL,
-          "a map of dotted paths to laws: {law: NAME, from: A, to: B} with uniform, log_uniform, "
+    FIELD("sweep.random.fields", "sampled fields", SECTION, "", NULL,
+          "a map of dotted paths to distributions: {law: NAME, from: A, to: B} with uniform, "
+          "log_uniform, "
           "integer or log_integer (both ends included), {law: normal, mean: M, sd: S}, or {choice: "
           "[…]}, each value as likely. Required",
           .role = ROLE_PROVENANCE),
@@ -119,7 +120,7 @@ static const field learner[] = {
     FIELD("train.filter_groups", "dynamic sampling", SECTION, "", NULL,
           "samplers leave out groups whose responses all have one reward and go on drawing (DAPO, "
           "verl's filter_groups); with `cluster: {coupled: true}`, which counts the time of all "
-          "that is drawn"),
+          "that is sampled"),
     FIELD("train.filter_groups.enable", "group filter", FLAG, "", "false",
           "whether groups of equal rewards are left out"),
     FIELD("train.filter_groups.max_num_gen_batches", "generation batches", COUNT(1, 100000), "",
@@ -129,15 +130,16 @@ static const field learner[] = {
           NULL, "groups of a round; those beyond a full batch are left out too", .rule = "groups"),
     FIELD("train.filter_groups.exhausted", "exhausted filter", CHOICE("fill", "fail"), "", "fill",
           "what happens where the last round leaves a batch short: fill (with groups of equal "
-          "rewards, those drawn first) or fail (the run ends with an error, as in verl)",
+          "rewards, those sampled first) or fail (the run ends with an error, as in verl)",
           .when = {{"train.filter_groups.enable", "true"}, {"cluster.coupled", "true"}}),
-    FIELD("train.unsolvable", "unsolvable prompts", REAL(0, 1), "", "0",
-          "share of the prompts whose responses all have reward 0 in training; evaluations score "
-          "them as they are"),
+    FIELD(
+        "train.unsolvable", "unsolvable prompts", REAL(0, 1), "", "0",
+        "fraction of the prompts whose responses all have reward 0 in training; evaluations score "
+        "them as they are"),
     FIELD("train.reward_noise", "noise of training rewards", SECTION, "", NULL,
           "what is wrong with the rewards that training sees; evaluations see them right"),
     FIELD("train.reward_noise.flip", "flipped rewards", REAL(0, 1), "", "0",
-          "share of the rewards r, which must be in [0, 1], that become 1 - r"),
+          "fraction of the rewards r, which must be in [0, 1], that become 1 - r"),
     FIELD(
         "train.weight_noise", "variance of weight noise", REAL(0, 1e6), "", "0",
         "variance of a random factor, of mean 1, by which each response's part of the gradient is "
@@ -174,32 +176,34 @@ static const field learner[] = {
     FIELD("optimizer.warmup", "rate warm-up", COUNT(0, (size_t)1 << 40), "updates", "0",
           "learner updates over which the rate rises linearly"),
     FIELD("optimizer.decay", "rate decay", CHOICE("none", "linear", "cosine"), "", "none",
-          "how the rate falls from the end of the warm-up to the last update: none, linear or "
+          "how the rate decreases from the end of the warm-up to the last update: none, linear or "
           "cosine"),
     FIELD(
         "optimizer.ess_scaling", "ESS scaling", CHOICE("none", "sqrt", "linear"), "", "none",
         "sqrt or linear: each update's rate is multiplied by the effective sample size of P/Q, as "
-        "a share of its responses, or by its square root (VCPO)"),
+        "a fraction of its responses, or by its square root (VCPO)"),
 
     /* sampling */
-    FIELD("sampling", "sampling", SECTION, "", NULL, "the law that responses are drawn from"),
+    FIELD("sampling", "sampling", SECTION, "", NULL,
+          "the distribution that responses are sampled from"),
     FIELD("sampling.temperature", "temperature", POSITIVE, "", "1",
           "divides the logits of sampler and learner alike"),
     FIELD("sampling.top_k", "top-k", COUNT(0, INFINITY), "", "0",
           "keeps the k most probable tokens, and every token as probable as the k-th; 0: all"),
     FIELD("sampling.top_p", "top-p", REAL(0, 1), "", "1",
-          "of what top_k left, keeps the fewest most probable tokens with this share of the "
+          "of what top_k left, keeps the fewest most probable tokens with this fraction of the "
           "probability; of equally probable tokens the lower number comes first"),
     FIELD("sampling.weights", "weights seen", CHOICE("raw", "truncated", "replay"), "", "raw",
           "which log-probabilities importance weights are made of: raw (the policies'), truncated "
-          "(the learner's against those of the law really drawn from, after top_k and top_p) or "
+          "(the learner's against those of the distribution really sampled from, after top_k and "
+          "top_p) or "
           "replay (both renormalised over the tokens that the sampler kept; over more than 1,024 "
           "tokens of a transformer it needs top_k)"),
-    FIELD(
-        "sampling.logq", "recorded by", CHOICE("sampler", "learner"), "", "sampler",
-        "who computes the recorded log-probabilities of drawn tokens: the sampler, of its own law, "
-        "or the learner, from the parameters of the version that drew, without what `behaviour` "
-        "adds"),
+    FIELD("sampling.logq", "recorded by", CHOICE("sampler", "learner"), "", "sampler",
+          "who computes the recorded log-probabilities of sampled tokens: the sampler, of its own "
+          "distribution, "
+          "or the learner, from the parameters of the version that drew, without what `behaviour` "
+          "adds"),
     FIELD("sampling.behaviour", "behaviour", SECTION, "", NULL,
           "how samplers compute otherwise than the learner; evaluations do not"),
     FIELD("sampling.behaviour.noise", "noise of logits", REAL(0, 1e6), "", "0",
@@ -209,26 +213,27 @@ static const field learner[] = {
     FIELD("sampling.behaviour.temperature_error", "temperature error", REAL(-0.99, 1e6), "", "0",
           "samplers divide by temperature × (1 + this)"),
     FIELD("sampling.behaviour_mixture", "behaviour mixture", SECTION, "", NULL,
-          "a share of the responses comes from another policy, and all are recorded with the "
+          "a fraction of the responses comes from another policy, and all are recorded with the "
           "mixture's probability; without top_k and top_p, in a transformer also without "
           "behaviour.noise and precision"),
     FIELD("sampling.behaviour_mixture.with", "mixed policy", CHOICE("initial", "uniform"), "",
           "initial", "initial (the parameters before the first update) or uniform (over tokens)"),
-    FIELD("sampling.behaviour_mixture.share", "mixed share", REAL(0, 0.99), "", "0",
-          "share of the responses, below 1; 0: none"),
+    FIELD("sampling.behaviour_mixture.share", "mixed fraction", REAL(0, 0.99), "", "0",
+          "fraction of the responses, below 1; 0: none"),
 };
 FIELD_TABLE(rl_fields, learner);
 
 static const field evaluation[] = {
     FIELD("world.evaluation", "evaluation", SECTION, "", NULL,
           "what the evaluation score is: a kind, or {kind: …, temperature: …, …}"),
-    FIELD("world.evaluation.kind", "evaluation kind", CHOICE("exact", "greedy", "sampled"), "",
-          "greedy",
-          "exact (bandit, sequence and automaton: the expected reward of responses drawn by the "
-          "evaluation's law, without sampling), greedy (the reward of the response of most "
-          "probable tokens) or "
-          "sampled (llm: the mean reward of drawn responses)",
-          .shorthand = "world.evaluation", .when = {{"world.kind", "llm"}}),
+    FIELD(
+        "world.evaluation.kind", "evaluation kind", CHOICE("exact", "greedy", "sampled"), "",
+        "greedy",
+        "exact (bandit, sequence and automaton: the expected reward of responses sampled by the "
+        "evaluation's distribution, without sampling), greedy (the reward of the response of most "
+        "probable tokens) or "
+        "sampled (llm: the mean reward of sampled responses)",
+        .shorthand = "world.evaluation", .when = {{"world.kind", "llm"}}),
     FIELD("world.evaluation.kind", "evaluation kind", CHOICE("exact", "greedy", "sampled"), "",
           "exact", NULL, .shorthand = "world.evaluation"),
     FIELD("world.evaluation.temperature", "evaluation temperature", POSITIVE, "", "1",
@@ -241,7 +246,7 @@ static const field evaluation[] = {
           "of llm: held-out problems that are asked, or all if there are fewer",
           .when = {{"world.kind", "llm"}}),
     FIELD("world.evaluation.samples", "evaluation samples", COUNT(1, 1u << 12), "", "1",
-          "of llm: responses drawn to each problem; not for greedy",
+          "of llm: responses sampled per problem; not for greedy",
           .when = {{"world.kind", "llm"}, {"world.evaluation.kind", "sampled"}}),
     FIELD("world.evaluation.sets", "evaluation sets", LIST, "", NULL,
           "several evaluations side by side, a list of {name: …, …}: what a set leaves out is as "

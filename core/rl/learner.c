@@ -262,12 +262,13 @@ static gl_status end_early(drawing *d, gl_error *err) {
     for (size_t k = 0; k < d->rounds->n; ++k) take_groups(d, &d->drawn[k], 0);
     break;
   case FILTER_FAIL:
-    return gl_fail(err, GL_ENUMERIC,
-                   "only %zu of %zu groups drawn from version %lld have rewards that differ, and a "
-                   "batch takes %zu: the problems may be too easy or too hard by now. Raise "
-                   "train.filter_groups.max_num_gen_batches (%zu), or give it exhausted: fill",
-                   d->n_taken, d->rounds->n * d->filter->groups, (long long)d->request->version,
-                   d->request->n_groups, d->filter->most);
+    return gl_fail(
+        err, GL_ENUMERIC,
+        "only %zu of %zu groups sampled from version %lld have rewards that differ, and a "
+        "batch takes %zu: the problems may be too easy or too hard by now. Raise "
+        "train.filter_groups.max_num_gen_batches (%zu), or give it exhausted: fill",
+        d->n_taken, d->rounds->n * d->filter->groups, (long long)d->request->version,
+        d->request->n_groups, d->filter->most);
   }
   assert(d->n_taken == d->request->n_groups); /* ensured by group_filter_read() */
   return GL_OK;

@@ -19,7 +19,7 @@ void sampling_read_dist(sampling_spec *dist, const sampling_spec *usual, cfg_rea
   dist->top_p = usual != NULL ? field_real_or(r, "top_p", usual->top_p) : field_real(r, "top_p");
   if (r->status == GL_OK && dist->top_p == 0)
     r->status = cfg_fail(cfg_child(r, "top_p"), r->err,
-                         "top_p 0 would keep no token; give a share above 0, up to 1");
+                         "top_p 0 would keep no token; give a fraction above 0, up to 1");
 }
 
 static gl_status read_behaviour(sampling_behaviour *b, const cfg_node *node, gl_error *err) {
@@ -252,16 +252,17 @@ gl_status kept_shape_of(kept_shape *out, const sampling_spec *spec, size_t vocab
       place = cfg_find(sampling, "top_p");
     return cfg_fail(place, err,
                     "the tokens that top_p alone keeps of %zu have no bound, and they are recorded "
-                    "with every drawn token; bound them with top_k as well (say, top_k: 64)",
+                    "with every sampled token; bound them with top_k as well (say, top_k: 64)",
                     vocabulary);
   }
   out->words = 1 + room_of(spec->top_k, vocabulary);
   if (out->words <= KEPT_MOST_WORDS) return GL_OK;
   if (sampling != NULL && cfg_find(sampling, "top_k") != NULL) place = cfg_find(sampling, "top_k");
-  return cfg_fail(place, err,
-                  "top_k: %zu keeps more tokens than are recorded with each drawn one (%d at most "
-                  "over %zu tokens); lower it",
-                  spec->top_k, (KEPT_MOST_WORDS - 33) / 2, vocabulary);
+  return cfg_fail(
+      place, err,
+      "top_k: %zu keeps more tokens than are recorded with each sampled one (%d at most "
+      "over %zu tokens); lower it",
+      spec->top_k, (KEPT_MOST_WORDS - 33) / 2, vocabulary);
 }
 
 static void put_bits(const double *dist, size_t n, uint32_t *set) {

@@ -117,10 +117,10 @@ static const table_column fixed[RUN_LIST_COLUMNS] = {
     TABLE_FIELD("ordinal", TABLE_WHOLE, "", "position in the grid of the study, from 0"),
     TABLE_FIELD("key", TABLE_TEXT, "",
                 "32 hex digits that name the run: the hash of its complete recipe"),
-    TABLE_FIELD(
-        "algorithm", TABLE_TEXT, "",
-        "the shown name; where one name stands for several algorithms of a study, followed by what "
-        "tells them apart"),
+    TABLE_FIELD("algorithm", TABLE_TEXT, "",
+                "the shown name; if one name means several algorithms of a study, followed by the "
+                "fields that "
+                "differ"),
     TABLE_FIELD("seed", TABLE_WHOLE, "", "the seed of all random draws, a whole number below 2^63"),
     TABLE_FIELD("optimizer.lr", TABLE_REAL, "", "learning rate of the recipe")};
 

@@ -119,7 +119,7 @@ static const store_column fates_columns[] = {
            "`trained`; thrown away because `stale`, `evicted` from a full queue or `aborted` at "
            "the sampler; `lost`; or `pending` at the run's end"),
     WHOLE(fate_record, quarter, 1, STORE_QUARTERS, "",
-          "of the run's prompts by the mean reward of all responses drawn for them, from the "
+          "of the run's prompts by the mean reward of all responses sampled for them, from the "
           "lowest, 1, to the highest, 4"),
     WHOLE(fate_record, tokens_from, 1, MANY, "tokens",
           "a power of two; responses have so many and less than twice it"),
@@ -158,7 +158,7 @@ static const store_column bias_columns[] = {
     REAL(bias_record, kl_exact_qp, "nat", "KL(q||p) per response, mean over prompts"),
     REAL(bias_record, staleness, "versions",
          "of the pair of policies, where it comes from training"),
-    REAL(bias_record, groups, "groups", "enumerated or drawn, over all prompts"),
+    REAL(bias_record, groups, "groups", "enumerated or sampled, over all prompts"),
     REAL(bias_record, bias, "", "norm of the expected estimate minus the gradient"),
     REAL(bias_record, cosine, "", "between the expected estimate and the gradient"),
     REAL(bias_record, scaled_bias, "", "sqrt(1 - cosine^2): what the best common factor leaves"),

@@ -63,7 +63,7 @@ typedef struct common_option {
 static const common_option common_options[] = {
     {is_embedded, "print", NULL, "print the text of what is inside the program, no more"},
     {has_algorithms, "algorithms", "FILE",
-     "algorithms of your own, as $" PROGRAM_ALGORITHMS ": algorithms: {my_row: {base: grpo, …}}"}};
+     "algorithms of your own, as $" PROGRAM_ALGORITHMS ": algorithms: {mine: {base: grpo, …}}"}};
 enum { COMMON_OPTIONS = sizeof common_options / sizeof *common_options };
 
 static void print_help(const command *c, const args_option *options, size_t n) {
@@ -288,7 +288,7 @@ static gl_status take_setting(parser *p, const args_option *o, const char *text)
 static gl_status take_one_more(parser *p, const args_option *o, const char *text) {
   args_list *list = o->target;
   if (list->n == ARGS_LIST_MOST)
-    return gl_fail(p->err, GL_EINPUT, "--%s stands more than %d times", o->name,
+    return gl_fail(p->err, GL_EINPUT, "--%s is given more than %d times", o->name,
                    (int)ARGS_LIST_MOST);
   list->item[list->n++] = text;
   return GL_OK;

@@ -344,7 +344,7 @@ static gl_status say_rate(const gpu_run *r, row x, gl_error *err) {
   if (isfinite(x.amount) && x.amount > 0)
     number->rate = bench_rate_of(&x.amount, 1, (meter_load){0});
   else
-    snprintf(number->missing, PEER_TEXT, "too short to be told");
+    snprintf(number->missing, PEER_TEXT, "too short to be measured");
   beside_limit(r, number, &x);
   return GL_OK;
 }

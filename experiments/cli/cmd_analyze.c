@@ -80,24 +80,21 @@ const command command_analyze = {
     .words = {ARGS_RUNS, 1, ARGS_LIST_MOST, false},
     .summary = "tables of a study or of other programs' logs",
     .about =
-        "--table summary, which is printed without --table; the others: outcomes (which runs "
-        "fell,\n"
-        "and when), contrasts (comparisons that a recipe declared), effects (of factors at two\n"
-        "levels), announcements (which metrics say beforehand that a run will fall), features (of\n"
-        "published curves).\n\n"
-        "A study: for every algorithm and setting the interquartile means over seeds of best, "
-        "last\n"
-        "and their gap with 95 % bootstrap intervals, the learning rate, and rank correlations "
-        "over\n"
-        "the cells. Settings are the fields in which the stored recipes differ; only seeds are\n"
-        "averaged over, and several studies of one file are shown apart. Of evaluation sets: "
-        "best,\n"
-        "last and gap of each, of their average, and side by side as tables of papers have "
-        "them.\n\n"
-        "Other programs' logs, several at once and together with studies: W&B panel exports, CSV\n"
-        "and TSV (`step,gepo,grpo`, or long tables with a column for the run), JSON Lines. What a\n"
-        "file is follows from its content. A line for each run and quantity; with several labels\n"
-        "best and last side by side and their averages. Known metrics know their direction.",
+        "--table summary is printed without --table. The others: outcomes (which runs\n"
+        "collapsed, and when), contrasts (comparisons that a recipe declared), effects (of\n"
+        "factors at two levels), announcements (which metrics predict a collapse), features (of\n"
+        "published curves).\n"
+        "Of a study, for every algorithm and setting: interquartile means over seeds of the\n"
+        "best score, the last score and their gap with 95 % bootstrap intervals, the learning\n"
+        "rate, and rank correlations over the cells. Settings are the fields in which the\n"
+        "stored recipes differ. Only seeds are averaged over, and the studies of one file are\n"
+        "listed separately.\n"
+        "Evaluation sets: best, last and gap of each and of their average. Logs of other\n"
+        "programs, several at once and together with studies: W&B panel exports, CSV and TSV\n"
+        "(`step,gepo,grpo`, or long tables with a column for the run), JSON Lines. The format\n"
+        "is detected from the content. There is a line for each run and quantity; with several\n"
+        "labels there are columns of best and last scores and their averages. Whether higher is\n"
+        "better is known of the metrics of `gepolab list metrics`.",
     .examples =
         "  gepolab analyze study.db\n  gepolab analyze study.db --format latex > table.tex\n"
         "  gepolab analyze study.db --set hard\n"
@@ -210,23 +207,25 @@ const command command_outcomes = {
     .name = "analyze --table outcomes",
     .arguments = "STUDY.db",
     .words = {ARGS_RUNS, 1, 1, false},
-    .summary = "which runs fell, when, and at which learning rate a share falls",
+    .summary = "which runs collapsed, when, and at which learning rate",
     .about =
-        "Judges every run by one rule. It falls at the first of four evaluations in a row below\n"
-        "half of what it had gained until then, the gain being at least 0.1; the fall is late\n"
-        "after at least 200 updates within the last tenth of its gain, else early, and a dip if\n"
-        "the run recovers. Falling at the end: the last two or three evaluations are that low.\n"
-        "Lost start: it gains less than 0.1 and ends with four evaluations below half of its\n"
-        "first. Other outcomes are: never learned (a gain below 0.1), not finite, and stable.\n"
-        "--runs prints each run with the updates at which it went down and recovered.\n\n"
-        "For every algorithm and setting: how many runs have which outcome, the fraction that\n"
-        "collapsed (falls, dips, lost starts and not finite; in JSON: fallen) with its exact 95 %\n"
-        "interval, and the median\n"
-        "onset in updates (Kaplan-Meier). Where the study sweeps optimizer.lr, rates are doses:\n"
-        "the rate at which 10 and 50 % fall, by penalised logistic regression in its logarithm,\n"
-        "with 95 % intervals over starts (a jackknife), open outside the rates run; and the\n"
-        "highest last score over the rates (an interquartile mean with its bootstrap interval,\n"
-        "chosen and told on the same runs): a method that learns nothing does not fall either.",
+        "Judges every run by one rule. The gain is the rise of the evaluation score above its\n"
+        "first value; it must reach 0.1. A run collapses at the first of four evaluations in a\n"
+        "row below half of the gain so far. The table calls this a late fall after at least 200\n"
+        "updates within the last tenth of the gain, else an early fall, and a dip if the run\n"
+        "recovers. Falling at the end: only the last two or three evaluations are that low.\n"
+        "Lost start: the gain stays below 0.1 and the last four evaluations are below half of\n"
+        "the first score. Other outcomes are: never learned (a gain below 0.1), not finite, and\n"
+        "stable.\n"
+        "--runs prints each run with the updates at which it collapsed and recovered.\n"
+        "For every algorithm and setting: the number of runs with each outcome, the collapse\n"
+        "rate (collapses, dips, lost starts and not finite; in JSON: fallen) with its exact 95\n"
+        "% interval, and the median update of the collapse (Kaplan-Meier). If the study sweeps\n"
+        "optimizer.lr: the learning rates at which 10 and 50 % of the runs collapse, by\n"
+        "penalised logistic regression in their logarithm, with 95 % intervals over starts (a\n"
+        "jackknife), which are open outside the rates run; and the highest last score over the\n"
+        "rates (an interquartile mean with a bootstrap interval; chosen and reported on the\n"
+        "same runs). A method that learns nothing does not collapse either.",
     .examples = "  gepolab analyze --table outcomes study.db\n  gepolab analyze --table outcomes "
                 "study.db --format latex\n"
                 "  gepolab analyze --table outcomes study.db --set hard\n"
@@ -337,13 +336,14 @@ const command command_contrasts = {
     .words = {ARGS_ANY, 2, 2, false, true},
     .summary = "tests the comparisons that a recipe declared before its study was run",
     .about =
-        "Compares the arms of each of the recipe's `contrasts` start by start: a pair is a run of\n"
-        "each arm with the same seed. Falls (as the table outcomes judges them) are compared by\n"
-        "McNemar's exact test, last scores by Wilcoxon's exact signed-rank test; p are adjusted\n"
-        "over all contrasts of the recipe (Holm). The last column tells the power: the share of\n"
-        "pairs that must differ, all in one direction, to be found with probability 0.8.\n"
-        "`written` says whether the contrast stands in a recipe that was swept into the study\n"
-        "(before the runs) or not (after the runs: exploratory).",
+        "Compares the two arms of each of the recipe's `contrasts` seed by seed: a pair is a\n"
+        "run of each arm with the same seed. Collapses (as the table outcomes judges them) are\n"
+        "compared by McNemar's exact test, last scores by Wilcoxon's exact signed-rank test;\n"
+        "p-values are adjusted over all contrasts of the recipe (Holm). The last column is the\n"
+        "power: the fraction of pairs that must differ, all in one direction, to be detected\n"
+        "with probability 0.8.\n"
+        "`written` says when the contrast was declared: before the runs, if it is in a recipe\n"
+        "that was swept into the study, else after the runs, which makes it exploratory.",
     .examples = "  gepolab analyze --table contrasts confirmation.db confirmation\n"
                 "  gepolab analyze --table contrasts study.db recipe.yaml --json",
     .run = run_contrasts};
@@ -408,16 +408,14 @@ const command command_effects = {
     .words = {ARGS_RUNS, 1, 1, false},
     .summary = "what factors at two levels do to gap, last score and lifetime",
     .about =
-        "For a study whose fields have two values each (sweep.factorial): the change of the gap,\n"
-        "of the last score and of the lifetime (updates until a fall, or until the end) when a\n"
-        "factor goes from its low to its high value, and the interactions of two factors where\n"
-        "there are runs enough for them. Least squares over the runs, seeds (starts) being "
-        "blocks,\n"
-        "with 95 % intervals of Student's t and the false discovery rate q over the effects of a\n"
-        "response (Benjamini and Hochberg). For every algorithm, and for the difference of each "
-        "to\n"
-        "the first one over pairs of runs that are alike otherwise. Fields that always change\n"
-        "together are one factor.",
+        "For a study whose fields have two values each (sweep.factorial): the change of the\n"
+        "gap, the last score and the lifetime (updates until a collapse, or until the end) when\n"
+        "a factor goes from its low to its high value, and interactions of two factors if there\n"
+        "are enough runs. Least squares over the runs with seeds as blocks, 95 % intervals of\n"
+        "Student's t, and the false discovery rate q over the effects on a response (Benjamini\n"
+        "and Hochberg). For every algorithm, and for the difference of each from the first one,\n"
+        "over pairs of runs that are otherwise equal. Fields that always change together are\n"
+        "one factor.",
     .examples = "  gepolab analyze --table effects screen.db\n  gepolab analyze --table effects "
                 "screen.db --all --format latex\n"
                 "  gepolab analyze --table effects screen.db --json",
@@ -603,28 +601,25 @@ const command command_announcements = {
     .name = "analyze --table announcements",
     .arguments = "STUDY.db...",
     .words = {ARGS_RUNS, 1, ARGS_LIST_MOST, false},
-    .summary = "which metrics say beforehand that a run will fall",
+    .summary = "which metrics predict a collapse",
     .about =
-        "For every metric that could announce a fall (effective sample size, gradient norm, "
-        "cosine\n"
-        "of consecutive gradients, second moment of log-ratios, kept mass, spread within groups,\n"
-        "shares clipped and gated, entropies, and for comparison reward, response length and\n"
-        "divergences): its mean over the last updates is watched until the fall begins, as\n"
-        "the table outcomes defines it, or until the run ends.\n\n"
-        "AUC is the area under the ROC curve of runs: the probability that a run that fell went\n"
-        "further than one that survived, on the side (rises or falls) where it is larger. Then\n"
-        "every start (seed) is judged by the others: side and threshold are chosen on them, the\n"
-        "threshold so that at most 10 % of their surviving runs raise an alarm. Told are the "
-        "share\n"
-        "of falls that are announced, the share of surviving runs with a false alarm, and the\n"
-        "median of updates between alarm and fall. Intervals of 95 % are a bootstrap over starts.\n"
-        "The second table needs no threshold: so many updates before the fall, the run that "
-        "falls is\n"
-        "compared with the survivors of its own cell (algorithm and setting) at the same update, "
-        "so\n"
-        "that neither a rate nor a longer watch tells them apart. 0.5 is chance.\n"
-        "Runs that never learned, or failed, are left out. Metrics that a study does not have are\n"
-        "not told of: studies of older versions lack some.",
+        "For every metric that could predict a collapse (effective sample size, gradient norm,\n"
+        "cosine of consecutive gradients, second moment of log-ratios, kept mass, spread within\n"
+        "groups, clipped fractions, entropies; for comparison reward, response length and\n"
+        "divergences): its mean over the last updates, until the collapse that the table\n"
+        "outcomes finds, or until the run ends.\n"
+        "AUC is the area under the ROC curve of runs: the probability that the metric of a\n"
+        "collapsed run goes further than that of a stable run, on the side (rises or falls)\n"
+        "where it is larger. Then every seed is judged by the others: side and threshold are\n"
+        "chosen on them, the threshold so that at most 10 % of their stable runs raise an\n"
+        "alarm. The table has the fraction of collapses that are predicted, the fraction of\n"
+        "stable runs with a false alarm, and the median number of updates between alarm and\n"
+        "collapse. 95 % intervals are a bootstrap over seeds.\n"
+        "The second table needs no threshold. So many updates before the collapse, the run is\n"
+        "compared with the stable runs of its own cell (algorithm and setting) at the same\n"
+        "update, so that neither learning rate nor duration distinguishes them. 0.5 is chance.\n"
+        "Runs that never learned, or failed, are excluded, and so are metrics that the study\n"
+        "lacks.",
     .examples = "  gepolab analyze --table announcements study.db\n"
                 "  gepolab analyze --table announcements study.db --algorithm gspo --window 16\n"
                 "  gepolab analyze --table announcements confirmation.db -a 'gspo 0.2' --of "
@@ -799,16 +794,14 @@ const command command_features = {
     .words = {ARGS_RUNS, 1, ARGS_LIST_MOST, false},
     .summary = "which features of published curves runs have: plateau, slow spread, jump",
     .about =
-        "Studies and other programs' exports alike, by rules that are the same for all (and do "
-        "not\n"
-        "depend on what is found): a plateau of the score (200 updates or more within the last "
-        "10 %\n"
-        "of a gain of 0.1 or more), its early or late fall as the table outcomes has it; a slow\n"
-        "spread of importance weights, divergence or gradient norm (the median of the last 100\n"
-        "updates is three times that of the first or more, and it rises along the way: a rank\n"
-        "correlation of 0.5 or more); their peak, and their jump at the fall, over the median.\n"
-        "Metrics are looked at until a fall begins, where the run's score is there to say so, and\n"
-        "no further than --until. Runs that differ only in their seed are reported together.",
+        "Finds features of training curves, in studies and in other programs' exports, by fixed\n"
+        "rules: a plateau of the score (200 updates or more within the last 10 % of a gain of\n"
+        "0.1 or more); its early or late collapse, as in the table outcomes; a slow spread of\n"
+        "importance weights, divergence or gradient norm (the median of the last 100 updates is\n"
+        "at least three times that of the first 100, and the rank correlation with the update\n"
+        "is at least 0.5); their peak, and their jump at the collapse relative to the median.\n"
+        "If the score is known, metrics count until the collapse begins; they never count\n"
+        "beyond --until. Runs that differ only in their seed are reported together.",
     .examples = "  gepolab analyze --table features study.db\n"
                 "  gepolab analyze --table features study.db iw_variance.csv --until 850\n"
                 "  gepolab analyze --table features eval.csv --json",

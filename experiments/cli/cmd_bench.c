@@ -240,17 +240,16 @@ const command command_bench = {
         "of delay_sweep with one worker and with two, cells an hour of llm_delay_sweep; logs: a\n"
         "made-up NeMo-RL log through whatif with grpo and gepo, beside orjson and NumPy. Python\n"
         "programs are run by $GEPOLAB_PYTHON (default python3) from experiments/bench, so call it\n"
-        "in the repository; what is not installed is said so. `gepolab bench gpu` is a command of\n"
+        "in the repository; programs that are not installed are named. `gepolab bench gpu` is a "
+        "command of\n"
         "its own (`gepolab bench gpu --help`).\n"
         "\n"
         "Every rate is the median of five repetitions; rates with one worker and with two are "
         "taken\n"
-        "in turns, and their ratio is kept back where the processor itself was slower in one of\n"
-        "them (processor_s in JSON: processor seconds for one unit of work). Beside each rate "
-        "stands what other processes and\n"
-        "other machines (steal) took of all cores' time meanwhile. Above 10 % a ratio is kept "
-        "back\n"
-        "and the exit code is 1, unless --busy is given.",
+        "in turns, and their ratio is omitted if the processor itself was slower in one of them\n"
+        "(processor_s in JSON: processor seconds for one unit of work). With each rate is the\n"
+        "fraction of all cores' time that other processes and other machines (steal) used\n"
+        "meanwhile. Above 10 % ratios are omitted and the exit code is 1, unless --busy is given.",
     .examples =
         "  gepolab bench\n  gepolab bench des lab --json\n  gepolab bench llm --shape 256x6",
     .run = run_bench};
@@ -353,11 +352,11 @@ const command command_bench_gpu = {
     .words = {ARGS_ANY, 0, 0, true},
     .summary = "the transformer on a GPU, next to PyTorch and the device's limits",
     .about =
-        "Qwen3-0.6B and 1.7B shapes with drawn weights, bfloat16. parity: log-probabilities,\n"
+        "Qwen3-0.6B and 1.7B shapes with random weights, bfloat16. parity: log-probabilities,\n"
         "gradients and draws against the CPU's in float32, with bounds, a miss of which is exit\n"
         "code 1. train: tokens per second. decode: at batch 1, 64 and 256. logp: the output layer\n"
         "over 151,936 tokens. step: one of reinforcement learning with its phases and peak of\n"
-        "memory. Beside a number stand `limit`, what the matrix products or copies measured on "
+        "memory. With a number come `limit`, what the matrix products or copies measured on "
         "the\n"
         "same device allow, and `pytorch`: PyTorch with torch.compile, and transformers' "
         "generate,\n"
@@ -365,7 +364,8 @@ const command command_bench_gpu = {
         "is called in; what it says on stderr goes into the file $GEPOLAB_PEER_LOG. Sizes: "
         "layers,\n"
         "sequences, length, prompt, draws, batch, responses, tokens, repetitions (at most 5).\n"
-        "GEPOLAB_CUDA_TIMES=1 tells calls, milliseconds, rates and share of every operation on\n"
+        "GEPOLAB_CUDA_TIMES=1 prints calls, milliseconds, rates and fraction of every operation "
+        "on\n"
         "stderr, where a recorded graph is one; GEPOLAB_CUDA_TIMES=all records none. Without a\n"
         "GPU it says so and ends with 0.",
     .examples = "  gepolab bench gpu --only parity --shape 0.6b\n"

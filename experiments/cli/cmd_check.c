@@ -119,7 +119,7 @@ static const struct {
      offsetof(store_removed, sweeps)},
     {"plan", "the same sweep writes its plan again; until then cells may be missing unnoticed",
      offsetof(store_removed, plan)},
-    {"superseded", "of several runs of a cell the one that was put last stands now",
+    {"superseded", "of several runs of a cell the one that was stored last is valid now",
      offsetof(store_removed, superseded)},
     {"provenance", "how some runs came about is not known any more",
      offsetof(store_removed, provenance)},
@@ -246,12 +246,12 @@ const command command_check = {
     .words = {ARGS_RUNS, 1, 1, false},
     .summary = "whether a study is as it was written; --repair, --salvage",
     .about =
-        "Compares every record with the checksum that was written with it, every key with the\n"
-        "recipe that it is the hash of, and looks through the structure of the file. Each damage\n"
-        "is listed, and the exit code is 1 if there is any.\n"
-        "--repair removes damaged runs and records, and says of each kind how it is made again:\n"
-        "mostly by the same sweep. Where the structure of the file is damaged, --salvage copies\n"
-        "every run that can be read and is as it was written into a new study.",
+        "Compares every record with its checksum and every key with the recipe that it is the\n"
+        "hash of, and checks the structure of the file. Each damage is listed, and the exit\n"
+        "code is 1 if there is any.\n"
+        "--repair removes damaged runs and records, and says how each kind is made again,\n"
+        "mostly by the same sweep. If the structure of the file is damaged, --salvage copies\n"
+        "every readable run with a correct checksum into a new study.",
     .examples = "  gepolab study check study.db && cp study.db archive/\n"
                 "  gepolab study check study.db --repair\n"
                 "  gepolab study check study.db --salvage saved.db",

@@ -46,7 +46,7 @@ static void list_column(const table_column *c, int markdown) {
   fputs(" |\n", stdout);
 }
 
-static const char apart[] = "a column for each field that tells runs apart, named by its path";
+static const char apart[] = "a column for each field in which runs differ, named by its path";
 
 /* Markdown says once, of `runs`, what the tables of runs begin with. */
 static gl_status list_table(const export_table *t, int markdown, gl_error *err) {
@@ -60,7 +60,7 @@ static gl_status list_table(const export_table *t, int markdown, gl_error *err) 
   else
     printf("%s: %s\n", t->name, t->about);
   if (shortly)
-    puts("| `study` … | | | the columns of `runs` up to the fields that tell runs apart |");
+    puts("| `study` … | | | the columns of `runs` up to the fields in which runs differ |");
   for (size_t i = shortly ? n - own : 0; i < n; ++i) {
     if (i == n - own && t->lead != EXPORT_ALONE && !shortly)
       printf(markdown ? "| … | | | %s |\n" : "  …                      %25s%s\n",
@@ -179,7 +179,7 @@ const command command_export = {
     .words = {ARGS_RUNS, 0, 1, false},
     .summary = "tables of a study as CSV, TSV or JSON lines, for pandas, R and DuckDB",
     .about =
-        "One value in every column; `key` joins the tables. What tells runs apart stands in\n"
+        "One value in every column; `key` joins the tables. Fields in which runs differ have\n"
         "columns named by the fields of the recipe (cluster.max_delay), the learning rate in\n"
         "optimizer.lr. `summary` has a record for each run, `cells` the means and intervals that\n"
         "`analyze` shows. Records are in the order of the study's grid and hold no wall-clock\n"

@@ -118,13 +118,14 @@ static void fit_print_field(fit_field f, const delay_fit *of) {
     fputs("  All values are the same: a constant.\n", stdout);
     return;
   }
-  printf("  %-20s %-42s %12s %7s %6s\n", "law", "maximum likelihood ± standard error", "AIC", "D",
-         "p");
+  printf("  %-20s %-42s %12s %7s %6s\n", "distribution", "maximum likelihood ± standard error",
+         "AIC", "D", "p");
   for (size_t k = 0; k < FIT_FAMILIES; ++k)
     fit_print_row(&of->row[k], (fit_family)k, k == of->chosen);
   if (of->n_tested < of->n) printf("  D and p are of %zu of the values.\n", of->n_tested);
   if (of->chosen == FIT_FAMILIES)
-    puts("  The test refuses all laws (p <= 0.05): the measured values themselves are the law.");
+    puts("  The test rejects all distributions (p <= 0.05): the measured values themselves are "
+         "used.");
 }
 
 static void fit_add_row(cJSON *to, const fit_row *r, fit_family k) {
@@ -177,9 +178,9 @@ static void fit_print_recipe(char *const line[FIT_FIELDS], const delay_fit *fits
         "per\n  # second, a response of t seconds has R t tokens: of a lognormal response, lengths "
         "have mu + ln R.");
   if (!empirical) return;
-  puts(
-      "  # An empirical law reads one CSV file, found from the recipe's folder: save the column as "
-      "one\n  # where the log is another table.");
+  puts("  # An empirical distribution reads one CSV file, found from the recipe's folder: save the "
+       "column as "
+       "one\n  # where the log is another table.");
   if (n_files > 1) puts("  # Only the first of the logs is named above.");
 }
 
@@ -239,9 +240,9 @@ static gl_status run_fit(const command *self, int argc, char **argv, gl_error *e
       {"at-most", 0, ARGS_EACH, "FIELD=X", "values from X on are at a limit; none: there is none",
        &most},
       {"censored", 0, ARGS_FLAG, NULL,
-       "the limits are the measurement's: laws are not clamped to them", &censored},
+       "the limits are the measurement's: distributions are not clamped to them", &censored},
       {"log-format", 0, ARGS_TEXT, "NAME", "of the files (`gepolab list formats`)", &format},
-      {"json", 0, ARGS_FLAG, NULL, "all laws as JSON", &q.json}};
+      {"json", 0, ARGS_FLAG, NULL, "all distributions as JSON", &q.json}};
   args a;
   gl_status status =
       args_parse(&a, self, options, sizeof options / sizeof options[0], argc, argv, err);
@@ -266,16 +267,17 @@ const command command_fit = {
     .words = {ARGS_ANY, 1, 256, false},
     .summary = "distributions of delays, times and lengths from logs",
     .about =
-        "Fits exponential, shifted exponential, lognormal, weibull, gamma, pareto and uniform "
-        "laws\n"
-        "to the columns of logs (CSV, TSV, JSON Lines; all files together) by maximum likelihood,\n"
-        "and prints the lines of a recipe's cluster. D is the distance of Kolmogorov and Smirnov,\n"
-        "p that of a parametric bootstrap of 199 samples: laws with p <= 0.05 are refused, which\n"
-        "happens to the true law in 5 % of all logs. Of the others, the one of least AIC is\n"
-        "chosen; where none is left, the empirical law. Many values at the largest one are a\n"
-        "limit's, and need --at-most FIELD=X.\n\n"
-        "Of AReaL's sessions-r*.jsonl and the trajectories of miles' dashboard, and of folders of\n"
-        "them, the times of every rollout are fitted: request, response, reward and tools.",
+        "Fits exponential, shifted exponential, lognormal, Weibull, gamma, Pareto and uniform\n"
+        "distributions to the columns of logs (CSV, TSV, JSON Lines; all files together) by\n"
+        "maximum likelihood, and prints the lines of a recipe's cluster. D is the\n"
+        "Kolmogorov-Smirnov distance, p that of a parametric bootstrap of 199 samples.\n"
+        "Distributions with p <= 0.05 are rejected, which happens to the true one in 5 % of all\n"
+        "logs. Of the others the one with the lowest AIC is chosen; if none is left, the\n"
+        "measured values themselves (law: empirical). Many values at the largest one are\n"
+        "censored by a limit, and need --at-most FIELD=X.\n"
+        "\n"
+        "Of AReaL's sessions-r*.jsonl and the trajectories of miles' dashboard, and of folders\n"
+        "of them, the times of every rollout are fitted: request, response, reward and tools.",
     .examples = "  gepolab fit fetches.csv --column delay=fetch_ms --unit ms\n"
                 "  gepolab fit run.jsonl --column lengths=tokens --at-most lengths=8192\n"
                 "  gepolab fit a.csv b.csv --at-most delay=1800 --censored --json\n"

@@ -183,13 +183,12 @@ static void add_warnings(cJSON *document) {
   const struct {
     const char *name, *says;
   } mixed[] = {
-      {"version", "runs of different versions of gepolab stand together; compare their results "
+      {"version", "the file has runs of different versions of gepolab; compare their results "
                   "only where the changelog says that nothing changed"},
-      {"source", "runs of different commits stand together; they may compute differently"},
-      {"processor", "runs of different processors stand together; results may differ by rounding"},
-      {"compiler", "runs of different compilers stand together; results may differ by rounding"},
-      {"libraries",
-       "runs with different libraries stand together; results may differ by rounding"}};
+      {"source", "the file has runs of different commits; they may compute differently"},
+      {"processor", "the file has runs of different processors; results may differ by rounding"},
+      {"compiler", "the file has runs of different compilers; results may differ by rounding"},
+      {"libraries", "the file has runs with different libraries; results may differ by rounding"}};
   bool dirty = false;
   for (size_t i = 0; i < sizeof mixed / sizeof *mixed; ++i)
     if (is_mixed(origins, mixed[i].name)) json_put(list, "%s", mixed[i].says);
@@ -402,13 +401,12 @@ const command command_info = {
     .words = {ARGS_RUNS, 1, 1, false},
     .summary = "what a study file is, and how its runs came about",
     .about =
-        "The file's format; its studies; for each algorithm the wall time and the largest memory\n"
-        "of its runs; and how the runs came about: version and commit of gepolab, and whether it\n"
-        "was built from files that differ from that commit, command line, processor, system,\n"
-        "compiler, libraries, first and last date. It warns where runs of different versions,\n"
-        "commits, processors, compilers or libraries stand together.\n"
-        "With --run it prints all that the file keeps of one run but its tables, among it the\n"
-        "whole recipe. No export shows where and when runs were made.",
+        "Prints the file's format; its studies; for each algorithm the wall time and peak\n"
+        "memory of its runs; and their provenance: version and commit of gepolab, whether it\n"
+        "was built from modified files, command line, processor, system, compiler, libraries,\n"
+        "first and last date. It warns if runs of different versions, commits, processors,\n"
+        "compilers or libraries are in one file.\n"
+        "With --run it prints everything about one run except its tables, including the recipe.",
     .examples = "  gepolab study info study.db\n"
                 "  gepolab study info study.db --run acaec48 --json\n"
                 "  gepolab study info study.db --json | jq '.origins[].source'",

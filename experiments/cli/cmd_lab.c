@@ -248,14 +248,15 @@ const command command_theory = {
     .words = {ARGS_RECIPE, 0, 1, true},
     .summary = "the paper's three theorems against exact values",
     .about =
-        "Theorem 1: the smallest constant that is valid on n outcomes, and over random families;\n"
-        "the KL above which GEPO's weights vary less. Theorem 2: a search for violations under\n"
-        "each baseline, with the worst distributions found. Theorem 3: variance of A w next to\n"
-        "that of w. Without RECIPE the embedded recipe `theory` is taken.\n"
-        "With a recipe that has a world, `training` and training.stalenesses, Theorems 1 and 3 "
-        "are\n"
-        "asked of pairs of laws from training: the learner's and its batch's, along the paths of\n"
-        "several algorithms; the last column takes the baseline that a group's mean estimates.",
+        "Theorem 1: the smallest constant that is valid on n outcomes, and over random\n"
+        "families; the KL above which GEPO's weights have the lower variance. Theorem 2: a\n"
+        "search for violations under each baseline, with the worst distributions found. Theorem\n"
+        "3: the variance of A w, with that of w. Without RECIPE it runs the embedded recipe\n"
+        "`theory`.\n"
+        "With a recipe that has a world, `training` and training.stalenesses, Theorems 1 and 3\n"
+        "are tested on the policies of training runs: the learner's and the one that its batch\n"
+        "was sampled from, along the paths of several algorithms. The last column uses the\n"
+        "baseline that the mean of a group estimates.",
     .examples = "  gepolab lab theory\n  gepolab lab theory outcomes=[2,4,1024] starts=200 --json\n"
                 "  gepolab lab theory theory_training",
     .run = run_theory};
@@ -283,7 +284,7 @@ static gl_status report_selection(const selection_case *m, bool is_json, gl_erro
   report_arrivals(d, "drawn", &a->drawn);
   report_arrivals(d, "arrived", &a->arrived);
   table_line(d, "%-26s %10s %10s", "", "drawn", "arrived");
-  table_line(d, "%-26s %10.4f %10.4f", "share of groups", 1.0, a->probability);
+  table_line(d, "%-26s %10.4f %10.4f", "fraction of groups", 1.0, a->probability);
   table_line(d, "%-26s %10.4f %10.4f", "mean reward", a->drawn.reward, a->arrived.reward);
   table_line(d, "%-26s %10.4f %10.4f", "mean length", a->drawn.length, a->arrived.length);
   table_line(d, "%-26s %10.4f", "length and reward", a->correlation);
@@ -350,13 +351,13 @@ const command command_selection = {
     .name = "lab selection",
     .arguments = "RECIPE [key=value …]",
     .words = {ARGS_RECIPE, 1, 1, true},
-    .summary = "the gradient of groups that arrive against that of all that were drawn",
+    .summary = "the gradient of groups that arrive against that of all that were sampled",
     .about =
         "Runs the clock of the recipe with groups of its toy world's initial policy, counts by "
         "the\n"
         "longest response which groups are trained and which are thrown away or lost, and gives\n"
         "for these chances the exact expected gradient, reward and length of groups that arrive\n"
-        "beside those of all groups, and how reward goes with length in what was drawn\n"
+        "beside those of all groups, and how reward goes with length in what was sampled\n"
         "(paper/methods.md 7.11). Groups that are trained with less weight (stale: downweight)\n"
         "count as much less. The policy does not learn meanwhile.\n"
         "With --figures, the recipe's policy for stale data is drawn beside the others that its\n"

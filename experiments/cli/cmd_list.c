@@ -370,7 +370,7 @@ static gl_status run_kinds(const command *self, int argc, char **argv, gl_error 
 const command command_kinds = {
     .name = "list kinds",
     .arguments = "",
-    .summary = "kinds of world, delay laws and presets, with their parameters",
+    .summary = "kinds of world, delay distributions and presets, with their parameters",
     .about = "Lists what `world.kind`, the `law` of a delay and `cluster.preset` may be, from the\n"
              "tables that the program itself reads. Most distributions also take\n"
              "`interval: [l, u]` and `confidence` in place of their parameters. Tasks of\n"
@@ -566,10 +566,11 @@ const command command_presets = {
     .arguments = "[PRESET…]",
     .words = {ARGS_ANY, 0, MOST_PRESETS, false},
     .summary = "presets of a cluster: their sources, and what of them is not modelled",
-    .about = "For each preset, or those named: the fields it sets, the paper or commit these were\n"
-             "taken from, which parameters of the system stand for which fields, and what of the\n"
-             "system the clock does not model. `assumed` marks what the source was not seen to\n"
-             "say.",
+    .about =
+        "For each preset, or those named: the fields it sets, the paper or commit these were\n"
+        "taken from, which parameters of the system correspond to which fields, and what of the\n"
+        "system the clock does not model. `assumed` marks what the source was not seen to\n"
+        "say.",
     .examples = "  gepolab list presets verl_async areal\n  gepolab list presets --since 2026-01\n "
                 " gepolab list presets --json",
     .run = run_presets};

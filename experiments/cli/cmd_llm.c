@@ -51,7 +51,7 @@ static void print_model(const llm_session *s) {
   if (s->spec.folder != NULL)
     printf("  starts from  %s\n", shown(s->spec.folder).text);
   else
-    printf("  starts from  parameters drawn from seed %llu\n", (unsigned long long)s->recipe.seed);
+    printf("  starts from  random parameters of seed %llu\n", (unsigned long long)s->recipe.seed);
   if (c->unknown[0] != '\0')
     printf("  config.json  keys that are not known and passed over: %s\n", shown(c->unknown).text);
   if (s->spec.warmup.steps > 0)
@@ -151,10 +151,10 @@ const command command_llm_info = {
     .words = {ARGS_RECIPE, 1, 1, true},
     .summary = "size, tokenizer, task, and whether the memory needed is there",
     .about =
-        "Takes no memory itself and starts nothing. `activations` are those of training or of\n"
-        "prompts, whichever are more: one memory serves both and stays, so `total` is the sum of\n"
-        "all rows. What does not fit is refused (exit 1) with what to lower; `run`, `llm sft` and\n"
-        "`llm rl` refuse it the same way before they start.",
+        "Allocates and starts nothing. `activations` are those of training or of prompts,\n"
+        "whichever are larger, because both use the same memory; so `total` is the sum of all\n"
+        "rows. A model that does not fit is refused (exit 1) with the settings to lower; `run`,\n"
+        "`llm sft` and `llm rl` refuse it in the same way before they start.",
     .examples = "  gepolab llm info llm_quick\n"
                 "  gepolab llm info Qwen3-0.6B/ world.backend=cuda world.dtype=bfloat16 --json",
     .run = run_llm_info};
@@ -230,10 +230,9 @@ const command command_llm_tasks = {
     .arguments = "[KIND]",
     .words = {ARGS_ANY, 0, 1, false},
     .summary = "the kinds of task, with an example and the fields of each",
-    .about =
-        "What `world.task` of a recipe may be. Behind a field stand its values and, after the\n"
-        "semicolon, what it is where it is not given. Every kind has kind, held_out, reward and\n"
-        "cut_off besides; experiments/RECIPES.md describes them.",
+    .about = "Lists the values of a recipe's `world.task`. After each field come its values and,\n"
+             "after the semicolon, its default. Every kind also has kind, held_out, reward and\n"
+             "cut_off; experiments/RECIPES.md describes them.",
     .examples = "  gepolab llm tasks\n"
                 "  gepolab llm tasks countdown --json",
     .run = run_tasks};
@@ -373,7 +372,7 @@ const command command_llm_sft = {
     .words = {ARGS_RECIPE, 1, 1, true},
     .summary = "supervised warm-up on a task's answers",
     .about =
-        "Trains as the recipe's `world.warmup` says, on problems drawn from the task's training\n"
+        "Trains as the recipe's `world.warmup` says, on problems sampled from the task's training\n"
         "split (a generated task, or a JSON Lines file of prompt and answer), and prints loss and\n"
         "exact match on held-out problems. FOLDER gets config.json and model.safetensors as\n"
         "transformers reads them, tokenizer.json where there is one, and gepolab.json, the world.\n"
@@ -440,10 +439,11 @@ const command command_llm_rl = {
     .arguments = "RECIPE|FOLDER [-o FOLDER] [key=value …]",
     .words = {ARGS_RECIPE, 1, 1, true},
     .summary = "reinforcement learning under a recipe's delays; keeps the model",
-    .about = "What `gepolab run` does, with a folder for the model the last update leaves, as `llm "
-             "sft`\n"
-             "writes it. Starting from a FOLDER, what the recipe would say is given by overrides.\n"
-             "With --checkpoint the same command goes on after Ctrl-C, kill or a crash.",
+    .about =
+        "Runs a recipe like `gepolab run`, and writes the model after the last update into a\n"
+        "folder, as `llm sft` does. If training starts from a FOLDER, overrides take the place\n"
+        "of the recipe.\n"
+        "With --checkpoint the same command continues after Ctrl-C, kill or a crash.",
     .examples =
         "  gepolab llm rl llm_quick -o trained/\n"
         "  gepolab llm rl llm_quick algorithm=gepo_released cluster.max_delay=600 --study runs.db\n"

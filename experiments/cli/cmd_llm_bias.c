@@ -285,7 +285,7 @@ static void bias_print_text(const study *s) {
   printf(
       "%s: %zu batches of %zu x %zu responses for each algorithm, %.0f responses for the true "
       "gradient\nvalue(standard error), by jackknife over %d blocks; low..high where the bias is "
-      "not told from 0\n",
+      "not distinguishable from 0\n",
       shown(s->run.recipe.name).text, q->batches, q->groups, q->group_size,
       bias_responses_of(s, q->references), GRADIENT_BLOCKS);
   const llm_bias_result *r = s->results;
@@ -386,16 +386,16 @@ const command command_llm_bias = {
     .words = {ARGS_ANY, 1, 1, true},
     .summary = "bias, variance and MSE of algorithms at checkpoints of a real run",
     .about =
-        "RUN is a folder of checkpoints (`gepolab run --checkpoint RUN`). At each asked for, the\n"
-        "estimate of every algorithm on batches as the run draws them is held against the\n"
-        "gradient of the mean reward, from responses that the learner draws itself (leave-one-out\n"
-        "score function). With --staleness K the batches come from the checkpoint K updates\n"
-        "before. Both are unbiased and independent, so that bias^2, variance and MSE are "
-        "estimated\n"
-        "without bias; standard errors are by jackknife over 16 blocks, intervals of 95 %. They\n"
-        "cannot know of weights so rare and large that no batch had one: look at `ess`. Memory\n"
-        "beside the model: 152 bytes a parameter. With -o each checkpoint's measurements stand in\n"
-        "a study's table `bias` under \"NAME after N updates\", without their intervals.",
+        "RUN is a folder of checkpoints (`gepolab run --checkpoint RUN`). At each chosen\n"
+        "checkpoint, the mean estimate of every algorithm on batches sampled as in the run is\n"
+        "compared with the gradient of the mean reward. That gradient is estimated from\n"
+        "responses that the learner samples itself (leave-one-out score function). With\n"
+        "--staleness K the batches come from the checkpoint K updates before. Both estimates\n"
+        "are unbiased and independent, so bias^2, variance and MSE are estimated without bias;\n"
+        "standard errors are by jackknife over 16 blocks, intervals of 95 %. Weights so rare\n"
+        "and large that no batch had one are not seen: check `ess`. Memory in addition to the\n"
+        "model: 152 bytes per parameter. With -o the measurements of each checkpoint go into a\n"
+        "study's table `bias` under \"NAME after N updates\", without their intervals.",
     .examples = "  gepolab run edges sweep=null --checkpoint run/ --checkpoint-every 16 "
                 "checkpoint.keep=50\n"
                 "  gepolab llm bias run/ --staleness 0,16,64\n"

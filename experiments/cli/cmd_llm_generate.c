@@ -207,7 +207,7 @@ static gl_status run_eval(const command *self, int argc, char **argv, gl_error *
   eval_options o = {.samples = DEFAULT_SAMPLES};
   const char *k = NULL;
   const args_option options[] = {
-      {"samples", 'n', ARGS_COUNT, "N", "drawn responses to each problem (8)", &o.samples},
+      {"samples", 'n', ARGS_COUNT, "N", "sampled responses per problem (8)", &o.samples},
       {"k", 'k', ARGS_TEXT, "LIST", "which pass@k, such as 1,4,8", &k},
       {"prompts", 'p', ARGS_SET, "N", "the first N held-out problems", "world.evaluation.prompts"},
       {"threads", 0, ARGS_COUNT, "N", "threads to compute with (default: all cores)", &o.threads},
@@ -238,7 +238,7 @@ const command command_llm_eval = {
     .summary = "pass@1 and pass@k on held-out problems, greedy and sampled",
     .about =
         "Asks the first held-out problems of the task and counts right answers (reward 1): of the\n"
-        "greedy response, and of N responses drawn at the temperature, top_k and top_p of\n"
+        "greedy response, and of N responses sampled at the temperature, top_k and top_p of\n"
         "`world.evaluation` (1, off and 1 unless it is of kind: sampled and says so). pass@k is\n"
         "the unbiased estimate of Chen et al. (arXiv 2107.03374); standard errors and intervals\n"
         "are over problems (Wilson where all are right or wrong, else bootstrap). A recipe's "
@@ -633,7 +633,7 @@ static gl_status run_answer(const command *self, int argc, char **argv, gl_error
       {"reference", 'r', ARGS_TEXT, "ANSWER", "the right answer, or a text with it in a box",
        &reference},
       {"pattern", 0, ARGS_TEXT, "WHERE",
-       "where the response's answer stands: boxed or last_number, as `answer_pattern` of a recipe; "
+       "where the response's answer is: boxed or last_number, as `answer_pattern` of a recipe; "
        "auto (default): in a box, or else all of it",
        &pattern},
       {"json", 0, ARGS_FLAG, NULL, "as JSON", &json}};

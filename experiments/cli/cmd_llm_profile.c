@@ -283,12 +283,12 @@ const command command_llm_profile = {
     .name = "llm profile",
     .arguments = "RECIPE [key=value …]",
     .words = {ARGS_RECIPE, 1, 1, true},
-    .summary = "this machine's generation and step times as delay laws",
+    .summary = "this machine's generation and step times as delay distributions",
     .about =
-        "Draws batches as the recipe says (its `train` section, after its warm-up) and updates on\n"
-        "each at learning rate 0, and prints a `cluster` section of what was measured, to paste\n"
-        "into a recipe: simulated samplers and learner then keep this machine's pace.\n"
-        "  lognormal  laws fitted to a batch's generation time and to the learner's step\n"
+        "Samples batches as the recipe says (its `train` section, after its warm-up), updates\n"
+        "on each at learning rate 0, and prints a `cluster` section of the measured times, to\n"
+        "paste into a recipe: simulated samplers and learner then run at this machine's speed.\n"
+        "  lognormal  distributions fitted to a batch's generation time and to the learner's step\n"
         "  empirical  the measured times themselves, from FILE.csv\n"
         "  lengths    generation follows measured response lengths: prompts, then tokens_per_s\n"
         "`weights_bytes` is the model's size; it costs time where links have a bandwidth.",

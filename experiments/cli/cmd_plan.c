@@ -210,17 +210,16 @@ const command command_plan = {
     .words = {ARGS_CLUSTER, 1, 1, true},
     .summary = "how to use a cluster's GPUs: throughput against staleness",
     .about =
-        "CLUSTER describes the GPUs there are, the network between them and measured speeds: a\n"
-        "file, or one_node, data_centre or three_continents (experiments/RECIPES.md has its\n"
-        "fields). Splits of the GPUs between learner and samplers, concurrency, batches an "
-        "update,\n"
-        "window and publishing interval are simulated with common random numbers until the best\n"
-        "within plan.limits is told from the rest but for an indifference zone, with a stated\n"
-        "error rate (paper/methods.md 10.14). Printed are the recommended recipe, which resource "
-        "binds\n"
-        "it, what one more of each would bring, and the Pareto front.\n"
-        "With plan.limits.staleness the fastest candidate is wanted, with plan.limits.throughput\n"
-        "alone the least stale one.",
+        "CLUSTER describes the GPUs, the network between them and measured speeds: a file, or\n"
+        "one_node, data_centre or three_continents (experiments/RECIPES.md has its fields).\n"
+        "gepolab simulates splits of the GPUs between learner and samplers, concurrency,\n"
+        "batches per update, window and publishing interval with common random numbers, until\n"
+        "the best candidate within plan.limits is selected with a stated error rate, up to an\n"
+        "indifference zone (paper/methods.md 10.14). It prints the recommended recipe, the\n"
+        "resource that limits it, the gain from one more of each resource, and the Pareto\n"
+        "front.\n"
+        "With plan.limits.staleness the goal is the highest throughput, with\n"
+        "plan.limits.throughput alone the lowest staleness.",
     .examples = "  gepolab plan three_continents -o planned.yaml && gepolab sim planned.yaml\n"
                 "  gepolab plan one_node plan.limits.staleness=1 --figures figures/\n"
                 "  gepolab plan my_cluster.yaml plan.limits.throughput=50000 --json",

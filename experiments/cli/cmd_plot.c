@@ -182,17 +182,15 @@ const command command_plot = {
     .words = {ARGS_RUNS, 0, ARGS_LIST_MOST, false},
     .summary = "the figures a study has data for, as PDF, PNG and SVG",
     .about =
-        "Next to each figure lie its data (.tsv) and its script (.gp): `gnuplot -d NAME.gp` in "
-        "the\n"
-        "folder draws it again, after any change. `gepolab plot --list` names the figures. What a\n"
-        "figure has no room for is named at its foot. All text is 7.2 points high at the figure's\n"
-        "width; an algorithm has one colour, mark and dash in all figures of all studies, and "
-        "where\n"
-        "there are more than eight, those that are not named by --highlight are grey.\n\n"
-        "Files are a study, or any number of studies, W&B panel exports, CSV, TSV and JSON Lines,\n"
-        "drawn together: series of one run may come from several files, and labels tell "
-        "benchmarks\n"
-        "or settings (`--label eval.csv=cluster.max_delay=600`) apart.",
+        "Each figure is written with its data (.tsv) and its script (.gp): `gnuplot -d NAME.gp`\n"
+        "in the folder draws it again, after any change. `gepolab plot --list` names the\n"
+        "figures. A list at the foot of a figure names what it has no room for. All text is 7.2\n"
+        "points high at the figure's width. An algorithm has one colour, mark and dash in all\n"
+        "figures of all studies; if there are more than eight, those not named by --highlight\n"
+        "are grey.\n"
+        "Files are a study, or any number of studies, W&B panel exports, CSV, TSV and JSON\n"
+        "Lines, drawn together: series of one run may come from several files, and labels\n"
+        "distinguish benchmarks or settings (`--label eval.csv=cluster.max_delay=600`).",
     .examples = "  gepolab plot study.db -o figures/\n"
                 "  gepolab plot study.db --width icml --highlight gepo,gspo\n"
                 "  gepolab plot study.db --figure staleness --measured staleness.csv\n"

@@ -177,14 +177,13 @@ const command command_published = {
     .words = {ARGS_RECIPE, 0, 64, true},
     .summary = "speed-ups of published systems beside those of the clock",
     .about =
-        "Simulates the clusters that a recipe's sweep lists and compares the time of their "
-        "updates\n"
-        "(of the later half of the steps) with the time that was published, "
-        "cluster.compare.seconds:\n"
-        "in seconds, and as a multiple of the cluster of preset sync before them. Without RECIPE\n"
-        "those that come with the program: published_verl, published_one_step_off,\n"
-        "published_areal and published_headlines, which say where each number stands and what is\n"
-        "assumed. Nothing is fitted to the asynchronous numbers.",
+        "Simulates the clusters that a recipe's sweep lists and compares the time of their\n"
+        "updates (of the later half of the steps) with the published time,\n"
+        "cluster.compare.seconds: in seconds, and as a multiple of the cluster of preset sync\n"
+        "before them. Without RECIPE it runs the embedded published_verl,\n"
+        "published_one_step_off, published_areal and published_headlines, which cite the source\n"
+        "of each number and state the assumptions. Nothing is fitted to the asynchronous\n"
+        "numbers.",
     .examples = "  gepolab list published\n"
                 "  gepolab list published published_verl --format markdown\n"
                 "  gepolab list published --json -f figures/\n"

@@ -55,11 +55,12 @@ const command command_report = {
     .words = {ARGS_RUNS, 1, 1, false},
     .summary = "one HTML page about a study: figures, tables, provenance",
     .about =
-        "The page holds everything itself, its figures too: it can be sent, kept and printed, and\n"
-        "reads on a telephone as on a screen. What was run and what became of it, figures, scores\n"
-        "with intervals, learning rates, the clock, what diverged, failed or is missing and why,\n"
-        "the recipe, what made the runs, and how to run it again. A part for each study of the\n"
-        "file. The same study gives the same page, byte for byte.",
+        "The page is one file that contains its figures. It has the recipe and the outcomes of\n"
+        "the runs, figures, scores with intervals, learning rates, the clock, the runs that\n"
+        "diverged, failed or are missing with the reasons, provenance, and the command that\n"
+        "repeats the study.\n"
+        "There is a part for each study of the file. The same study gives the same page, byte\n"
+        "for byte.",
     .examples = "  gepolab report study.db -o report.html\n"
                 "  gepolab report study.db --no-figures -o tables.html",
     .run = run_report};

@@ -69,7 +69,7 @@ static void report_sampled_groups(table *d, const recipe *r, const run_result *o
     drawn += o->steps[i].metric[METRIC_GROUPS_DRAWN];
     kept += o->steps[i].metric[METRIC_GROUPS_KEPT];
   }
-  table_line(d, "  groups               %.0f drawn for the updates, %.0f kept (%.1f %%)", drawn,
+  table_line(d, "  groups               %.0f sampled for the updates, %.0f kept (%.1f %%)", drawn,
              kept, drawn > 0 ? 100 * kept / drawn : 0);
 }
 

@@ -148,11 +148,13 @@ static gl_status sim_draw(const schedule *s, const recipe *r, const cfg_doc *doc
 static gl_status stand_in(const recipe *r, const cluster_spec *cluster, gl_error *err) {
   if (!cluster_is_coupled(cluster)) return GL_OK;
   if (!cluster_has_lengths(cluster))
-    return cfg_fail(cfg_find(r->cluster, "coupled"), err,
-                    "the clock is coupled to the learner, and `gepolab sim` has none; give the "
-                    "cluster a law of `lengths` to stand in for real responses, or use `gepolab "
-                    "run`");
-  fputs("gepolab: note: the cluster is coupled; response lengths are drawn from the law of "
+    return cfg_fail(
+        cfg_find(r->cluster, "coupled"), err,
+        "the clock is coupled to the learner, and `gepolab sim` has none; give the "
+        "cluster a distribution of `lengths` in place of real responses, or use `gepolab "
+        "run`");
+  fputs("gepolab: note: the cluster is coupled; response lengths are sampled from the distribution "
+        "of "
         "`lengths` here, not from the learner\n",
         stderr);
   return GL_OK;
@@ -261,9 +263,9 @@ static gl_status run_sim(const command *self, int argc, char **argv, gl_error *e
       {"theory", 0, ARGS_FLAG, NULL,
        "and what closed forms say, beside the simulated numbers with their error", &q.theory},
       {"selection", 0, ARGS_FLAG, NULL,
-       "and what became of all that was drawn, by lengths and prompts", &q.selection},
+       "and what became of all that was sampled, by lengths and prompts", &q.selection},
       {"densities", 'd', ARGS_FLAG, NULL,
-       "and the densities of all laws, those of the sweep's cells too", &q.densities},
+       "and the densities of all distributions, those of the sweep's cells too", &q.densities},
       {"definitions", 0, ARGS_FLAG, NULL,
        "what the staleness counters of trainers would read, for every setting of the sweep",
        &q.definitions},
@@ -302,11 +304,11 @@ const command command_sim = {
     .about =
         "Runs the clock of the recipe's cluster until its number of learner updates is done.\n"
         "RECIPE is a file or the name of an embedded recipe; key=value overrides any field.\n"
-        "--theory: queueing theory and order statistics, where the cluster is within the range\n"
-        "of a form (paper/methods.md 10.11); else the condition it breaks is named, exit code 2.\n"
-        "--selection: batches, groups or responses that were drawn, and how many of them were\n"
-        "trained, too stale, evicted, aborted, lost or are pending: what is trained differs from\n"
-        "what was drawn where slow ones come too late.\n"
+        "--theory: queueing theory and order statistics, if the cluster is one that they cover\n"
+        "(paper/methods.md 10.11); else the condition that it breaks is named, exit code 2.\n"
+        "--selection: how many batches, groups or responses were sampled, and how many of these\n"
+        "were trained, too stale, evicted, aborted, lost or are pending. The trained ones\n"
+        "differ from the sampled ones if slow ones arrive too late.\n"
         "--definitions: the counters that `gepolab list definitions` explains.",
     .examples =
         "  gepolab sim heterorl_trace --json\n"

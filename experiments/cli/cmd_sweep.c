@@ -384,23 +384,20 @@ const command command_sweep = {
     .words = {ARGS_RECIPE, 1, 1, true},
     .summary = "a grid of runs into a study file; resumable",
     .about =
-        "Runs every cell of the recipe's `sweep` (after choosing learning rates or other fields, "
-        "if\n"
-        "it has `tune`)\n"
-        "in worker processes and keeps the results in FILE.db. A cell that is in the file is not\n"
-        "run again: after Ctrl-C, kill or a crash, the same command goes on where it stopped. The\n"
-        "results do not depend on -j, on the order of finishing, or on interruptions.\n"
-        "A grid begins when all tuning runs have ended; one that failed ends the command, and the\n"
-        "same command tries it again.\n"
-        "Where other values are chosen than before, the cells are run again at those, and the "
-        "earlier\n"
-        "runs are superseded: they stay in the file, and analyses leave them out. `gepolab study "
-        "status`\n"
-        "says how far a sweep is, from another terminal.\n"
-        "With --checkpoint a cell that was interrupted goes on from its last checkpoint.\n"
-        "Under mpirun, each rank does its share into FILE.db.shardI and rank 0 joins them and\n"
-        "reports for all; with --shard, or under srun, join them with `study merge`. A batch\n"
-        "script of Slurm without srun, and every task of a job array, does the whole sweep.",
+        "Runs every cell of the recipe's `sweep` in worker processes and stores the results in\n"
+        "FILE.db, after choosing learning rates or other fields if the recipe has `tune`. A\n"
+        "cell that is in the file is not run again: after Ctrl-C, kill or a crash the same\n"
+        "command continues where it stopped. The results do not depend on -j, on the order of\n"
+        "finishing, or on interruptions.\n"
+        "The grid begins when all tuning runs have ended. A failed tuning run ends the command;\n"
+        "the same command tries it again.\n"
+        "If other values are chosen than before, the cells are run again with those, and the\n"
+        "earlier runs are superseded: they stay in the file, and analyses exclude them.\n"
+        "`gepolab study status` shows the progress of a sweep from another terminal.\n"
+        "With --checkpoint an interrupted cell continues from its last checkpoint.\n"
+        "Under mpirun, each rank writes its part into FILE.db.shardI and rank 0 joins them and\n"
+        "reports for all; with --shard, or under srun, join them with `study merge`. A Slurm\n"
+        "batch script without srun, and every task of a job array, does the whole sweep.",
     .examples = "  gepolab sweep delay_sweep --dry-run -j 2\n"
                 "  gepolab sweep delay_sweep -o study.db -j 2\n"
                 "  gepolab sweep delay_sweep -o small.db steps=60 sweep.seed=[1,2,3] "
@@ -425,9 +422,8 @@ const command command_merge = {
     .words = {ARGS_ANY, 2, SIZE_MAX, false},
     .summary = "join the study files of several shards",
     .about =
-        "Adds the runs of every FILE to INTO, which is made if needed. Runs of equal key must\n"
-        "agree; the FILEs stay as they are. What of the plan is missing then, such as a shard "
-        "that\n"
-        "was not given, is told on standard error.",
+        "Adds the runs of every FILE to INTO, which is created if needed. Runs with equal keys\n"
+        "must agree; the FILEs are not changed. Parts of the plan that are still missing, such\n"
+        "as a shard that was not given, are listed on standard error.",
     .examples = "  gepolab study merge study.db study.db.shard0 study.db.shard1",
     .run = run_merge};

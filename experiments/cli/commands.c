@@ -210,9 +210,9 @@ const command command_study = {
     .arguments = "WORD STUDY.db …",
     .summary = "the file of a study: status, info, check, merge, export",
     .about =
-        "A study is one SQLite file, which `gepolab sweep`, `gepolab run` and `gepolab lab bias`\n"
-        "write with -o. How far it is, how its runs came about, whether it is as it was written,\n"
-        "the files of several shards in one, and its tables for other programs.",
+        "A study is one SQLite file, which `gepolab sweep`, `gepolab run` and `gepolab lab\n"
+        "bias` write with -o. The words below show its progress and provenance, check it, join\n"
+        "the files of several shards, and export its tables for other programs.",
     .examples = "  gepolab study status study.db --watch\n"
                 "  gepolab study info study.db\n"
                 "  gepolab study export study.db --all -o data/"};

@@ -294,7 +294,7 @@ void fates_report(table *document, const fate_record *fates, size_t n) {
   if (n == 0) return;
   const total drawn = fates_total_of(fates, n, (choice){0});
   table *t = table_rows(table_field(document, "fates"), columns, sizeof columns / sizeof *columns);
-  table_title(t, "  what was drawn and what became of it");
+  table_title(t, "  what was sampled and what became of it");
   table_plain(t, 4);
   put_total(t, "drawn", drawn, drawn);
   for (int f = 0; f < FATES; ++f) {

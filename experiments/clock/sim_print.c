@@ -219,7 +219,7 @@ void selection_report(table *d, const schedule *s, const cluster_spec *spec) {
   table *t = table_rows(table_field(d, "fates"), NULL, 0);
   table_add_column(t, (table_column){"fate", TABLE_TEXT, .width = -20}, "%s", units);
   table_add_column(t, (table_column){"units", TABLE_WHOLE, .width = 10}, "number");
-  table_add_column(t, (table_column){"share", TABLE_REAL, .width = 9}, "of drawn");
+  table_add_column(t, (table_column){"share", TABLE_REAL, .width = 9}, "of sampled");
   table_add_column(t, (table_column){"mean_tokens", TABLE_REAL, .format = "%.1f", .width = 11},
                    "tokens");
   table_add_column(t, (table_column){"mean_longest", TABLE_REAL, .format = "%.1f", .width = 11},
@@ -275,8 +275,8 @@ static void report_shares(table *d, const theory *t, const theory_measured *m, c
     const double simulated = simulated_share(s, m, i);
     table_row(rows);
     table_count(rows, i), table_real(rows, t->staleness[i]), table_real(rows, simulated);
-    table_line(d, "share of staleness %-3zu %-24.4f  %-24.4f  %.2g", i, t->staleness[i], simulated,
-               simulated - t->staleness[i]);
+    table_line(d, "fraction of staleness %-3zu %-24.4f  %-24.4f  %.2g", i, t->staleness[i],
+               simulated, simulated - t->staleness[i]);
   }
 }
 

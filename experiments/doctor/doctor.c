@@ -58,7 +58,7 @@ static int look_font(char detail[FOUND_TEXT]) {
   if (strcmp(detail, wanted) == 0) return 1;
   char other[64];
   snprintf(other, sizeof other, "%.60s", detail);
-  snprintf(detail, FOUND_TEXT, "%s would stand in for it", other);
+  snprintf(detail, FOUND_TEXT, "%s would be used in its place", other);
   return 0;
 }
 
@@ -180,7 +180,7 @@ static const place places[] = {
      look_library},
     {"Python package", "gepolab from NumPy, PyTorch and TRL",
      "pip install ./python in the sources, or install python3-gepolab", 0, look_package},
-    {"PyTorch", "stands beside gepolab in bench; the loss of trainers", "pip install torch", 0,
+    {"PyTorch", "compared with gepolab in bench; the loss of trainers", "pip install torch", 0,
      look_torch},
     {"pdflatex", "make paper and make study-paper",
      "install texlive-latex-recommended, texlive-fonts-recommended and lmodern", 0, look_pdflatex},

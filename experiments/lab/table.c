@@ -334,10 +334,11 @@ static gl_status lab_counted_measure(lab_result *out, const lab_recipe *recipe, 
             .n_prompts = recipe->view.n_prompts,
             .entity = entity};
   if (recipe->samples < PARTS && group_size != 0)
-    return gl_fail(err, GL_EINPUT,
-                   "responses of this world are not listed, so groups are drawn: `samples` must be "
-                   "%d or more, or the world `listed: true`",
-                   PARTS);
+    return gl_fail(
+        err, GL_EINPUT,
+        "responses of this world are not listed, so groups are sampled: `samples` must be "
+        "%d or more, or the world `listed: true`",
+        PARTS);
   for (size_t a = 0; a < recipe->n_algorithms; ++a) out[a] = (lab_result){0};
   gl_status status = prepare(&w, &recipe->pairs[pair], err);
   if (status == GL_OK && group_size != 0)

@@ -424,14 +424,15 @@ static gl_status theory_fill(table *document, const theory_spec *s, gl_error *er
       table_rows(table_field(one, "families"), family_columns, COLUMN_COUNT(family_columns));
   families.rows = plain_rows(one, NULL, family_row_columns, COLUMN_COUNT(family_row_columns));
   table_title(families.rows,
-              "Random pairs (shares in which the group weight varies more than p/q)");
+              "Random pairs (fractions in which the group weight varies more than p/q)");
   table_title(families.variances,
               "Theorem 3: medians over the random pairs of the exact variances, A = r - E_p r");
   status = add_families(&families, s, err);
   if (status != GL_OK) return status;
   table_line(one, "%s", "");
   table *products = plain_rows(one, "products", product_columns, COLUMN_COUNT(product_columns));
-  table_title(products, "V^T products of peaked token laws: needed c for both denominators");
+  table_title(products,
+              "V^T products of peaked token distributions: needed c for both denominators");
   status = add_products(products, s, err);
   if (status != GL_OK) return status;
   table_line(document, "%s", "");
@@ -663,14 +664,16 @@ static table *paths_document(const paths_job *j) {
       table_rows(table_field(document, "together"), path_columns, COLUMN_COUNT(path_columns));
   table *single =
       table_rows(table_field(document, "training"), path_columns, COLUMN_COUNT(path_columns));
-  table_line(document,
-             "Pairs of laws from training, on n = %g responses. Theorem 1's constant is n^2 + 1 = "
-             "%g; the smallest",
-             n, n * n + 1);
-  table_line(document,
-             "valid one %.6g with D = E_q q, %.6g with D as computed. Shares of pairs; in the last "
-             "column of",
-             smallest[LAB_EXPECTED], smallest[LAB_COMPUTED]);
+  table_line(
+      document,
+      "Pairs of policies from training, on n = %g responses. Theorem 1's constant is n^2 + 1 = "
+      "%g; the smallest",
+      n, n * n + 1);
+  table_line(
+      document,
+      "valid one %.6g with D = E_q q, %.6g with D as computed. Fractions of pairs; in the last "
+      "column of",
+      smallest[LAB_EXPECTED], smallest[LAB_COMPUTED]);
   table_line(document, "those with a KL of %g or more.", FAR_APART);
   table_line(document, "%s", "");
   table_line(document, "%-24s %9s %6s %9s %9s | %8s %9s %9s %9s %9s %9s %9s", "", "", "", "", "",
@@ -698,9 +701,10 @@ static table *paths_document(const paths_job *j) {
 static gl_status check_path_recipe(const lab_recipe *r, gl_error *err) {
   const lab_training *t = &r->training;
   if (t->n_lr == 0 || t->n_ages == 0)
-    return gl_fail(err, GL_EINPUT,
-                   "%s: theory takes its pairs of laws from `training` with `stalenesses`, a list",
-                   r->name);
+    return gl_fail(
+        err, GL_EINPUT,
+        "%s: theory takes its pairs of policies from `training` with `stalenesses`, a list",
+        r->name);
   if (r->group_size[0] == 0)
     return gl_fail(err, GL_EINPUT, "%s: training draws groups; give a group_size", r->name);
   for (size_t x = 0; x < r->view.n_prompts; ++x)

@@ -230,7 +230,7 @@ gl_status lab_truncation_init(lab_truncation *t, const cfg_doc *doc, size_t thre
   t->n = dists->n_weights * t->n_dists * n;
   t->rows = must_alloc(t->n, sizeof *t->rows, "a study of truncation");
   const size_t cells = dists->n_weights * t->n_dists;
-  progress *bar = progress_new(t->recipe.name, "laws", cells, shows);
+  progress *bar = progress_new(t->recipe.name, "distributions", cells, shows);
   for (size_t k = 0; k < cells && status == GL_OK; ++k) {
     progress_at(bar, k, NULL);
     const size_t dist = k % t->n_dists;
@@ -276,7 +276,7 @@ gl_status lab_truncation_print(const lab_truncation *t, bool is_json, gl_error *
        .head = "algorithm",
        .width = -lab_recipe_name_width(&t->recipe)},
       {.name = "weights", .type = TABLE_TEXT, .head = "weights", .width = -10},
-      {.name = "law", .type = TABLE_TEXT, .head = "law", .width = -10},
+      {.name = "law", .type = TABLE_TEXT, .head = "distribution", .width = -12},
       TABLE_KEY("method", TABLE_TEXT),
       TABLE_KEY("reason", TABLE_TEXT),
       NUMBER("bias", "bias"),

@@ -431,10 +431,11 @@ static gl_status read_dist(drawn_field *f, const cfg_node *node, gl_error *err) 
   const cfg_node *choice = cfg_child(&r, "choice");
   if (choice != NULL) return cfg_end(&r) == GL_OK ? read_choice(f, choice, err) : GL_EINPUT;
   if (!cfg_has(&r, "law") && r.status == GL_OK)
-    return cfg_fail(node, err,
-                    "%s has no law; write {law: log_uniform, from: 1e-4, to: 1e-1}, another of "
-                    "uniform, integer, log_integer and normal, or {choice: [4, 8, 16]}",
-                    section);
+    return cfg_fail(
+        node, err,
+        "%s has no distribution; write {law: log_uniform, from: 1e-4, to: 1e-1}, another of "
+        "uniform, integer, log_integer and normal, or {choice: [4, 8, 16]}",
+        section);
   f->kind = (dist_kind)(DIST_UNIFORM + cfg_choice(&r, "law", 0, dists, 5));
   const int is_normal = f->kind == DIST_NORMAL;
   f->from = cfg_double(&r, is_normal ? "mean" : "from", NAN, -DBL_MAX, DBL_MAX);

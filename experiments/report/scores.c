@@ -211,7 +211,7 @@ gl_status section_clock(html *h, const report_study *t, gl_error *err) {
 #undef MEAN
   (void)err;
   html_markup(h, "<p>Staleness counts updates between the drawing of a batch and its training; "
-                 "utilisation is the share of simulated time at work. Means over the runs of a "
+                 "utilisation is the fraction of simulated time at work. Means over the runs of a "
                  "setting.</p>\n");
   table *to = table_new(columns, sizeof columns / sizeof *columns);
   table_title(to, "The simulated clock");

@@ -191,7 +191,7 @@ static void check_log(filler *f, size_t at, double value) {
   else if (value < POLICY_INPUT_LEAST_LOG)
     group_file_refuse(
         f, at,
-        "%s is %g, and a log-probability below %g is none that a token was drawn with; leave "
+        "%s is %g, and a log-probability below %g is none that a token was sampled with; leave "
         "masked tokens out of all arrays",
         path_of(f, path), value, POLICY_INPUT_LEAST_LOG);
 }

@@ -309,7 +309,7 @@ static gl_status sample_mixture(llm_learner *l, const drawing_request *r, genera
   for (size_t i = 0; i < n; ++i)
     if (result->length[i] > 0 || r->up_to < width || r->limit != NULL)
       return gl_fail(err, GL_EINPUT,
-                     "sampling.behaviour_mixture mixes whole responses, and this batch is drawn "
+                     "sampling.behaviour_mixture mixes whole responses, and this batch is sampled "
                      "from several versions; take the cluster's in-flight updates away (in_flight, "
                      "or partial: continue)");
   arena a = {0};
@@ -565,10 +565,11 @@ gl_status llm_learner_keep_cache(void *self, gl_error *err) {
                    "CPU backend does and the one in use does not; give world.backend: cpu, or "
                    "kv_cache: recompute");
   if (l->spec.sampling.logq == LOGQ_LEARNER)
-    return gl_fail(err, GL_EINPUT,
-                   "sampling.logq: learner records what a forward of one version says of a token, "
-                   "and with kv_cache: keep tokens are drawn with keys and values of several; give "
-                   "logq: sampler, or kv_cache: recompute");
+    return gl_fail(
+        err, GL_EINPUT,
+        "sampling.logq: learner records what a forward of one version says of a token, "
+        "and with kv_cache: keep tokens are sampled with keys and values of several; give "
+        "logq: sampler, or kv_cache: recompute");
   l->keeps_cache = 1;
   return GL_OK;
 }

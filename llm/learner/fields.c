@@ -75,7 +75,7 @@ static const field entries[] = {
           "steps over which the rate rises linearly", .when = {{"world.kind", "llm"}},
           .rule = "steps / 20"),
     FIELD("world.warmup.decay", "warm-up decay", CHOICE("none", "linear", "cosine"), "", "cosine",
-          "how the rate falls until `steps`: none, linear or cosine",
+          "how the rate decreases until `steps`: none, linear or cosine",
           .when = {{"world.kind", "llm"}}),
     FIELD("world.warmup.beta1", "warm-up beta1", REAL(0, FIELD_BELOW_1), "", "0.9",
           "of AdamW, as optimizer.beta1", .when = {{"world.kind", "llm"}}),

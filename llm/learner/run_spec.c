@@ -620,7 +620,7 @@ static gl_status check_mixture(const run_spec *s, const cfg_node *sampling, gl_e
   return cfg_fail(
       cfg_find(sampling, "behaviour"), err,
       "a transformer's behaviour_mixture needs the sampler's probabilities of responses that "
-      "another policy drew, and behaviour.%s is only known where tokens are drawn; "
+      "another policy drew, and behaviour.%s is only known where tokens are sampled; "
       "leave one of them away",
       b->noise > 0 ? "noise" : "precision");
 }

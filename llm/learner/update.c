@@ -19,7 +19,7 @@
 /* --- laying batches out --- */
 
 static gl_status foreign(const batch *b, gl_error *err) {
-  return gl_fail(err, GL_EINPUT, "batch %llu was drawn in another world than it is trained in",
+  return gl_fail(err, GL_EINPUT, "batch %llu was sampled in another world than it is trained in",
                  (unsigned long long)b->id);
 }
 
@@ -435,7 +435,8 @@ gl_status llm_learner_differentiate(llm_learner *l, const policy_algorithm *algo
   if (status == GL_OK) status = rank_threads_run(l->threads, score_share, &score, err);
   for (size_t k = 0; k < t->n_tokens && status == GL_OK; ++k)
     if (!isfinite(t->logp[k]) || !isfinite(t->logq[k]))
-      status = gl_fail(err, GL_EINPUT, "log-probabilities of drawn tokens are not finite numbers");
+      status =
+          gl_fail(err, GL_EINPUT, "log-probabilities of sampled tokens are not finite numbers");
   if (status == GL_OK) status = update_evaluate(&l->update, algorithm, metrics, err);
   if (status != GL_OK) return status;
   metrics[METRIC_REWARD_MEAN] = mean_over_tokens(t->reward, t->n_responses);

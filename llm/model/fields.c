@@ -7,11 +7,12 @@
 
 static const field entries[] = {
     FIELD("world.model", "model", SECTION, "", NULL,
-          "a folder {path: FOLDER}, or the shape of a decoder whose weights are drawn at random"),
+          "a folder {path: FOLDER}, or the shape of a decoder with random weights"),
     FIELD("world.model.path", "model folder", TEXT, "", NULL,
           "a folder with Hugging Face's config.json and model.safetensors, also in shards. A key "
           "of config.json that asks for what is not computed here is refused, and one that is not "
-          "known is named. {seed} in it stands for the run's seed: every seed begins from a start "
+          "known is named. {seed} in it is replaced by the run's seed: every seed begins from a "
+          "start "
           "of its own",
           .is_file = true),
     FIELD("world.model.checksum", "model checksum", TEXT, "", NULL,
@@ -41,7 +42,7 @@ static const field entries[] = {
     FIELD("world.model.rms_eps", "norm eps", POSITIVE, "", "1e-06",
           "added to the mean square in RMS norms", .when = {{"world.model.path", NULL}}),
     FIELD("world.model.initializer_range", "initial weights", POSITIVE, "", "0.02",
-          "standard deviation of weights drawn at random", .when = {{"world.model.path", NULL}}),
+          "standard deviation of the random weights", .when = {{"world.model.path", NULL}}),
 };
 
 FIELD_TABLE(llm_model_fields, entries);

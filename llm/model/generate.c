@@ -443,11 +443,12 @@ static gl_status copy_kept_set(const run *g, size_t k, size_t at) {
   const uint32_t *set = g->rows.kept + k * shape->words;
   memcpy(g->r->kept + at * shape->words, set, shape->words * sizeof *set);
   if (!shape->listed || set[0] != KEPT_OVERFLOW) return GL_OK;
-  return gl_fail(g->err, GL_EINPUT,
-                 "top_k: %zu kept more than %zu tokens, because so many are as probable as the "
-                 "%zu-th, and there is no room to record them with the token that was drawn; lower "
-                 "top_k, take `precision: bfloat16` away, or weights: raw",
-                 g->dist.top_k, shape->words - 1, g->dist.top_k);
+  return gl_fail(
+      g->err, GL_EINPUT,
+      "top_k: %zu kept more than %zu tokens, because so many are as probable as the "
+      "%zu-th, and there is no room to record them with the token that was sampled; lower "
+      "top_k, take `precision: bfloat16` away, or weights: raw",
+      g->dist.top_k, shape->words - 1, g->dist.top_k);
 }
 
 /* Appends the token sampled in row k to response i. */

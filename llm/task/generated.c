@@ -277,7 +277,7 @@ static const task_field sorting_fields[] = {
     {"length", "1 to 200", "5", "numbers of a prompt, at most", 0},
     {"min_length", "1 to length", "length", "numbers of a prompt, at least", 0},
     {"values", "2 to 1000", "10",
-     "numbers are uniform below it; with more than 10, commas stand between", 0},
+     "numbers are uniform below it; with more than 10, commas are between", 0},
     {NULL, NULL, NULL, NULL, 0}};
 
 const task_rules task_sorting = {

@@ -73,7 +73,7 @@ static void take_dataset_value(line_reader *l, size_t from, int which, char **to
   const char *key = l->key[which];
   if (*to != NULL) {
     const char *quote = memchr(r->text + from, '"', r->size - from);
-    json_fail_at(r, quote == NULL ? from : (size_t)(quote - r->text), "key '%.64s' stands twice",
+    json_fail_at(r, quote == NULL ? from : (size_t)(quote - r->text), "key '%.64s' is given twice",
                  key);
     return;
   }

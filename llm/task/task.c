@@ -34,11 +34,12 @@ static const field entries[] = {
           "addition, modular, countdown, sorting, parity, brackets or math; `gepolab llm tasks` "
           "lists them",
           .shorthand = "world.task", .when = {LLM}),
-    FIELD("world.task.held_out", "held-out share", REAL(0, 0.9), "", "0.05",
-          "share of all problems that is held out for evaluation, 0 to 0.9; 0: none. A split that "
-          "is empty, or nearly so because the task has few problems, is refused",
-          .when = {LLM, {"world.task.kind", "math"}}),
-    FIELD("world.task.held_out", "held-out share", REAL(0, 0.9), "", "0.1", NULL, .when = {LLM}),
+    FIELD(
+        "world.task.held_out", "held-out fraction", REAL(0, 0.9), "", "0.05",
+        "fraction of all problems that is held out for evaluation, 0 to 0.9; 0: none. A split that "
+        "is empty, or nearly so because the task has few problems, is refused",
+        .when = {LLM, {"world.task.kind", "math"}}),
+    FIELD("world.task.held_out", "held-out fraction", REAL(0, 0.9), "", "0.1", NULL, .when = {LLM}),
     FIELD("world.task.reward", "task reward", CHOICE("exact", "graded"), "", "exact",
           "exact: 1 for a right answer, else 0; graded: partial credit, where the kind has it",
           .when = {LLM}),
@@ -84,7 +85,7 @@ static const field entries[] = {
     FIELD("world.task.min_length", "least length", COUNT(1, INFINITY), "", NULL,
           "fewest of them; lengths are uniform between the two", .rule = "length"),
     FIELD("world.task.values", "values", COUNT(2, TASK_MAX_VALUES), "", "10",
-          "numbers are uniform below it, 2 to 1000; with more than 10, commas stand between them",
+          "numbers are uniform below it, 2 to 1000; with more than 10, commas are between them",
           .when = {LLM, {"world.task.kind", "sorting"}}),
     FIELD("world.task.chain", "chain", FLAG, "", "false",
           "the answer is the parity of every beginning; only then there is a graded reward",
@@ -110,7 +111,7 @@ static const field entries[] = {
           .when = {LLM, {"world.task.kind", "math"}}),
     FIELD("world.task.answer_pattern", "answer pattern", CHOICE("boxed", "last_number"), "",
           "boxed",
-          "where a response's final answer stands: boxed (in the last closed \\boxed{} or "
+          "where a response's final answer is: boxed (in the last closed \\boxed{} or "
           "\\fbox{}) or last_number (there, or else the last number of the text)",
           .when = {LLM, {"world.task.kind", "math"}}),
     FIELD("world.task.held_out_path", "held-out problems", TEXT, "", NULL,

@@ -25,7 +25,7 @@ static void messages_name_the_argument_and_the_place_in_it(void) {
               {"[[[", "algorithm:1:", "not valid YAML"},
               {"", "algorithm:1:1: ", "the text is empty"},
               {"# nothing", "algorithm:", "the text is empty"}},
-    dists[] = {{"nosuch", "delay:1:1: ", "is not a law"},
+    dists[] = {{"nosuch", "delay:1:1: ", "is no distribution"},
                {"{law: lognormall}", "delay:1:7: ", "did you mean 'lognormal'"},
                {"5 kg", "delay:1:1: ", "kg"},
                {"", "delay:1:1: ", "the text is empty"}},

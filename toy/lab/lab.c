@@ -823,12 +823,13 @@ static const field entries[] = {
     FIELD("budget", "budget", COUNT(1, (size_t)1 << 40), "", "2000000",
           "of bias: most multisets of the responses to one prompt that are enumerated"),
     FIELD("samples", "Monte Carlo groups", COUNT(0, (size_t)1 << 40), "", "262144",
-          "of bias: groups per prompt that are drawn where enumeration is beyond the budget; 0: "
+          "of bias: groups per prompt that are sampled where enumeration is beyond the budget; 0: "
           "refuse instead"),
     FIELD("covariance", "covariance", FLAG, "", "false",
           "of bias: the full covariance in the JSON"),
     FIELD("truncation", "truncation", SECTION, "", NULL,
-          "laws of truncated sampling to compare, each with every kind of weights; for one pair of "
+          "distributions of truncated sampling to compare, each with every kind of weights; for "
+          "one pair of "
           "policies and one group size"),
     FIELD("truncation.top_p", "compared top-p", NUMBERS(1e-9, 1), "", NULL,
           "values of top_p, each without top_k; 1 truncates nothing"),
@@ -841,7 +842,7 @@ static const field entries[] = {
     FIELD("training.updates", "training updates", COUNT(1, 10000000), "updates", "500",
           "learner updates by sampled groups"),
     FIELD("training.staleness", "training staleness", COUNT(0, 1000000), "updates", "0",
-          "groups are drawn from the policy of so many updates ago"),
+          "groups are sampled from the policy of so many updates ago"),
     FIELD("training.groups", "training groups", COUNT(1, 100000), "", "1",
           "groups of `group_size` in an update"),
     FIELD("training.lr", "training rates", LIST, "", NULL,
@@ -852,21 +853,22 @@ static const field entries[] = {
     FIELD("training.record_every", "recording interval", COUNT(1, 10000000), "updates", "10",
           "updates between two points of a curve"),
     FIELD("training.seeds", "training seeds", COUNT(1, 10000), "", "10", "runs of each algorithm"),
-    FIELD(
-        "training.stalenesses", "stalenesses of pairs", NUMBERS(1, 1000000), "updates", NULL,
-        "of theory: each algorithm is trained at each of these stalenesses, and its pairs of laws "
-        "are those of learner and sampler along the way"),
+    FIELD("training.stalenesses", "stalenesses of pairs", NUMBERS(1, 1000000), "updates", NULL,
+          "of theory: each algorithm is trained at each of these stalenesses, and its pairs of "
+          "policies "
+          "are those of learner and sampler along the way"),
     FIELD("outcomes", "outcomes", NUMBERS(2, 1e15), "", NULL,
           "of theory: numbers n of outcomes in the table of Theorem 1"),
     FIELD("vocabularies", "vocabularies", NUMBERS(2, 4096), "", NULL,
-          "of theory: numbers V of letters in the products of token laws"),
+          "of theory: numbers V of letters in the products of token distributions"),
     FIELD("lengths", "product lengths", NUMBERS(1, 4096), "", NULL, "of theory: their lengths T"),
     FIELD("pairs", "pairs", COUNT(1, 10000000), "", "2000",
-          "of theory: random pairs of laws in each family; Theorem 3 gives medians over them"),
+          "of theory: random pairs of distributions in each family; Theorem 3 gives medians over "
+          "them"),
     FIELD("starts", "search starts", COUNT(1, 1000000), "", "100",
           "of theory: starts of the search for violations of Theorem 2"),
     FIELD("search_outcomes", "searched outcomes", COUNT(2, LAB_SEARCH_MOST), "", "4",
-          "of theory: outcomes of the laws in that search"),
+          "of theory: outcomes of the distributions in that search"),
 };
 
 FIELD_TABLE(lab_fields, entries);

@@ -95,9 +95,10 @@ static gl_status toy_behaviour_dist(toy_learner *l, uint64_t id, size_t x, size_
   }
   if (b->with == OTHER_NONE) return GL_OK;
   if (from > 0 || to < t->n_edges)
-    return gl_fail(err, GL_EINPUT,
-                   "sampling.behaviour_mixture mixes whole responses, and this batch is drawn from "
-                   "several versions; take the cluster's in-flight updates away");
+    return gl_fail(
+        err, GL_EINPUT,
+        "sampling.behaviour_mixture mixes whole responses, and this batch is sampled from "
+        "several versions; take the cluster's in-flight updates away");
   mix(t, b->share, dist, l->initial + x * t->n_edges, l->evaluated, l->edges);
   return GL_OK;
 }
@@ -165,7 +166,7 @@ static gl_status record_part(toy_learner *l, batch *b, size_t first, gl_error *e
   if (b->n_dist != 0 && parts == 0)
     return gl_fail(err, GL_EINTERNAL, "a draw that continues a batch of another world");
   double *tables = calloc(slots, new * sizeof *tables);
-  if (tables == NULL) return gl_fail_memory(err, "the distribution that a batch was drawn from");
+  if (tables == NULL) return gl_fail_memory(err, "the distribution that a batch was sampled from");
   gl_status status = GL_OK;
   for (size_t x = 0; x < l->world->n_prompts && status == GL_OK; ++x) {
     if (l->slot[x] == SIZE_MAX) continue;
@@ -194,7 +195,7 @@ static gl_status add_parts(const toy_learner *l, const draw_request *r, batch *b
   const size_t edges = l->world->tree.n_edges, horizon = l->world->tree.horizon;
   const size_t old = toy_record_size(l->world, parts), new = toy_record_size(l->world, parts + 1);
   double *tables = calloc(b->n_responses * new + 1, sizeof *tables);
-  if (tables == NULL) return gl_fail_memory(err, "the distributions that a batch was drawn from");
+  if (tables == NULL) return gl_fail_memory(err, "the distributions that a batch was sampled from");
   for (size_t i = 0; i < b->n_responses; ++i) {
     double *to = tables + i * new;
     const double *had = b->dist + i * old;

@@ -21,8 +21,8 @@ static const field entries[] = {
         "they are drawn from. Of llm in `gepolab lab bias`: a number per response (by length, then "
         "lexicographically), or such a list per prompt, instead of a task",
         .rule = "the uniform distribution"),
-    FIELD("world.rewards.law", "law of rewards", CHOICE("uniform", "normal", "bernoulli"), "",
-          "uniform", "uniform, normal or bernoulli", .when = {{"world.kind", "bandit"}}),
+    FIELD("world.rewards.law", "distribution of rewards", CHOICE("uniform", "normal", "bernoulli"),
+          "", "uniform", "uniform, normal or bernoulli", .when = {{"world.kind", "bandit"}}),
     FIELD("world.rewards.low", "lowest reward", REAL(-1e9, 1e9), "", "0",
           "least mean reward of uniform", .when = {{"world.kind", "bandit"}}),
     FIELD("world.rewards.high", "highest reward", REAL(-1e9, 1e9), "", "1",

@@ -284,7 +284,7 @@ gl_status toy_measure_kept(const toy_world *w, size_t x, const double *logq, toy
   if (drawn == NULL || rank == NULL) {
     free(drawn);
     free(rank);
-    return gl_fail_memory(err, "the mass that a law keeps");
+    return gl_fail_memory(err, "the mass that truncation keeps");
   }
   double *visit = drawn + g->n_edges, *rest = visit + g->horizon * g->n_nodes;
   toy_truncate(w, &w->sampling, logq, g->n_nodes, drawn, rank);

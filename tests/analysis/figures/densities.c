@@ -35,7 +35,7 @@ static void a_dist_is_a_line_of_its_panel_and_the_others_keep_their_places(void)
   free(data), free(gp);
   d.n_panels = 0;
   CU_ASSERT_EQUAL(figure_of_densities(&d, &q, &err), GL_EINPUT);
-  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no law of the cluster varies"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no distribution of the cluster varies"));
 }
 
 SUITE(densities, "analysis: densities",

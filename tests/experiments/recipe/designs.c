@@ -313,7 +313,7 @@ static void wrong_searches_are_refused(void) {
       {"{draws: 1, fields: {a: {choice: 3}}}", "at least one"},
       {"{draws: 1, fields: {a: {choice: [1], law: uniform}}}", "unknown key 'law'"},
       {"{draws: 1, fields: {a: 3}}", "must be a map"},
-      {"{draws: 1, fields: {a: {from: 1, to: 2}}}", "has no law"},
+      {"{draws: 1, fields: {a: {from: 1, to: 2}}}", "has no distribution"},
       {"{draws: 1, fields: {a: {law: lognormal}}}", "one of uniform, log_uniform"},
       {"{draws: 1, fields: {a: {law: uniform, from: 1}}}", "needs from and to"},
       {"{draws: 1, fields: {a: {law: normal, mean: 1}}}", "needs mean and sd"},

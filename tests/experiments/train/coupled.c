@@ -266,7 +266,7 @@ static void left_out_groups_take_their_time(void) {
   char says[64];
   double of_them = 0;
   for (size_t u = 0; u < 60; ++u) of_them += kept[u];
-  snprintf(says, sizeof says, "%.0f drawn for the updates, %.0f kept", all, of_them);
+  snprintf(says, sizeof says, "%.0f sampled for the updates, %.0f kept", all, of_them);
   cli_result told = CLI("run", b.recipe, "-q",
                         "cluster={coupled: true, tokens_per_s: 0.1, concurrency: 1, generation: 7}",
                         "train.filter_groups={enable: true, gen_batch_size: 3}");

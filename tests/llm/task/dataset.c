@@ -50,7 +50,7 @@ static const struct {
     {"{\"prompt\":\"p\",\"answer\":true}", "f.jsonl:1:24: ", "'answer' is true or false"},
     {"{\"prompt\":\" \\n\",\"answer\":1}", "f.jsonl:1:11: ", "'prompt' is empty"},
     {"{\"prompt\":\"p\",\"answer\":\"\"}", "f.jsonl:1:24: ", "'answer' is empty"},
-    {"{\"prompt\":\"p\",\"prompt\":\"q\",\"answer\":1}", "f.jsonl:1:15: ", "stands twice"},
+    {"{\"prompt\":\"p\",\"prompt\":\"q\",\"answer\":1}", "f.jsonl:1:15: ", "given twice"},
     {GOOD " x", "f.jsonl:1:29: ", "more after the end"},
     {GOOD GOOD, "f.jsonl:1:28: ", "more after the end"},
     {"{\"prompt\":\"p\"", "f.jsonl:1:14: ", "expected ',' or '}'; the text is cut short"},
