@@ -117,7 +117,7 @@ typedef struct gepolab_algorithm gepolab_algorithm;
 GEPOLAB_API gepolab_status gepolab_algorithm_new(gepolab_algorithm **out, const char *text,
                                                  gepolab_error *err);
 /* The same with algorithms of the caller's own: text may name one that `file` defines, as
- * `algorithms: {my_row: {base: gepo, clip: none}}`, alone or as a base. Errors also for the file,
+ * `algorithms: {my_gepo: {base: gepo, clip: none}}`, alone or as a base. Errors also for the file,
  * with its name, line and column. */
 GEPOLAB_API gepolab_status gepolab_algorithm_own(gepolab_algorithm **out, const char *text,
                                                  const char *file, gepolab_error *err);

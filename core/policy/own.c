@@ -89,7 +89,7 @@ static gl_status own_read_file(policy_own *own, const char *path, gl_error *err)
                       cfg_key_at(root, i));
   if (map == NULL || cfg_size(map) == 0)
     return gl_fail(err, GL_EINPUT,
-                   "%s:1:1: defines no algorithm; write algorithms: {my_row: {base: grpo, clip: "
+                   "%s:1:1: defines no algorithm; write algorithms: {my_grpo: {base: grpo, clip: "
                    "none}}",
                    path);
   return own_read_all(own, map, err);

@@ -1,7 +1,7 @@
 /* Algorithms that a user defines in a file, by the fields that differ from a published algorithm:
  *
  *   algorithms:
- *     my_row: {base: gepo, clip: none}
+ *     my_gepo: {base: gepo, clip: none}
  *     bold: {base: grpo, eps_high: 0.4}
  *
  * Their names are replaced by their fields before a recipe is read, so that every result keeps the

@@ -63,7 +63,7 @@ typedef struct common_option {
 static const common_option common_options[] = {
     {is_embedded, "print", NULL, "print the text of what is inside the program, no more"},
     {has_algorithms, "algorithms", "FILE",
-     "algorithms of your own, as $" PROGRAM_ALGORITHMS ": algorithms: {mine: {base: grpo, …}}"}};
+     "algorithms of your own, as $" PROGRAM_ALGORITHMS ": algorithms: {my_grpo: {base: grpo, …}}"}};
 enum { COMMON_OPTIONS = sizeof common_options / sizeof *common_options };
 
 static void print_help(const command *c, const args_option *options, size_t n) {

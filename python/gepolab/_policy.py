@@ -22,7 +22,7 @@ class Algorithm:
     """A row: a published name ("gepo") or a map as a recipe has it ("{base: gepo, clip: none}", or a dict).
 
     Keyword arguments change fields: ``Algorithm("gepo", clip="none", eps_high=0.3)``. ``file`` names a file of
-    algorithms of your own (``algorithms: {my_row: {base: gepo, clip: none}}``), by default ``$GEPOLAB_ALGORITHMS``.
+    algorithms of your own (``algorithms: {my_gepo: {base: gepo, clip: none}}``), by default ``$GEPOLAB_ALGORITHMS``.
     """
 
     def __init__(
