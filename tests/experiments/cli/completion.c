@@ -125,7 +125,7 @@ static const typed lines[] = {
     {"gepolab outc", NULL, "outcomes"},
     {"gepolab run quickstart algorithm=gep", "gepo", "grpo"},
     {"gepolab run quickstart algorithm.clip=n", "none", "ppo"},
-    {"gepolab run quickstart cluster.preset=are", "areal", NULL},
+    {"gepolab run quickstart cluster.preset=heter", "heterorl", NULL},
     {"gepolab plot study.db --figure stal", "staleness", "eval_score"},
     {"gepolab llm tasks addi", "addition", "math"},
     {"gepolab help --completion z", "zsh", NULL},
