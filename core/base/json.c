@@ -418,6 +418,7 @@ void json_skip(json_reader *r) {
 typedef struct builder {
   json_reader r;
   size_t n, most_values; /* values so far; 0: no limit */
+  bool own;              /* this program wrote the text: 1e999 is its infinity */
 } builder;
 
 static void fail_memory(builder *b) {
@@ -433,6 +434,18 @@ static cJSON *kept(builder *b, cJSON *item) {
 }
 
 static cJSON *json_read_value(builder *b);
+
+/* A number; recipes in canonical form, which studies hold, write infinity as 1e999. */
+static double read_number(builder *b) {
+  static const char *const infinity[] = {"1e999", "-1e999"};
+  const size_t n = b->own ? number_size(&b->r) : 0;
+  for (size_t i = 0; i < 2 && n > 0; ++i)
+    if (n == strlen(infinity[i]) && memcmp(b->r.text + b->r.at, infinity[i], n) == 0) {
+      b->r.at += n;
+      return i == 0 ? INFINITY : -INFINITY;
+    }
+  return json_real(&b->r);
+}
 
 /* An object copies its keys. Recursion ends at JSON_MAX_DEPTH, where the reader fails. */
 static cJSON *json_read_object(builder *b) {
@@ -486,10 +499,19 @@ static cJSON *json_read_value(builder *b) {
     json_fail(&b->r, "expected a value");
     return NULL;
   default: { /* json_peek() guarantees a digit or a minus */
-    const double number = json_real(&b->r);
+    const double number = read_number(b);
     return b->r.status == GL_OK ? kept(b, cJSON_CreateNumber(number)) : NULL;
   }
   }
+}
+
+static gl_status build_tree(cJSON **out, builder *b) {
+  *out = json_read_value(b);
+  const gl_status status = json_end(&b->r);
+  if (status == GL_OK) return GL_OK;
+  cJSON_Delete(*out);
+  *out = NULL;
+  return status;
 }
 
 gl_status json_tree_read(cJSON **out, const char *text, size_t size, size_t most_values,
@@ -497,17 +519,15 @@ gl_status json_tree_read(cJSON **out, const char *text, size_t size, size_t most
   assert(out != NULL && (text != NULL || size == 0) && name != NULL);
   builder b = {.most_values = most_values};
   json_begin(&b.r, text, size, name, err);
-  *out = json_read_value(&b);
-  const gl_status status = json_end(&b.r);
-  if (status == GL_OK) return GL_OK;
-  cJSON_Delete(*out);
-  *out = NULL;
-  return status;
+  return build_tree(out, &b);
 }
 
 cJSON *json_tree_of(const char *text) {
   gl_error why = {0};
   cJSON *tree = NULL;
-  if (text != NULL) (void)json_tree_read(&tree, text, strlen(text), 0, "JSON", &why);
+  builder b = {.own = true};
+  if (text == NULL) return NULL;
+  json_begin(&b.r, text, strlen(text), "JSON", &why);
+  (void)build_tree(&tree, &b);
   return tree;
 }

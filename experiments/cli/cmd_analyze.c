@@ -285,7 +285,8 @@ static gl_status report_contrasts(const results *r, const declared_contrasts *d,
   if (status == GL_OK) {
     table *t = table_document();
     contrasts_report(t, r, d->contrast, found, d->n);
-    status = report_table(t, format, as_json, err);
+    status = equal_arms_report(t, r, err);
+    status = print_report(t, status, format, as_json, err);
   }
   free(found);
   return status;

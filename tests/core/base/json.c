@@ -131,7 +131,23 @@ static void python_s_numbers_are_numbers_where_asked_for(void) {
   CU_ASSERT_EQUAL(json_end(&r), GL_EINPUT);
 }
 
-SUITE(core_json, "core: json", TEST(a_text_becomes_the_tree_it_says),
-      TEST(escapes_and_numbers_are_exact), TEST(what_is_not_json_is_refused_with_line_and_column),
-      TEST(bounds_are_kept), TEST(a_reader_may_start_at_any_line),
-      TEST(python_s_numbers_are_numbers_where_asked_for));
+/* Recipes in canonical form write infinity as 1e999; in other texts it is a number too large. */
+static void infinity_is_read_back_from_own_texts_alone(void) {
+  static const char text[] = "[1e999,-1e999,1]";
+  cJSON *own = json_tree_of(text), *other = NULL;
+  gl_error err = {0};
+  CU_ASSERT_PTR_NOT_NULL_FATAL(own);
+  CU_ASSERT(isinf(cJSON_GetArrayItem(own, 0)->valuedouble));
+  CU_ASSERT(cJSON_GetArrayItem(own, 0)->valuedouble > 0);
+  CU_ASSERT(isinf(cJSON_GetArrayItem(own, 1)->valuedouble));
+  CU_ASSERT(cJSON_GetArrayItem(own, 1)->valuedouble < 0);
+  CU_ASSERT_EQUAL(cJSON_GetArrayItem(own, 2)->valuedouble, 1);
+  cJSON_Delete(own);
+  CU_ASSERT_PTR_NULL(json_tree_of("[1e998]"));
+  CU_ASSERT_EQUAL(json_tree_read(&other, text, sizeof text - 1, 0, "other", &err), GL_EINPUT);
+}
+
+SUITE(core_json, "core: json", TEST(infinity_is_read_back_from_own_texts_alone),
+      TEST(a_text_becomes_the_tree_it_says), TEST(escapes_and_numbers_are_exact),
+      TEST(what_is_not_json_is_refused_with_line_and_column), TEST(bounds_are_kept),
+      TEST(a_reader_may_start_at_any_line), TEST(python_s_numbers_are_numbers_where_asked_for));

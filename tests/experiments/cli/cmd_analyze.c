@@ -212,6 +212,21 @@ static void an_arm_may_name_a_field_of_its_algorithm(void) {
   cli_scratch_remove(folder);
 }
 
+/* A study that sweeps a clip that is open above: canonical recipes write infinity as 1e999. */
+static void infinite_values_of_an_axis_are_read_back(void) {
+  static const char open[] = "name: open\nsteps: 4\nworld: {kind: bandit, rewards: [1, 0]}\n"
+                             "sweep: {algorithm: [{base: grpo, eps_high: .inf}, grpo], "
+                             "train.groups: [1, 2], seed: [1, 2]}\n";
+  char folder[64], at[128], study[128];
+  cli_scratch_make(folder);
+  cli_write(cli_path(at, folder, "open.yaml"), open, sizeof open - 1);
+  cli_path(study, folder, "study.db");
+  CU_ASSERT(CLI_GIVES(0, "sweep", at, "-o", study));
+  CU_ASSERT(CLI_GIVES(0, "analyze", study));
+  CU_ASSERT(CLI_GIVES(0, "outcomes", study, "--json"));
+  cli_scratch_remove(folder);
+}
+
 /* The arms changed places after the runs. */
 static const char written_later[] =
     STUDY "contrasts:\n  - {name: rate, measure: last, of: {algorithm: grpo, optimizer.lr: 1.0e-9},"
@@ -281,6 +296,7 @@ static void a_recipe_without_contrasts_is_refused(void) {
 
 SUITE(cli_contrasts, "cli: contrasts", TEST(declared_contrasts_are_told),
       TEST(an_arm_may_name_a_field_of_its_algorithm),
+      TEST(infinite_values_of_an_axis_are_read_back),
       TEST(a_contrast_that_was_written_after_the_runs_is_called_so),
       TEST(wrong_contrasts_stop_a_sweep_before_it_begins),
       TEST(a_recipe_without_contrasts_is_refused));
