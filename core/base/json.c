@@ -436,7 +436,7 @@ static cJSON *kept(builder *b, cJSON *item) {
 static cJSON *json_read_value(builder *b);
 
 /* A number; recipes in canonical form, which studies hold, write infinity as 1e999. */
-static double read_number(builder *b) {
+static double json_read_number(builder *b) {
   static const char *const infinity[] = {"1e999", "-1e999"};
   const size_t n = b->own ? number_size(&b->r) : 0;
   for (size_t i = 0; i < 2 && n > 0; ++i)
@@ -499,7 +499,7 @@ static cJSON *json_read_value(builder *b) {
     json_fail(&b->r, "expected a value");
     return NULL;
   default: { /* json_peek() guarantees a digit or a minus */
-    const double number = read_number(b);
+    const double number = json_read_number(b);
     return b->r.status == GL_OK ? kept(b, cJSON_CreateNumber(number)) : NULL;
   }
   }
