@@ -505,7 +505,7 @@ static cJSON *json_read_value(builder *b) {
   }
 }
 
-static gl_status build_tree(cJSON **out, builder *b) {
+static gl_status json_build_tree(cJSON **out, builder *b) {
   *out = json_read_value(b);
   const gl_status status = json_end(&b->r);
   if (status == GL_OK) return GL_OK;
@@ -519,7 +519,7 @@ gl_status json_tree_read(cJSON **out, const char *text, size_t size, size_t most
   assert(out != NULL && (text != NULL || size == 0) && name != NULL);
   builder b = {.most_values = most_values};
   json_begin(&b.r, text, size, name, err);
-  return build_tree(out, &b);
+  return json_build_tree(out, &b);
 }
 
 cJSON *json_tree_of(const char *text) {
@@ -528,6 +528,6 @@ cJSON *json_tree_of(const char *text) {
   builder b = {.own = true};
   if (text == NULL) return NULL;
   json_begin(&b.r, text, strlen(text), "JSON", &why);
-  (void)build_tree(&tree, &b);
+  (void)json_build_tree(&tree, &b);
   return tree;
 }
