@@ -27,7 +27,7 @@ for n in $(sed -n 's/^## \([0-9][0-9]*\)\. .*/\1/p' "$guide"); do
   if grep -q '[a-z]//[a-z]' "$work/said"; then echo "guide: task $n prints a path with two slashes"; exit 1; fi
   # Text outside the blocks: figures that it promises. A folder has to stand before the name.
   awk '/^```sh$/ {inside = 1} !inside {print} /^```$/ {inside = 0}' "$work/section" |
-    grep -oE '`[a-z_]+/[a-z_]+\.(pdf|png|svg|tsv)`' | tr -d '`' | sort -u > "$work/promised"
+    grep -oE '`[a-z_]+/[a-z_]+\.(pdf|png|svg|tsv|html)`' | tr -d '`' | sort -u > "$work/promised"
   [ -s "$work/promised" ] || { echo "guide: task $n of GUIDE.md names no figure"; exit 1; }
   while read -r file; do
     [ -s "$work/$n/$file" ] || { echo "guide: task $n of GUIDE.md promises $file, which is not there"; exit 1; }

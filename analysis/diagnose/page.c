@@ -27,6 +27,9 @@ const char *diagnose_section_heading(diagnose_section s) {
 
 size_t diagnosis_lead(const diagnosis *d, char *text, size_t size) {
   size_t n = 0;
+  if (d->n_findings == 0 && d->n_series == 0 && d->n_updates < DIAGNOSE_FEWEST)
+    return (size_t)snprintf(text, size, "Fewer than %d updates: too few for findings.",
+                            DIAGNOSE_FEWEST);
   if (d->n_findings == 0)
     return (size_t)snprintf(text, size, "No cause is beyond its limit in what this log has.");
   for (size_t i = 0; i < d->n_findings && i < DIAGNOSE_CHANGES && n < size; ++i) {
@@ -200,7 +203,7 @@ static void put_counters(table *to, const diagnosis *d, const trainer_info *trai
   }
   hide_if_empty(t, has_lags || series_of(d, SERIES_STALENESS) != NULL, 5);
   if (!has_lags && series_of(d, SERIES_STALENESS) == NULL)
-    unknown_line(to, "the version that generated the data, and so every staleness",
+    unknown_line(to, "the lag of the data: the learner's version less that which generated them",
                  trainer->log_versions);
   else
     table_line(to, "Versions of the learner. One run has a different number for each counter; "

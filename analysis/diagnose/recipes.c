@@ -10,6 +10,10 @@
   "world: {kind: sequence, vocabulary: 4, horizon: 5, prompts: 4, task: sum_mod, policy: {kind: "  \
   "loglinear}}\n"                                                                                  \
   "optimizer: {kind: adam, lr: 0.05}\ntrain: {groups: 8, group_size: 8}\nalgorithm: gspo\n"
+/* How to run a recipe of a sweep. */
+#define SWEEP                                                                                      \
+  "# Written by gepolab diagnose. Seconds to a minute:\n"                                          \
+  "#   gepolab sweep FILE -o effect.db && gepolab analyze effect.db\n"
 #define FRESH "{preset: sync, generation: 1, learner: {step: 1, eval_pause: 0}}"
 /* Every batch is DELAY + 1 updates old. */
 #define STALE                                                                                      \
@@ -21,6 +25,7 @@ static double delay_of(const diagnosis *d) {
   double mean = d->staleness.mean[STALENESS_OLDEST].value, sum = 0;
   for (size_t i = 0; isnan(mean) && s != NULL && i < s->from->n; ++i) sum += s->from->value[i];
   if (isnan(mean) && s != NULL) mean = sum / (double)s->from->n;
+  if (isnan(mean)) return 3; /* not known: staleness 4 and 2 */
   return mean > 2 ? fmin(floor(mean + 0.5), 256) - 1 : 1;
 }
 
@@ -41,44 +46,48 @@ static int diagnose_write_recipe(const diagnosis *d, diagnose_cause c, char *tex
   case CAUSE_MISMATCH: /* noise of deviation s on logits gives k3 of about s^2 / 2 */
     return snprintf(
         text, size,
+        SWEEP
         "name: diagnose_engine_mismatch\ndescription: what a divergence at lag 0 costs\n" WORLD
         "cluster: " FRESH "\nsweep:\n"
         "  sampling.behaviour.noise: [0, %.3g, %.3g]\n  seed: [1, 2, 3, 4]\n",
         sqrt(2 * floor_of(d)), 4 * sqrt(2 * floor_of(d)));
   case CAUSE_AGE:
     return snprintf(text, size,
+                    SWEEP
                     "name: diagnose_age\ndescription: what staleness costs, and half of it\n" WORLD
                     "sweep:\n  cluster:\n    - " FRESH "\n    - " STALE "\n    - " STALE
                     "\n  seed: [1, 2, 3, 4]\n",
                     floor(delay / 2), delay);
   case CAUSE_RATE:
     return snprintf(text, size,
+                    SWEEP
                     "name: diagnose_rate\ndescription: a learning rate that is too high, and lower "
                     "ones\n" WORLD "cluster: " STALE
                     "\nsweep:\n  optimizer.lr: [0.2, 0.05, 0.0125]\n  seed: [1, 2, 3, 4]\n",
                     delay);
   case CAUSE_SMALL_BATCH:
-    return snprintf(text, size,
-                    "name: diagnose_small_batch\ndescription: more prompts in an update\n" WORLD
-                    "cluster: " FRESH
-                    "\nsweep:\n  train.groups: [1, 4, 16]\n  seed: [1, 2, 3, 4]\n");
+    return snprintf(
+        text, size,
+        SWEEP "name: diagnose_small_batch\ndescription: more prompts in an update\n" WORLD
+              "cluster: " FRESH "\nsweep:\n  train.groups: [1, 4, 16]\n  seed: [1, 2, 3, 4]\n");
   case CAUSE_DISCARD:
     return snprintf(
         text, size,
-        "name: diagnose_discard_bias\ndescription: what becomes of stale groups: dropped, "
-        "or trained with less weight\n"
-        "steps: 200\neval_every: 10\n"
-        "world: {kind: sequence, vocabulary: 2, horizon: 8, prompts: 2, end_token: true, "
-        "task: sum_mod}\n"
-        "optimizer: {kind: adam, lr: 0.05}\ntrain: {groups: 8, group_size: 8}\n"
-        "algorithm: gspo\n"
-        "cluster: {preset: fifo, unit: group, partial: wait, coupled: true, window: 2, "
-        "samplers: 4, concurrency: 64, tokens_per_s: 0.05, delay: 5, learner: {step: 8, "
-        "eval_pause: 0}}\n"
-        "sweep:\n  cluster.stale: [discard, downweight]\n  seed: [1, 2, 3, 4]\n");
+        SWEEP "name: diagnose_discard_bias\ndescription: what becomes of stale groups: dropped, "
+              "or trained with less weight\n"
+              "steps: 200\neval_every: 10\n"
+              "world: {kind: sequence, vocabulary: 2, horizon: 8, prompts: 2, end_token: true, "
+              "task: sum_mod}\n"
+              "optimizer: {kind: adam, lr: 0.05}\ntrain: {groups: 8, group_size: 8}\n"
+              "algorithm: gspo\n"
+              "cluster: {preset: fifo, unit: group, partial: wait, coupled: true, window: 2, "
+              "samplers: 4, concurrency: 64, tokens_per_s: 0.05, delay: 5, learner: {step: 8, "
+              "eval_pause: 0}}\n"
+              "sweep:\n  cluster.stale: [discard, downweight]\n  seed: [1, 2, 3, 4]\n");
   case CAUSE_GENERATION:
   case CAUSE_ENVIRONMENT:
     return snprintf(text, size,
+                    "# Written by gepolab diagnose.\n"
                     "# gepolab sim FILE                        # as measured\n"
                     "# gepolab sim FILE cluster.samplers=2     # twice the samplers\n"
                     "name: diagnose_generation_bound\ndescription: samplers that the trainer waits "
@@ -89,6 +98,7 @@ static int diagnose_write_recipe(const diagnosis *d, diagnose_cause c, char *tex
                     seconds_of(s->part[1]));
   case CAUSE_SYNC:
     return snprintf(text, size,
+                    "# Written by gepolab diagnose.\n"
                     "# gepolab sim FILE                                    # as measured\n"
                     "# gepolab sim FILE cluster.learner.publish_every=4    # weights less often\n"
                     "name: diagnose_sync_bound\ndescription: weight synchronisation that takes the "

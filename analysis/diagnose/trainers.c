@@ -43,8 +43,8 @@ static const trainer_info trainers[] = {
      .rewards = "rewards",
      .dropped = "sample_loss_mask",
      .log_tokens = "train_data_step*.jsonl is written by default (logger.log_dir)",
-     .log_versions = "nothing: train_data_step*.jsonl has no versions; compare a run with "
-                     "grpo.async_grpo.enabled: false",
+     .log_versions = "compare with a run with grpo.async_grpo.enabled: false, because "
+                     "train_data_step*.jsonl has no versions",
      .log_times = "timing/train/* of the metrics logger (logger.tensorboard_enabled: true), as CSV",
      .setting = {[CAUSE_MISMATCH] = "loss_fn.use_importance_sampling_correction: true, "
                                     "loss_fn.truncated_importance_sampling_type: tis, "
@@ -110,8 +110,6 @@ static const trainer_info trainers[] = {
                  [CAUSE_ENVIRONMENT] = "max_inflight_tasks (AsyncGRPOConfig)"}},
     {.name = "areal",
      .title = "AReaL 2.0.0",
-     .log_tokens = "rollout.dump_to_file: true",
-     .log_versions = "rollout.dump_to_file: true (head_version, tail_version)",
      .log_times = "perf_tracer.enabled: true (sessions-r*.jsonl)",
      .setting = {[CAUSE_MISMATCH] = "actor.use_decoupled_loss: true with actor.rejection_sampling",
                  [CAUSE_AGE] = "rollout.max_head_offpolicyness",

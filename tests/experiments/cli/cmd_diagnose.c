@@ -66,7 +66,7 @@ static void a_log_without_versions_says_what_to_log(void) {
   const log_folder f = made_folder(&plan, false);
   cli_result r = CLI("diagnose", f.log);
   CU_ASSERT_EQUAL(r.code, 0);
-  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "Not in this log: the version that generated the data"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "Not in this log: the lag of the data"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "version_gap"));
   cli_result_fini(&r);
   folder_remove(&f);
