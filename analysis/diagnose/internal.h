@@ -109,6 +109,7 @@ typedef struct speed_facts {
   interval step, wait, part[4]; /* parts: generation, trainer, weight sync, environment */
   bool is_known;                /* step and at least two parts are */
   bool is_inferred[4];          /* not logged: follows from the others */
+  bool is_hidden;               /* generation is shorter than a step, and not logged */
   bool is_serial;               /* the step is as long as its parts together */
   int binds;                    /* the longest part */
   interval bound;               /* sum of the parts / longest part */

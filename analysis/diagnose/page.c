@@ -142,13 +142,13 @@ static const struct {
   const char *name, *meaning;
   staleness_kind kind;
 } counters[] = {
-    {"gepolab/staleness", "learner's version less the oldest of a response", STALENESS_OLDEST},
-    {"trl/sample/staleness", "learner's version less that of the first token", STALENESS_START},
-    {"verl_v1/trajectory_staleness", "by the newest version of a response", STALENESS_NEWEST},
-    {"verl_v1/trajectory_staleness_worst", "by the oldest version of a response", STALENESS_OLDEST},
+    {"gepolab/staleness", "oldest version of a response", STALENESS_OLDEST},
+    {"trl/sample/staleness", "version of the first token", STALENESS_START},
+    {"verl_v1/trajectory_staleness", "newest version of a response", STALENESS_NEWEST},
+    {"verl_v1/trajectory_staleness_worst", "oldest version of a response", STALENESS_OLDEST},
     {"areal/sample_staleness_theta", "mean over tokens", STALENESS_TOKENS},
-    {"miles/rollout/fully_async/staleness", "by the oldest version", STALENESS_OLDEST},
-    {"megatron/policy_staleness", "by the version of the first token", STALENESS_START},
+    {"miles/rollout/fully_async/staleness", "oldest version", STALENESS_OLDEST},
+    {"megatron/policy_staleness", "version of the first token", STALENESS_START},
     {"mimo/partial/avg_staleness", "mean over tokens", STALENESS_TOKENS},
 };
 
@@ -206,7 +206,8 @@ static void put_counters(table *to, const diagnosis *d, const trainer_info *trai
     unknown_line(to, "the lag of the data: the learner's version less that which generated them",
                  trainer->log_versions);
   else
-    table_line(to, "Versions of the learner. One run has a different number for each counter; "
+    table_line(to, "The learner's version less that of the data. One run has a different number "
+                   "for each counter; "
                    "`gepolab sim RECIPE --definitions` compares them.");
 }
 
@@ -491,9 +492,9 @@ static void section_speed(table *to, const diagnosis *d) {
     return;
   }
   number_row(t, "fraction of a step that the trainer waits", f->wait_fraction, "", "waits / step");
-  number_row(t, "most that asynchrony can bring", f->bound, "times",
-             "sum of the parts / longest part");
-  number_row(t, "what overlap brings in this log", f->brought, "times", "sum of the parts / step");
+  known_row(t, "most that asynchrony can bring", f->bound, "times",
+            "sum of the parts / longest part");
+  known_row(t, "what overlap brings in this log", f->brought, "times", "sum of the parts / step");
   table_text(table_field(to, "binds"), speed_part_names[f->binds]);
   table_line(to,
              "The longest part is %s. No overlap can make a step shorter than its longest part, "

@@ -178,6 +178,18 @@ static size_t time_rows(const diagnosis *d, double *rows) {
   return n;
 }
 
+/* Whether generation is hidden behind training: it is not logged, and the trainer hardly waits, so
+ * that a batch takes at most a step, but nobody knows how much less. */
+static bool is_generation_hidden(const diagnosis *d, const double *rows, size_t n) {
+  double wait = 0, step = 0;
+  for (size_t i = 0; i < n; ++i) {
+    wait += rows[TIME_COLUMNS * i + TIME_WAIT];
+    step += rows[TIME_COLUMNS * i + TIME_STEP];
+  }
+  return series_of(d, SERIES_GENERATE) == NULL && series_of(d, SERIES_WAIT) != NULL &&
+         wait < 0.05 * step;
+}
+
 static gl_status means_of_time(speed_facts *to, const double *rows, size_t n, gl_error *err) {
   interval *const out[TIME_COLUMNS] = {&to->step,    &to->wait,    &to->part[0],
                                        &to->part[1], &to->part[2], &to->part[3]};
@@ -192,6 +204,8 @@ static gl_status speed_of(diagnosis *d, double *rows, gl_error *err) {
   interval of[SPEED_STATISTICS];
   const size_t n = time_rows(d, rows);
   if (n == 0) return GL_OK;
+  to->is_hidden = is_generation_hidden(d, rows, n);
+  for (size_t i = 0; i < n && to->is_hidden; ++i) rows[TIME_COLUMNS * i + TIME_PARTS] = 0;
   gl_status status = means_of_time(to, rows, n, err);
   if (status == GL_OK)
     status = block_bootstrap(rows, n, TIME_COLUMNS, block_speed, SPEED_STATISTICS, 210, of, err);
@@ -204,7 +218,7 @@ static gl_status speed_of(diagnosis *d, double *rows, gl_error *err) {
     if (to->part[k].value > to->part[to->binds].value) to->binds = k;
   }
   to->is_known = known >= 2;
-  to->bound = of[0], to->brought = of[1];
+  if (!to->is_hidden) to->bound = of[0], to->brought = of[1];
   to->wait_fraction = of[2], to->sync_fraction = of[3];
   to->environment_fraction = of[4], to->generation_fraction = of[5];
   to->is_serial = series_of(d, SERIES_WAIT) == NULL && to->brought.value < 1.05;

@@ -136,11 +136,10 @@ static void put_warning_words(table *to, const diagnosis *d, const warning_count
                "without its rate. Series that have one: gradient norm, entropy, mean reward.");
     return;
   }
-  table_line(
-      to,
-      "%zu metrics were watched; %zu alarms. Alarm: the mean of %zu updates is above %g times "
-      "or below 1/%g of the median of the first %zu.",
-      counts->known, counts->alarms, rule.window, rule.factor, rule.factor, rule.begin);
+  table_line(to,
+             "Metrics watched: %zu; alarms: %zu. Alarm: the mean of %zu updates is above %g times "
+             "or below 1/%g of the median of the first %zu.",
+             counts->known, counts->alarms, rule.window, rule.factor, rule.factor, rule.begin);
   table_line(to,
              "Rates: of %.0f surviving and %.0f collapsing runs of the recipe edges (a small "
              "transformer that learns addition, fresh data). Other models and tasks may differ.",
