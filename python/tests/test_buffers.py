@@ -65,6 +65,15 @@ def test_tensors_of_any_stride_and_with_a_gradient(numbers):
     assert call(tensors, version_gap=gap).metrics["staleness"] == 2
 
 
+@pytest.mark.parametrize("kind", [int, bool, np.int32, np.uint8])
+def test_rewards_that_are_whole_numbers_or_booleans_are_converted(numbers, kind):
+    right = np.arange(8) % 3 == 0
+    want = call(numbers, rewards=right.astype(float))
+    assert same(call(numbers, rewards=right.astype(kind)), want)
+    assert same(call(numbers, rewards=right.astype(kind).tolist()), want)
+    assert same(call(numbers, rewards=torch.from_numpy(right.astype(kind))), want)
+
+
 def test_types_may_be_mixed(numbers):
     single = {name: value.astype(np.float32) if value.dtype == float else value for name, value in numbers.items()}
     wide = {name: value.astype(float) if value.dtype == np.float32 else value for name, value in single.items()}
@@ -97,7 +106,7 @@ def test_half_precision_is_refused_by_policy_and_widened_by_loss(numbers, half):
         ({"logq": np.zeros((8, 9), object)}, "logq is object"),
         ({"logp": np.ma.masked_less(np.full((8, 9), -1.0), 0)}, "logp is a masked array"),
         ({"logq": np.frombuffer(b"\0" * (8 * 72 + 1), np.uint8)[1:].view(np.float64).reshape(8, 9)}, "logq is not aligned"),
-        ({"rewards": np.zeros(8, int)}, "rewards is int64"),
+        ({"rewards": np.zeros(8, complex)}, "rewards is complex128"),
         ({"logp": torch.zeros(8, 9, device="meta")}, "logp is on meta: move it to the CPU"),
         ({"logp": torch.zeros(8, 9).to_sparse()}, "logp is a torch.sparse_coo tensor"),
         ({"logp": torch._neg_view(torch.ones(8, 9))}, "logp is a .* lazy view"),
