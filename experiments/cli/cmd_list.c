@@ -11,6 +11,7 @@
 #include "experiments/base/program.h"
 #include "experiments/clock/definitions.h"
 #include "experiments/recipe/recipe.h"
+#include "experiments/tokens/token_log.h"
 #include "sim/cluster.h"
 #include "sim/delay.h"
 #include "toy/world/mdp.h"
@@ -261,6 +262,11 @@ static gl_status run_formats(const command *self, int argc, char **argv, gl_erro
       table_row(t);
       table_text(t, name), table_text(t, about);
     }
+    for (size_t i = 0; i < token_formats_count(); ++i) {
+      table_row(t);
+      table_text(t, token_format_name(i));
+      table_textf(t, "tokens (whatif, policy): %s", token_format_title(i));
+    }
     status = report_table(t, TABLE_AS_TEXT, json, err);
   }
   args_fini(&a);
@@ -271,8 +277,11 @@ const command command_formats = {
     .name = "list formats",
     .arguments = "",
     .summary = "the formats of other programs' logs",
-    .about = "analyze, plot and fit know a file by its content, compressed with gzip or zstd or\n"
-             "not. --log-format NAME decides where two formats would read it.",
+    .about =
+        "analyze, plot and fit read series of steps, whatif and policy token-level logs. A file "
+        "is\n"
+        "known by its content, compressed with gzip or zstd or not. --log-format NAME (of whatif\n"
+        "and policy: --format NAME) decides where two formats would read it.",
     .examples = "  gepolab list formats\n  gepolab analyze run.jsonl --log-format json_lines",
     .run = run_formats};
 

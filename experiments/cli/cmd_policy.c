@@ -22,7 +22,7 @@
    0,                                                                                              \
    ARGS_TEXT,                                                                                      \
    "NAME",                                                                                         \
-   "read " WORD " as gepolab, nemo_rl, prime_rl or areal; without it by its content",              \
+   "read " WORD " as this format of `gepolab list formats`; without it by its content",            \
    &(REQUEST).format},                                                                             \
   {                                                                                                \
     "group-size", 0, ARGS_COUNT, "N",                                                              \
