@@ -62,7 +62,9 @@ static bool is_exact(size_t events, size_t others) {
 
 double auc_p_value(double auc, size_t events, size_t others) {
   if (events == 0 || others == 0 || !(auc >= 0 && auc <= 1)) return NAN;
-  const double pairs = (double)events * (double)others, distance = fabs(auc - 0.5) * pairs;
+  const double pairs = (double)events * (double)others;
+  /* U is a multiple of 1/2, of which a printed AUC has lost the last digits */
+  const double distance = fabs(round(2 * auc * pairs) - pairs) / 2;
   if (!is_exact(events, others))
     return 2 * gsl_cdf_ugaussian_Q(fmax(0, distance - 0.5) / u_deviation(events, others));
   double *p = u_distribution(events, others);

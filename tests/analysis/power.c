@@ -29,12 +29,12 @@ static void the_test_is_the_exact_permutation_test(void) {
   CU_ASSERT_DOUBLE_EQUAL(auc_p_value(1, 2, 3), 0.2, 1e-12);
   CU_ASSERT_DOUBLE_EQUAL(auc_p_value(0.5, 4, 5), 1, 1e-12);
   for (int k = 0; k <= 10; k++) {
-    const double auc = k / 10.0;
-    CU_ASSERT_DOUBLE_EQUAL(auc_p_value(auc, 5, 9), p_by_enumeration(5, 14, auc * 45), 1e-12);
-    CU_ASSERT_DOUBLE_EQUAL(auc_p_value(auc, 3, 17), p_by_enumeration(3, 20, auc * 51), 1e-12);
+    CU_ASSERT_DOUBLE_EQUAL(auc_p_value(4 * k / 45.0, 5, 9), p_by_enumeration(5, 14, 4 * k), 1e-12);
+    CU_ASSERT_DOUBLE_EQUAL(auc_p_value(5 * k / 51.0, 3, 17), p_by_enumeration(3, 20, 5 * k), 1e-12);
   }
-  /* five declines in 24 windows, as published */
-  CU_ASSERT_DOUBLE_EQUAL(auc_p_value(0.22, 5, 19), p_by_enumeration(5, 24, 0.22 * 95), 1e-12);
+  /* five declines in 24 windows; as it is printed, rounded, and exactly */
+  CU_ASSERT_DOUBLE_EQUAL(auc_p_value(0.221, 5, 19), p_by_enumeration(5, 24, 21), 1e-12);
+  CU_ASSERT_DOUBLE_EQUAL(auc_p_value(21 / 95.0, 5, 19), p_by_enumeration(5, 24, 21), 1e-12);
   /* the normal limit is near the exact test where they meet */
   CU_ASSERT_DOUBLE_EQUAL(auc_p_value(0.6, 50, 80), auc_p_value(0.6, 50, 81), 0.003);
   CU_ASSERT(isnan(auc_p_value(0.5, 0, 5)) && isnan(auc_p_value(1.5, 5, 5)));
