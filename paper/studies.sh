@@ -106,6 +106,26 @@ announce() { # NAME STUDY [CHOICE OF RUNS …]
     --keep '^[a-z_]*$|^rule|(auc|announced_share|false_alarm_rate|lead_updates)\.(value|low|high)$|\.(side|fallen|survived|pairs)$'
 }
 
+# Which metrics announce the next decline, within runs of a sweep; and what AUCs on few declines can say.
+declines() {
+  study=$work/declines.db
+  "$gepolab" sweep frontier_automaton 'sweep.algorithm=[grpo, gspo]' 'sweep.optimizer.lr=[0.3, 1]' -o "$study" -j "$(nproc)"
+  for least in 0 0.05; do
+    name=declines_$([ $least = 0 ] && echo any || echo large)
+    "$gepolab" analyze --table declines "$study" --least $least --json > "$work/$name.json"
+    "$gepolab" results keep "$work/$name.json" --recipe frontier_automaton --study "$study" -o "$to/$name.tsv"
+  done
+  keep_power power_marin_any --events 5 --others 19 --auc 0.463 --auc 0.474 --auc 0.442 --auc 0.453 --auc 0.547 --auc 0.221
+  keep_power power_marin_two --events 3 --others 21 --auc 0.524 --auc 0.603 --auc 0.619 --auc 0.524 --auc 0.619 --auc 0.333
+}
+
+keep_power() { # NAME OPTIONS …
+  name=$1
+  shift
+  "$gepolab" analyze --table power "$@" --json > "$work/$name.json"
+  "$gepolab" results keep "$work/$name.json" --recipe published --command "gepolab analyze --table power $* --json" -o "$to/$name.tsv"
+}
+
 # Features of a sweep's curves, and of the published ones where their exports are at hand.
 features() { # STUDY
   "$gepolab" sweep "$1" -o "$work/$1.db" -j "$(nproc)"
@@ -173,7 +193,7 @@ dropping() {
 
 known="delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, frontier_sorting, frontier_automaton, gepo_parts, \
 gepo_parts_sorting, causes, sensitivity, screening, remedies, remedies_stale, remedies_half_rate, mixture_shares, confirmation, confirmation_mixture, tuned, mismatch, \
-announcements, features, real_bias, laboratory, weights_in_flight, dropping, clock or published"
+announcements, declines, features, real_bias, laboratory, weights_in_flight, dropping, clock or published"
 keys=
 for study in "$@"; do
   case $study in
@@ -246,6 +266,7 @@ for study in "$@"; do
       announce frontier_grpo frontier -a grpo
       announce confirmation confirmation
       announce screening screening ;;
+    declines) declines ;;
     features)
       features released_online
       features released_delay
