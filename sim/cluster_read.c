@@ -289,6 +289,11 @@ static void read_learner(cluster_spec *c, cfg_reader *outer, const cluster_prese
   c->queue = (queue_rule)field_choice(&r, "queue");
   c->lookback = field_count(&r, "lookback");
   c->capacity = field_count(&r, "capacity");
+  c->reject = field_real(&r, "reject");
+  if (r.status == GL_OK && c->coupled && c->reject > 0)
+    r.status = cfg_fail(cfg_child(&r, "reject"), outer->err,
+                        "a coupled clock has real rewards, which decide what is rejected; leave "
+                        "reject out, or coupled");
   c->eval_every = field_whole(&r, "eval_every");
   c->publish_every = field_whole(&r, "publish_every");
   delay_read(&r, "step", NULL, &c->step);

@@ -153,6 +153,7 @@ struct cluster_spec {
   double
       tokens; /* > 0: an update takes units up to this number of tokens, instead of `take` units */
   size_t lookback; /* QUEUE_HETERORL: number of newest batches considered */
+  double reject;   /* probability that a unit is rejected when it reaches the learner */
   size_t capacity; /* maximum number of waiting units; 0: no limit */
   stale_rule stale;
   bool cancels_stale; /* units in progress that have become staler than the window are cancelled */

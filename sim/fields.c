@@ -647,6 +647,10 @@ static const field entries[] = {
           PRESET(queue)),
     FIELD("cluster.learner.lookback", "lookback", COUNT(1, 1000000), "", "64",
           "how many of the newest batches the queue rule heterorl looks at"),
+    FIELD("cluster.learner.reject", "rejected", REAL(0, FIELD_BELOW_1), "", "0",
+          "probability that a batch, group or response is rejected when it reaches the learner, as "
+          "groups of equal rewards are by filters: it was generated in vain, and others take its "
+          "place"),
     FIELD("cluster.learner.capacity", "queue capacity", COUNT(0, INFINITY), "", "0",
           "most units that wait; beyond it `evict` says which is dropped. 0: no limit"),
     FIELD("cluster.learner.evict", "eviction", CHOICE("oldest", "stalest", "newest"), "", "oldest",

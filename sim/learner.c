@@ -196,8 +196,22 @@ gl_status learner_wake(sim_clock *c, gl_error *err) {
   return clock_post(c, c->now, LEARNER_STARTS, 0, 0, err);
 }
 
+/* RNG_FAILURE entities of units, by their number; restarts, samplers and sites have others. */
+static const uint64_t first_unit = (uint64_t)1 << 61;
+
+/* Whether the unit is rejected, as a group of equal rewards is by filters. */
+static bool is_rejected(const sim_clock *c, uint32_t slot) {
+  const uint64_t number = c->buffer.pool[slot].facts.number;
+  const rng_words w = rng_block(rng_stream_at(c->seed, RNG_FAILURE, first_unit + number), 0);
+  return rng_u01_53(w.v[0], w.v[1]) < c->spec->reject;
+}
+
 gl_status learner_receive(sim_clock *c, uint32_t slot, gl_error *err) {
   buffer *b = &c->buffer;
+  if (c->spec->reject > 0 && is_rejected(c, slot)) {
+    ledger_discard(c, slot, FATE_REJECTED);
+    return GL_OK;
+  }
   b->pool[slot].facts.arrived_s = c->now;
   buffer_insert(b, slot, c->spec->queue == QUEUE_HETERORL);
   if (!choice_add(c, slot)) return gl_fail_memory(err, "waiting batches");

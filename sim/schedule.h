@@ -54,12 +54,13 @@ typedef struct schedule_update {
 /* The fate of a unit that was started. */
 typedef enum unit_fate {
   FATE_TRAINED,
-  FATE_STALE,   /* dropped: staler than the window */
-  FATE_EVICTED, /* dropped by a full queue */
-  FATE_ABORTED, /* dropped at its sampler because of new weights (partial: drop), or because it had
-                   become too stale (cancel_stale) */
-  FATE_LOST,    /* lost in a crash or by the link */
-  FATE_PENDING, /* in generation, in transfer or waiting at the end */
+  FATE_STALE,    /* dropped: staler than the window */
+  FATE_EVICTED,  /* dropped by a full queue */
+  FATE_ABORTED,  /* dropped at its sampler because of new weights (partial: drop), or because it had
+                    become too stale (cancel_stale) */
+  FATE_LOST,     /* lost in a crash or by the link */
+  FATE_REJECTED, /* rejected when it reached the learner (learner.reject) */
+  FATE_PENDING,  /* in generation, in transfer or waiting at the end */
   FATES
 } unit_fate;
 

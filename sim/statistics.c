@@ -32,6 +32,8 @@ const char *unit_fate_name(unit_fate fate) {
     return "aborted";
   case FATE_LOST:
     return "lost";
+  case FATE_REJECTED:
+    return "rejected";
   case FATE_PENDING:
     return "pending";
   case FATES:
@@ -139,7 +141,7 @@ static void clock_fill_record(sim_clock *c) {
       .batches_generated = (double)c->ledger.generated,
       .batches_trained = trained,
       .batches_dropped = (double)(s->fate[FATE_STALE].units + s->fate[FATE_EVICTED].units +
-                                  s->fate[FATE_ABORTED].units),
+                                  s->fate[FATE_ABORTED].units + s->fate[FATE_REJECTED].units),
       .batches_lost = (double)s->fate[FATE_LOST].units,
       .retransmissions = c->stats.retransmissions,
   };

@@ -168,6 +168,7 @@ static const char *all_break(const cluster_spec *c) {
   if (c->queue == QUEUE_HETERORL) return "cluster.learner.queue is fifo, lifo or oldest_version";
   if (c->publish_every != 1) return "cluster.learner.publish_every is 1";
   if (!delay_is_zero(c->pause)) return "cluster.learner.eval_pause is 0";
+  if (c->reject > 0) return "cluster.learner.reject is 0";
   if (c->capacity != 0) return "cluster.learner.capacity is 0 (unlimited)";
   const char *broken = dist_breaks(c);
   for (size_t i = 0; i < c->n_groups && broken == NULL; ++i)
