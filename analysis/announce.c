@@ -337,7 +337,7 @@ static size_t compare_then(resampling *r, const scored *f, size_t lead) {
   return n;
 }
 
-static void match_falls(announcement *out, resampling *r) {
+static void match_collapses(announcement *out, resampling *r) {
   for (size_t k = 0; k < ANNOUNCE_LEADS; k++)
     for (size_t i = 0; i < r->b->n; i++) {
       const size_t pairs = r->b->run[i].of->fell ? compare_then(r, &r->b->run[i], k) : 0;
@@ -399,7 +399,7 @@ static gl_status resample(announcement *out, watch *b, gl_error *err) {
   if (status != GL_OK) return status;
   collect_leads(&r, leads);
   sum_by_start(&r);
-  match_falls(out, &r);
+  match_collapses(out, &r);
   for (size_t i = 0; i < n; i++) {
     out->judged_fallen += (size_t)r.sums[i].judged_fallen;
     out->announced += (size_t)r.sums[i].announced;
@@ -486,7 +486,7 @@ typedef struct asked_runs {
 
 static void add_asked_run(announcements *a, asked_runs *g, const results_run *run, size_t cell) {
   const run_outcome o = outcome_of_run(run, &a->rule.outcome);
-  const int fell = run_outcome_is_fall(&o);
+  const int fell = run_outcome_is_collapse(&o);
   if (run->status == RUN_FAILED || (!fell && o.kind != OUTCOME_SURVIVED)) {
     a->left_out++;
     return;
@@ -594,8 +594,8 @@ static announce_drift count_drift(const asked_runs *g, metric m, bool falls,
     else
       ++d.survived, d.alarms += alarm;
   }
-  d.share = share_interval(d.warned, d.fallen);
-  d.false_alarms = share_interval(d.alarms, d.survived);
+  d.share = fraction_interval(d.warned, d.fallen);
+  d.false_alarms = fraction_interval(d.alarms, d.survived);
   return d;
 }
 

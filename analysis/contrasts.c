@@ -41,7 +41,7 @@ static interval wilson(size_t k, size_t n) {
   return (interval){share, (middle - half) / scale, (middle + half) / scale};
 }
 
-interval paired_shares(size_t both, size_t only_of, size_t only_against, size_t neither) {
+interval paired_fractions(size_t both, size_t only_of, size_t only_against, size_t neither) {
   const size_t pairs = both + only_of + only_against + neither;
   if (pairs == 0) return (interval){NAN, NAN, NAN};
   const interval of = wilson(both + only_of, pairs), against = wilson(both + only_against, pairs);
@@ -278,7 +278,7 @@ static double measure_of(const results_run *run, contrast_measure m) {
   const run_outcome o = outcome_of_run(run, &rule);
   switch (m) {
   case CONTRAST_FALL:
-    return run_outcome_is_fall(&o);
+    return run_outcome_is_collapse(&o);
   case CONTRAST_LATE_FALL:
     return run_outcome_fate(&o) == FATE_LATE_FALL;
   case CONTRAST_LAST:
@@ -326,7 +326,7 @@ static gl_status pair_runs(pairing *p, const results *r, const contrast *c, gl_e
   return GL_OK;
 }
 
-static void compare_falls(const pairing *p, contrast_result *out) {
+static void compare_collapses(const pairing *p, contrast_result *out) {
   size_t both = 0, neither = 0;
   for (size_t i = 0; i < p->n; i++) {
     const bool of = p->of[i] != 0, against = p->against[i] != 0;
@@ -337,7 +337,7 @@ static void compare_falls(const pairing *p, contrast_result *out) {
   }
   out->of = (double)(both + out->only_of) / (double)p->n;
   out->against = (double)(both + out->only_against) / (double)p->n;
-  out->difference = paired_shares(both, out->only_of, out->only_against, neither);
+  out->difference = paired_fractions(both, out->only_of, out->only_against, neither);
   out->p = mcnemar_exact(out->only_of, out->only_against);
 }
 
@@ -367,7 +367,7 @@ static gl_status compare_arms(const results *r, const contrast *c, size_t which,
   out->pairs = p.n;
   out->unpaired = p.unpaired;
   if (status == GL_OK && is_collapse(c->measure))
-    compare_falls(&p, out);
+    compare_collapses(&p, out);
   else if (status == GL_OK)
     status = compare_levels(&p, which, out, err);
   arena_fini(&p.memory);

@@ -97,7 +97,7 @@ void contrasts_report(table *to, const results *from, const contrast *contrasts,
 double mcnemar_exact(size_t only_of, size_t only_against);
 /* Newcombe's interval of a difference of paired proportions. `both` is the number of pairs in which
  * both runs collapsed. */
-interval paired_shares(size_t both, size_t only_of, size_t only_against, size_t neither);
+interval paired_fractions(size_t both, size_t only_of, size_t only_against, size_t neither);
 /* Two-sided p of the signed-rank test of n differences, at most 1,000. Zeros and NaN are dropped; p
  * is 1 if none remains. */
 gl_status signed_rank_exact(const double *difference, size_t n, double *p, gl_error *err);

@@ -182,7 +182,7 @@ static void run_responses(const results_run *run, const outcome_rule *rule,
   const run_outcome o = outcome_of_run(run, rule);
   y[RESPONSE_GAP] = o.best - o.last;
   y[RESPONSE_LAST] = o.last;
-  y[RESPONSE_LIFETIME] = (double)(run_outcome_is_fall(&o) ? o.onset : o.end);
+  y[RESPONSE_LIFETIME] = (double)(run_outcome_is_collapse(&o) ? o.onset : o.end);
 }
 
 static const results_run *run_like(const results *r, const results_run *run, size_t algorithm) {

@@ -51,10 +51,10 @@ fate run_outcome_fate(const run_outcome *o) {
   case OUTCOME_COUNT:
     break;
   }
-  return o->is_falling ? FATE_FALLING : FATE_STABLE;
+  return o->is_collapsing ? FATE_FALLING : FATE_STABLE;
 }
 
-bool run_outcome_is_fall(const run_outcome *o) {
+bool run_outcome_is_collapse(const run_outcome *o) {
   switch (o->kind) {
   case OUTCOME_NOT_FINITE:
   case OUTCOME_EARLY_FALL:
@@ -169,8 +169,8 @@ run_outcome outcome_of(const eval_record *eval, const double *best_until, size_t
     o.kind = OUTCOME_NOT_FINITE;
   } else if (o.best - o.first >= rule->least_gain) {
     o.kind = OUTCOME_SURVIVED;
-    o.is_falling = low.at_end >= rule->low_at_end;
-    if (o.is_falling) o.onset = eval[low.begin].step;
+    o.is_collapsing = low.at_end >= rule->low_at_end;
+    if (o.is_collapsing) o.onset = eval[low.begin].step;
   } else {
     const size_t lost = loss_of_start(eval, n, rule);
     o.kind = OUTCOME_NEVER_LEARNED;
@@ -271,13 +271,13 @@ static void count_outcome(stability *s, stability_cell *c, size_t index) {
   c->count[o.kind]++;
   c->fate[run_outcome_fate(&o)]++;
   c->lost_start += (size_t)(o.lost_start != 0);
-  c->falls += (size_t)run_outcome_is_fall(&o);
+  c->falls += (size_t)run_outcome_is_collapse(&o);
   if (!s->has_doses) return;
   const double dose = r->groups[run->group].value[s->dose_axis].number;
   if (!(dose > 0) || !isfinite(dose)) return;
   dose_group *d = dose_of(c, log(dose));
   d->runs++;
-  d->falls += (size_t)run_outcome_is_fall(&o);
+  d->falls += (size_t)run_outcome_is_collapse(&o);
 }
 
 size_t stability_times(const stability *s, const stability_cell *c, double *time, uint8_t *fell) {
@@ -289,7 +289,7 @@ size_t stability_times(const stability *s, const stability_cell *c, double *time
         s->setting[run->group] != c->setting)
       continue;
     const run_outcome *o = &s->run[i];
-    fell[n] = (uint8_t)run_outcome_is_fall(o);
+    fell[n] = (uint8_t)run_outcome_is_collapse(o);
     time[n] = (double)(fell[n] ? o->onset : o->end);
     n++;
   }
@@ -327,12 +327,12 @@ static gl_status fit_doses(const stability *s, stability_cell *c, gl_error *err)
     if (of->status == RUN_FAILED || of->algorithm != c->algorithm ||
         s->setting[of->group] != c->setting || !(dose > 0) || !isfinite(dose))
       continue;
-    run[n++] = (dose_run){log(dose), of->seed, run_outcome_is_fall(&s->run[i])};
+    run[n++] = (dose_run){log(dose), of->seed, run_outcome_is_collapse(&s->run[i])};
   }
   for (size_t i = 0; i < STABILITY_SHARES && status == GL_OK; i++) {
     interval x = {NAN, -INFINITY, INFINITY};
     if (n > 0) status = dose_at_starts(run, n, stability_share[i], &x, err);
-    c->falls_at[i] = (interval){exp(x.value), exp(x.low), exp(x.high)};
+    c->collapse_at[i] = (interval){exp(x.value), exp(x.low), exp(x.high)};
   }
   arena_fini(&work);
   return status;
@@ -382,7 +382,7 @@ static gl_status make_cells(stability *s, gl_error *err) {
         s, &s->cells[s->setting[r->runs[i].group] * r->n_algorithms + r->runs[i].algorithm], i);
   for (size_t i = 0; i < n && status == GL_OK; i++) {
     stability_cell *c = &s->cells[i];
-    c->fallen = share_interval(c->falls, c->runs);
+    c->fallen = fraction_interval(c->falls, c->runs);
     c->best_dose = c->n_doses;
     qsort(c->dose, c->n_doses, sizeof *c->dose, by_dose);
     status = find_curve(s, c, err);
@@ -516,7 +516,7 @@ static void put_doses(table *t, const stability_cell *c) {
     table_missing(t);
   }
   table_text(t, c->fit.why);
-  for (size_t k = 0; k < STABILITY_SHARES; k++) put_dose(t, &c->fit, c->falls_at[k]);
+  for (size_t k = 0; k < STABILITY_SHARES; k++) put_dose(t, &c->fit, c->collapse_at[k]);
 }
 
 /* Writes the survival curve for its figure. */
@@ -623,7 +623,7 @@ static collapse_counts count_collapses(const stability *s) {
   for (size_t i = 0; i < s->from->n_runs; i++) {
     const results_run *run = &s->from->runs[i];
     const run_outcome *o = &s->run[i];
-    if (run->status == RUN_FAILED || !run_outcome_is_fall(o)) continue;
+    if (run->status == RUN_FAILED || !run_outcome_is_collapse(o)) continue;
     n.all++;
     n.lost_start += o->lost_start;
     n.early += (double)o->onset <= s->staleness[s->setting[run->group]];
@@ -811,8 +811,8 @@ static void read_stored_cell(stability *s, const stored_cell *from, stability_ce
   to->fit = (dose_fit){.a = NAN, .b = NAN, .log_likelihood = NAN};
   to->fit.runs = to->runs, to->fit.falls = to->falls;
   to->fit.why = stored_text(s, from, "why");
-  to->falls_at[0] = stored_interval(s, from, "falls_10", INFINITY);
-  to->falls_at[1] = stored_interval(s, from, "falls_50", INFINITY);
+  to->collapse_at[0] = stored_interval(s, from, "falls_10", INFINITY);
+  to->collapse_at[1] = stored_interval(s, from, "falls_50", INFINITY);
   read_curve(s, from, to);
   read_doses(s, from, to);
 }

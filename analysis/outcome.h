@@ -82,19 +82,19 @@ typedef struct run_outcome {
   int64_t onset; /* update of the first evaluation of the collapse or of the loss of the warm-up;
                     for a run that is falling at its end its first low one; for a non-finite run its
                     last update; -1: none of these */
-  int64_t recovered; /* after a collapse: update of the first evaluation that is not low, if the
- last ones are not low either; else -1 */
-  bool is_falling;   /* the run survived, but its last evaluations are low */
-  int64_t end;       /* update of the last evaluation */
-  bool lost_start;   /* the run never learned and lost its initial score: as many consecutive
-                        evaluations as a collapse requires are below kept * first, first is at least
-                        the minimum gain, and no later one is better */
+  int64_t recovered;  /* after a collapse: update of the first evaluation that is not low, if the
+  last ones are not low either; else -1 */
+  bool is_collapsing; /* the run survived, but its last evaluations are low */
+  int64_t end;        /* update of the last evaluation */
+  bool lost_start;    /* the run never learned and lost its initial score: as many consecutive
+                         evaluations as a collapse requires are below kept * first, first is at least
+                         the minimum gain, and no later one is better */
 } run_outcome;
 
 fate run_outcome_fate(const run_outcome *o);
 /* Returns true for early and late collapses (dips too), non-finite runs, and runs that lost their
  * warm-up: what counts as a collapse in analyses against learning rate or time. */
-bool run_outcome_is_fall(const run_outcome *o);
+bool run_outcome_is_collapse(const run_outcome *o);
 
 /* The outcome of a run with evaluations eval[n], in the order of their updates. not_finite: the run
  * ended for that reason. best_until[n]: the best score up to each evaluation, selected and scored
@@ -139,7 +139,7 @@ typedef struct stability_cell {
                      runs */
   size_t best_dose; /* index of the learning rate with the highest last score; n_doses: none */
   dose_fit fit;
-  interval falls_at[STABILITY_SHARES]; /* learning rates (not logarithms) at which each fraction
+  interval collapse_at[STABILITY_SHARES]; /* learning rates (not logarithms) at which each fraction
                                           collapses, with intervals over starts (dose_starts.h);
                                           open ends are 0 or infinite; NaN outside the rates run */
 } stability_cell;

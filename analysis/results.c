@@ -297,7 +297,7 @@ static void mark_groups(naming *m) {
 }
 
 /* Returns true if the named axes distinguish all groups that the varying axes distinguish. */
-static bool tells_groups_apart(naming *m) {
+static bool distinguishes_groups(naming *m) {
   mark_groups(m);
   for (size_t g = 1; g < m->from->n_groups; g++)
     if (m->mark[g].named == m->mark[g - 1].named && m->mark[g].varying != m->mark[g - 1].varying)
@@ -325,7 +325,7 @@ static void shorten(naming *m) {
       if (!m->named[a] || m->values[a] != values) continue;
       if (strcmp(m->from->axes.axis[a].path, RESULTS_LABEL) == 0) continue;
       m->named[a] = 0;
-      if (!tells_groups_apart(m)) m->named[a] = 1;
+      if (!distinguishes_groups(m)) m->named[a] = 1;
     }
 }
 

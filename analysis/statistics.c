@@ -321,7 +321,7 @@ static const double PROFILE_LOSS = 1.920729410347062;
 
 enum { MOST_NEWTON = 200, MOST_HALVINGS = 40, SLOPES = 100, REFINEMENTS = 50, REACH_STEPS = 100 };
 
-interval share_interval(size_t k, size_t n) {
+interval fraction_interval(size_t k, size_t n) {
   if (n == 0) return (interval){NAN, NAN, NAN};
   const double runs = (double)n, falls = (double)k;
   return (interval){.value = falls / runs,

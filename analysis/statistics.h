@@ -142,6 +142,6 @@ interval dose_at(const dose_group *group, size_t n, const dose_fit *fit, double 
 
 /* 95 % interval of a proportion k of n: Clopper and Pearson (1934), Biometrika 26:404. Unknown for
  * n = 0. */
-interval share_interval(size_t k, size_t n);
+interval fraction_interval(size_t k, size_t n);
 
 #endif

@@ -66,7 +66,7 @@ static bool is_identity(const char *name) {
 
 /* Returns true if a number identifies an element. `update` identifies a measurement, which has a
  * text; in a curve it is a coordinate, and points are identified by index. */
-static bool tells_apart(const cJSON *element, const cJSON *number) {
+static bool is_distinguishing(const cJSON *element, const cJSON *number) {
   if (strcmp(number->string, "update") != 0) return is_identity(number->string);
   for (const cJSON *m = element->child; m; m = m->next)
     if (cJSON_IsString(m)) return true;
@@ -93,7 +93,7 @@ static void name_element(const cJSON *element, size_t place, char key[MOST_KEY])
   int first = 1;
   for (const cJSON *m = cJSON_IsObject(element) ? element->child : NULL; m; m = m->next) {
     const char *text = scalar(m, digits);
-    if (cJSON_IsString(m) ? !is_remark(m->string) : text && tells_apart(element, m))
+    if (cJSON_IsString(m) ? !is_remark(m->string) : text && is_distinguishing(element, m))
       append_identity(key, text, &first);
     if (!cJSON_IsObject(m) || strcmp(m->string, "axes") != 0) continue;
     for (const cJSON *a = m->child; a; a = a->next)

@@ -50,7 +50,7 @@ static series_ends run_values(const summary *s, const results_run *run, double *
 static void count_status(cell_summary *c, const results_run *run, bool is_judged) {
   const outcome_rule rule = outcome_rule_default();
   const run_outcome o = outcome_of_run(run, &rule);
-  if (is_judged && run->status != RUN_FAILED) c->collapsed += run_outcome_is_fall(&o);
+  if (is_judged && run->status != RUN_FAILED) c->collapsed += run_outcome_is_collapse(&o);
   c->done += run->status == RUN_DONE;
   c->diverged += run->status == RUN_DIVERGED;
   c->failed += run->status == RUN_FAILED;

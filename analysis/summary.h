@@ -27,10 +27,10 @@ typedef enum cell_metric {
 typedef struct cell_summary {
   const results_cell *cell;
   size_t done, diverged, failed;
-  size_t collapsed;  /* runs that did not fail and collapsed (run_outcome_is_fall()); 0 for scores
-                        that are better when lower */
-  size_t not_finite; /* runs that did not fail but are not finite at their end: they count in
-                        neither the mean of last nor of best_to_last */
+  size_t collapsed;       /* runs that did not fail and collapsed (run_outcome_is_collapse()); 0 for
+                             scores       that are better when lower */
+  size_t not_finite;      /* runs that did not fail but are not finite at their end: they count in
+                             neither the mean of last nor of best_to_last */
   double lr_low, lr_high; /* range of its runs' learning rates; equal if one rate was chosen */
   interval best, last, best_to_last;
   interval metric[CELL_METRIC_COUNT];

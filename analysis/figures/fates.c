@@ -58,7 +58,7 @@ static gl_status write_panels(figure_page *p, const stability *s, const size_t *
   return page_set_lines(p, s->algorithms, s->n_algorithms, err);
 }
 
-static bool any_fell(const stability *s, size_t setting) {
+static bool any_collapsed(const stability *s, size_t setting) {
   for (size_t a = 0; a < s->n_algorithms; a++)
     if (s->cells[setting * s->n_algorithms + a].falls > 0) return true;
   return false;
@@ -68,7 +68,7 @@ static bool any_fell(const stability *s, size_t setting) {
 static size_t pick_settings(const stability *s, size_t *with_falls, size_t shown[MOST_PANELS]) {
   size_t n = 0;
   for (size_t k = 0; k < s->n_settings; k++)
-    if (any_fell(s, k)) with_falls[n++] = k;
+    if (any_collapsed(s, k)) with_falls[n++] = k;
   const size_t most = page_pick(n, MOST_PANELS, shown);
   for (size_t i = 0; i < most; i++) shown[i] = with_falls[shown[i]];
   return most;
@@ -82,7 +82,7 @@ static gl_status leave_out_others(figure_page *p, const stability *s, const size
       i++;
     else
       status = page_leave_out(p, err, "%s%s", s->settings[k],
-                              any_fell(s, k) ? "" : " (no run collapsed)");
+                              any_collapsed(s, k) ? "" : " (no run collapsed)");
   }
   return status;
 }
@@ -132,7 +132,7 @@ static void sort_settings(frontier *f) {
 }
 
 /* Returns true if the settings have distinct staleness values, which can then serve as names. */
-static bool staleness_tells_apart(const frontier *f) {
+static bool staleness_distinguishes(const frontier *f) {
   for (size_t k = 0; k < f->s->n_settings; k++) {
     if (isnan(f->s->staleness[f->order[k]])) return false;
     if (k > 0 && f->s->staleness[f->order[k]] == f->s->staleness[f->order[k - 1]]) return false;
@@ -148,7 +148,7 @@ static interval within(const frontier *f, interval v) {
 
 /* The name of a setting: "staleness 64", or its fields. */
 static void name_setting(const frontier *f, size_t k, const char *before, char text[200]) {
-  if (staleness_tells_apart(f))
+  if (staleness_distinguishes(f))
     snprintf(text, 200, "%s%.3g", before, f->s->staleness[k]);
   else
     snprintf(text, 200, "%.190s", f->s->settings[k]);
@@ -192,7 +192,7 @@ static gl_status frontier_write_point(figure_page *p, point_place at, const fron
   const char *algorithm = f->s->algorithms[c->algorithm];
   char setting[200];
   name_setting(f, c->setting, "staleness ", setting);
-  const interval v = c->falls_at[share];
+  const interval v = c->collapse_at[share];
   if (c->runs == 0) return GL_OK;
   if (c->fit.why != NULL)
     return page_leave_out(p, err, "%s at %s (%s)", algorithm, setting, collapse_words(c->fit.why));
@@ -222,7 +222,7 @@ static gl_status frontier_write_line(figure_page *p, point_place at, const front
 }
 
 static gl_status mark_settings(figure_page *p, const frontier *f, gl_error *err) {
-  const int by_staleness = staleness_tells_apart(f);
+  const int by_staleness = staleness_distinguishes(f);
   gl_status status = GL_OK;
   snprintf(p->x_axis, sizeof p->x_axis, by_staleness ? "staleness [updates]" : "setting");
   p->all_marks = 1;
@@ -339,7 +339,7 @@ static const char *fates_lack(const void *data, unsigned needs) {
   if ((needs & STORED_NEEDS_SETTINGS) && s->n_settings < 2)
     return "the study has one setting besides optimizer.lr";
   for (size_t k = 0; k < s->n_settings; k++)
-    if (any_fell(s, k)) return NULL;
+    if (any_collapsed(s, k)) return NULL;
   return (needs & STORED_NEEDS_A_FALL) ? "no run collapsed" : NULL;
 }
 

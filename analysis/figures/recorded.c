@@ -221,7 +221,7 @@ static void recorded_list_name(FILE *to, size_t *n, const char *name) {
 }
 
 /* Adds a remark such as "gspo also stands for gspo_token, gmpo". */
-static gl_status tell_twins(figure_page *p, const recorded *r, size_t line, gl_error *err) {
+static gl_status remark_twins(figure_page *p, const recorded *r, size_t line, gl_error *err) {
   char *list = NULL;
   size_t size = 0, n = 0;
   FILE *to = open_memstream(&list, &size);
@@ -237,7 +237,7 @@ static gl_status tell_twins(figure_page *p, const recorded *r, size_t line, gl_e
   return status;
 }
 
-static gl_status tell_weightless(figure_page *p, const recorded *r, gl_error *err) {
+static gl_status remark_weightless(figure_page *p, const recorded *r, gl_error *err) {
   char *list = NULL;
   size_t size = 0, n = 0;
   FILE *to = open_memstream(&list, &size);
@@ -258,8 +258,8 @@ static gl_status choose_lines(by_distance *d, figure_page *p, gl_error *err) {
     if (has_weights(r, k) && drawn_as(r, k) == k) d->line[d->n_lines++] = k;
   gl_status status = GL_OK;
   for (size_t k = 0; k < d->n_lines && status == GL_OK; k++)
-    status = tell_twins(p, r, d->line[k], err);
-  return status == GL_OK ? tell_weightless(p, r, err) : status;
+    status = remark_twins(p, r, d->line[k], err);
+  return status == GL_OK ? remark_weightless(p, r, err) : status;
 }
 
 /* Writes the values of a line at the updates of a class. Returns how many and the index of the
@@ -284,7 +284,7 @@ static void write_variances(figure_page *p, const by_distance *d, size_t line) {
   page_block_end(p);
 }
 
-static gl_status tell_rank_correlation(figure_page *p, const by_distance *d, gl_error *err) {
+static gl_status remark_rank_correlation(figure_page *p, const by_distance *d, gl_error *err) {
   const recorded *r = d->r;
   double *kl = ARENA_ARRAY(&p->memory, double, r->n);
   correlation rho;
@@ -325,7 +325,7 @@ static gl_status write_distance(by_distance *d, figure_page *p, gl_error *err) {
                        "Updates in %zu classes by KL, as many in each: medians; band: quartiles of "
                        "P/Q",
                        d->classes);
-  if (status == GL_OK) status = tell_rank_correlation(p, d, err);
+  if (status == GL_OK) status = remark_rank_correlation(p, d, err);
   if (status == GL_OK) status = choose_lines(d, p, err);
   if (status == GL_OK) status = write_variance_lines(p, d, err);
   if (status == GL_OK && d->n < d->r->n)
@@ -352,7 +352,7 @@ static const struct {
               {RECORDED_IDLE, "tokens without gradient"}};
 enum { SHARES = sizeof shares / sizeof *shares };
 
-static void write_share(figure_page *p, size_t panel, const recorded *r, double *values) {
+static void write_fraction(figure_page *p, size_t panel, const recorded *r, double *values) {
   figure_panel *to = &p->panels[panel];
   snprintf(to->axis, sizeof to->axis, "%s", shares[panel].axis);
   to->low = 0, to->high = 1, to->kept = 1;
@@ -378,7 +378,7 @@ static gl_status write_algorithms(const void *data, figure_page *p, gl_error *er
   if (status == GL_OK) {
     p->wide = p->share = SHARES;
     p->named_rows = 1;
-    for (size_t panel = 0; panel < SHARES; panel++) write_share(p, panel, r, values);
+    for (size_t panel = 0; panel < SHARES; panel++) write_fraction(p, panel, r, values);
     status = page_set_lines(p, r->rows, r->n_rows, err);
   }
   if (status == GL_OK)

@@ -117,12 +117,12 @@ static void count_fates(const results *r, size_t *fell, size_t *survived) {
   for (size_t i = 0; i < r->n_runs; i++) {
     const run_outcome o = outcome_of_run(&r->runs[i], &rule);
     if (r->runs[i].status == RUN_FAILED) continue;
-    *fell += (size_t)(run_outcome_is_fall(&o) != 0);
+    *fell += (size_t)(run_outcome_is_collapse(&o) != 0);
     *survived += (size_t)(o.kind == OUTCOME_SURVIVED);
   }
 }
 
-static const char *lacks_falls(const results *r, unsigned needs) {
+static const char *lacks_collapses(const results *r, unsigned needs) {
   size_t fell, survived;
   if ((needs & (NEEDS_FALLS | NEEDS_A_FALL)) == 0) return NULL;
   count_fates(r, &fell, &survived);
@@ -160,7 +160,7 @@ static const char *figure_lacks(const void *data, unsigned needs) {
   if ((needs & NEEDS_OTHER_SETTINGS) && !has_other_settings(r))
     return "the study has one setting besides optimizer.lr; gepolab analyze --table outcomes tells "
            "its rates";
-  if (lacks_falls(r, needs) != NULL) return lacks_falls(r, needs);
+  if (lacks_collapses(r, needs) != NULL) return lacks_collapses(r, needs);
   if ((needs & NEEDS_EVALUATION) && !has_evaluation(r)) return "the study has no evaluation";
   if ((needs & NEEDS_TRAINING) && !has_training(r))
     return "the study has no importance weights, gradient norms or rewards at several updates";

@@ -227,7 +227,7 @@ static gl_status add_study_features(groups *all, const gathered_study *s, const 
   gl_status status = arena_check(&work, "a run of a study", all->err);
   if (status == GL_OK) {
     const run_outcome o = outcome_of_run(run, &all->rule->outcome);
-    const double onset = run_outcome_is_fall(&o) ? (double)o.onset : NAN;
+    const double onset = run_outcome_is_collapse(&o) ? (double)o.onset : NAN;
     sprintf(name, "%s%s%s", algorithm, *title != '\0' ? ", " : "", title);
     if (run->n_evals > 0) status = add_score_features(all, &shown, &o);
     for (size_t k = 0; k < shown.n; k++) shown.step[k] = (double)run->steps[k].step;
@@ -270,7 +270,7 @@ static gl_status onset_of(groups *all, const gathered *g, const gathered_series 
     run_outcome o;
     if (!is_judged(s) || strcmp(s->name, of->name) != 0 || s->seed != of->seed) continue;
     status = outcome_of_series(s, &all->rule->outcome, &o, all->err);
-    if (status == GL_OK && run_outcome_is_fall(&o)) *onset = (double)o.onset;
+    if (status == GL_OK && run_outcome_is_collapse(&o)) *onset = (double)o.onset;
   }
   return status;
 }

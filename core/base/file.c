@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *file_remedy(int reason) {
+static const char *file_fix(int reason) {
   switch (reason) {
   case ENOSPC:
   case EDQUOT:
@@ -33,7 +33,7 @@ static const char *file_remedy(int reason) {
 
 gl_status file_fail(const char *path, const char *operation, int reason, gl_error *err) {
   return gl_fail(err, GL_EIO, "%.400s: cannot be %s: %s; %s", path, operation, strerror(reason),
-                 file_remedy(reason));
+                 file_fix(reason));
 }
 
 /* Runs stat() on the folder part of path; sets *name to path without the folder. Returns 0, or -1.

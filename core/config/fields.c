@@ -289,6 +289,6 @@ const cfg_design *cfg_design_named(const char *key) {
   return cfg_design_of(key, strlen(key));
 }
 
-int cfg_paths_meet(const char *a, const char *b) {
+int cfg_paths_overlap(const char *a, const char *b) {
   return cfg_path_is_inside(a, b) || cfg_path_is_inside(b, a);
 }

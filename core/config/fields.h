@@ -241,6 +241,6 @@ const cfg_design *cfg_design_named(const char *key);
 const cfg_design *cfg_design_of(const char *key, size_t length);
 
 /* Whether one dotted path equals or contains the other, so that not both can be set. */
-int cfg_paths_meet(const char *a, const char *b);
+int cfg_paths_overlap(const char *a, const char *b);
 
 #endif

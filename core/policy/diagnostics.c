@@ -283,7 +283,7 @@ static void spreads(policy_state *s) {
 
 /* Metrics: fractions of units that are clipped and that the gate drops, by the sign of A. The tally
  * of a gated response counts all its units as clipped. */
-static void shares_by_sign(policy_state *s) {
+static void fractions_by_sign(policy_state *s) {
   static const metric clipped_of[] = {METRIC_CLIPPED_NEGATIVE, METRIC_CLIPPED_POSITIVE},
                       gated_of[] = {METRIC_GATED_NEGATIVE, METRIC_GATED_POSITIVE};
   double units[2] = {0}, clipped[2] = {0}, gated[2] = {0};
@@ -368,7 +368,7 @@ void policy_diagnostics(policy_state *s) {
   if (s->algorithm->objective == OBJECTIVE_DISCO)
     s->sequence_level = 0; /* DisCO has no advantages, so nothing is split by their sign */
   else
-    shares_by_sign(s);
+    fractions_by_sign(s);
   own_weights(s);
   policy_each(s, in->n_responses, sums_of_response);
   spreads(s);

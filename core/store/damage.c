@@ -333,7 +333,7 @@ static gl_status set_places(store *s, int all, gl_error *err) {
 }
 
 /* Clears references of runs and measurements to provenance records that no longer exist. */
-static gl_status forget_provenance(store *s, gl_error *err) {
+static gl_status drop_provenance(store *s, gl_error *err) {
   gl_status status =
       store_exec(s,
                  "UPDATE runs SET provenance = NULL, sum = NULL WHERE provenance IS NOT NULL AND"
@@ -361,7 +361,7 @@ gl_status store_complete(store *s, int places_lost, gl_error *err) {
         "key"
         " FROM superseded) GROUP BY study, algorithm)",
         "restoring rates of", err);
-  if (status == GL_OK) status = forget_provenance(s, err);
+  if (status == GL_OK) status = drop_provenance(s, err);
   if (status == GL_OK) status = store_exec(s, "DELETE FROM seals", removing, err);
   return status == GL_OK ? store_seal_all(s, err) : status;
 }

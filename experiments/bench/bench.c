@@ -90,7 +90,7 @@ meter_reading meter_now(pid_t child) {
 
 /* --- between two readings --- */
 
-static double meter_share_of(double seconds, double whole) {
+static double meter_fraction_of(double seconds, double whole) {
   return isnan(seconds) || !(whole > 0) ? NAN : fmax(seconds, 0) / whole;
 }
 
@@ -104,8 +104,8 @@ void meter_add(meter_reading *sum, const meter_reading *before, const meter_read
 
 meter_load meter_load_of(const meter_reading *sum) {
   const double whole = sum->wall_s * sum->cores;
-  return (meter_load){meter_share_of(sum->busy_s - sum->own_s, whole),
-                      meter_share_of(sum->steal_s, whole)};
+  return (meter_load){meter_fraction_of(sum->busy_s - sum->own_s, whole),
+                      meter_fraction_of(sum->steal_s, whole)};
 }
 
 meter_load meter_between(const meter_reading *before, const meter_reading *after) {

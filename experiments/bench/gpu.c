@@ -350,7 +350,7 @@ static gl_status say_rate(const gpu_run *r, row x, gl_error *err) {
 }
 
 /* Prints the operations since the first task on stderr, if requested. */
-static void tell_operations(const gpu_run *r, const char *what) {
+static void print_operations(const gpu_run *r, const char *what) {
   backend_work work[BACKEND_OPERATIONS];
   char key[BENCH_NAME];
   const size_t n = r->times ? backend_watch_read(r->watch, work) : 0;
@@ -377,7 +377,7 @@ static gl_status gpu_measure(gpu_run *r, double *rate, row x, bench_task task, w
       &r->g->b, &number, (bench_row){gpu_key(r, x.what, key), x.text, x.amount, task, w}, 0, err);
   if (status != GL_OK) return status;
   beside_limit(r, number, &x);
-  tell_operations(r, x.what);
+  print_operations(r, x.what);
   *rate = number->rate.median;
   return GL_OK;
 }
@@ -496,7 +496,7 @@ static gl_status logp(gpu_run *r, gl_error *err) {
                        {"logp_backward", "the same with their gradient",
                         rows / (forward + backward), 3 * flops, 0, NAN}};
   for (size_t i = 0; i < 2 && status == GL_OK; ++i) status = say_rate(r, found[i], err);
-  if (status == GL_OK) tell_operations(r, "logp");
+  if (status == GL_OK) print_operations(r, "logp");
   return status;
 }
 
@@ -766,7 +766,7 @@ static gl_status run_parts(gpu_bench *g, const gpu_options *o, const int wanted[
   return status;
 }
 
-static void gpu_tell(const bench_number *number, const bench_peer *peer) {
+static void gpu_print_number(const bench_number *number, const bench_peer *peer) {
   const bench_rate *rate = peer != NULL ? &peer->rate : &number->rate;
   fprintf(stderr, "  %-24s %-8s %.6g\n", number->key, peer != NULL ? peer->name : "", rate->median);
 }
@@ -782,7 +782,7 @@ gl_status gpu_bench_run(gpu_bench **out, const gpu_options *o, gl_error *err) {
   g->b.quick = o->quick;
   g->b.end = seconds_now() + (double)o->seconds;
   g->b.least_peer_s = LEAST_PEER_S;
-  g->b.tell = o->silent ? NULL : gpu_tell;
+  g->b.tell = o->silent ? NULL : gpu_print_number;
   status = run_parts(g, o, wanted, NULL, err);
   for (size_t i = 0; i < o->n_shapes && status == GL_OK; ++i)
     status = run_parts(g, o, wanted, &o->shapes[i], err);

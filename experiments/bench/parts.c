@@ -319,8 +319,8 @@ static gl_status time_llm_measure(bench *r, bench_number **number, const bench_s
 }
 
 /* Appends training's fraction of the rate of products alone. */
-static gl_status share_of_products(bench *r, const bench_shape *s, const bench_rate *trained,
-                                   const bench_rate *product, gl_error *err) {
+static gl_status fraction_of_products(bench *r, const bench_shape *s, const bench_rate *trained,
+                                      const bench_rate *product, gl_error *err) {
   char key[BENCH_NAME];
   snprintf(key, sizeof key, "llm_%s_train_of_product_rate", s->name);
   return bench_derived(r, key,
@@ -343,7 +343,7 @@ static gl_status measure_shape(bench *r, const bench_shape *s, backend *b, peer_
   if (status == GL_OK) {
     time_llm_ask(r, number, torch, s, "train eager", "pytorch_eager", 1.3);
     time_llm_ask(r, number, torch, s, "train compiled", "pytorch_compiled", 1.3);
-    status = share_of_products(r, s, &number->rate, product, err);
+    status = fraction_of_products(r, s, &number->rate, product, err);
   }
   if (status == GL_OK)
     status = time_llm_measure(r, &number, s,

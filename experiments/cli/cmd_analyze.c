@@ -67,7 +67,7 @@ static gl_status run_analyze(const command *self, int argc, char **argv, gl_erro
     if (status == GL_OK)
       status = args_choose(&format, "--format", name, table_form_names, TABLE_FOR_PEOPLE, err);
     if (status == GL_OK) status = import_options_request(&import, a.words, a.n_words, &q, err);
-    for (size_t i = 0; i < a.n_words && status == GL_OK; ++i) tell_unfinished_file(a.words[i]);
+    for (size_t i = 0; i < a.n_words && status == GL_OK; ++i) print_unfinished_file(a.words[i]);
     if (status == GL_OK) status = analyze_files(&q, printed, (table_form)format, json, err);
   }
   args_fini(&a);
@@ -194,7 +194,7 @@ static gl_status run_outcomes(const command *self, int argc, char **argv, gl_err
       status = report_outcomes_of_log(a.words[0], &q, err);
     } else {
       if (status == GL_OK) status = store_open(&from, a.words[0], STORE_READ, err);
-      if (status == GL_OK) status = tell_unfinished(from, a.words[0], err);
+      if (status == GL_OK) status = print_unfinished(from, a.words[0], err);
       if (status == GL_OK) status = report_outcomes(from, &q, err);
     }
     store_close(from);
@@ -300,7 +300,7 @@ static gl_status compare_declared(const char *file, const char *declared, const 
   results *r = NULL;
   gl_status status = read_declared(&d, &doc, declared, err);
   if (status == GL_OK) status = store_open(&from, file, STORE_READ, err);
-  if (status == GL_OK) status = tell_unfinished(from, file, err);
+  if (status == GL_OK) status = print_unfinished(from, file, err);
   if (status == GL_OK) status = results_load(&r, from, study, err);
   if (status == GL_OK) status = find_origins(&d, from, r->study, err);
   if (status == GL_OK) status = report_contrasts(r, &d, format, as_json, err);
@@ -395,7 +395,7 @@ static gl_status run_effects(const command *self, int argc, char **argv, gl_erro
     q.format = (table_form)format;
     q.most = all ? 0 : most;
     if (status == GL_OK) status = store_open(&from, a.words[0], STORE_READ, err);
-    if (status == GL_OK) status = tell_unfinished(from, a.words[0], err);
+    if (status == GL_OK) status = print_unfinished(from, a.words[0], err);
     if (status == GL_OK) status = report_effects(from, study, &q, err);
     store_close(from);
   }
@@ -489,7 +489,7 @@ static gl_status announcements_add_file(studies *s, const char *path, gl_error *
   char **names = NULL;
   size_t n = 0;
   gl_status status = store_open(&from, path, STORE_READ, err);
-  if (status == GL_OK) status = tell_unfinished(from, path, err);
+  if (status == GL_OK) status = print_unfinished(from, path, err);
   if (status == GL_OK) status = results_studies(&names, &n, from, err);
   for (size_t i = 0; i < n && status == GL_OK; ++i)
     status = announcements_add_study(s, from, names[i], err);
@@ -782,7 +782,7 @@ static gl_status run_features(const command *self, int argc, char **argv, gl_err
     rule.ends = (double)ends;
     if (until > 0) rule.until = (double)until;
     if (status == GL_OK) status = import_options_request(&import, a.words, a.n_words, &q, err);
-    for (size_t i = 0; i < a.n_words && status == GL_OK; ++i) tell_unfinished_file(a.words[i]);
+    for (size_t i = 0; i < a.n_words && status == GL_OK; ++i) print_unfinished_file(a.words[i]);
     if (status == GL_OK) status = report_features(&q, &rule, (table_form)format, json, err);
   }
   args_fini(&a);

@@ -93,7 +93,7 @@ static void bench_print_text(const bench *b) {
 }
 
 /* One line on stderr for every rate, for minutes pass until the table. */
-static void bench_tell(const bench_number *number, const bench_peer *peer) {
+static void bench_print_measured(const bench_number *number, const bench_peer *peer) {
   char median[SCALED_TEXT], others[SCALED_TEXT];
   const bench_rate *rate = peer != NULL ? &peer->rate : &number->rate;
   fprintf(stderr, "  %-32s %-22s %10s  others %s\n", number->key, peer != NULL ? peer->name : "",
@@ -194,7 +194,7 @@ static gl_status run_bench(const command *self, int argc, char **argv, gl_error 
   int json = 0, no_peers = 0;
   size_t thousands = 10000, seconds = DEFAULT_SECONDS;
   const char *python = getenv("GEPOLAB_PYTHON");
-  bench b = {.tell = bench_tell, .log_mib = 64};
+  bench b = {.tell = bench_print_measured, .log_mib = 64};
   const args_option options[] = {
       {"thousands", 'n', ARGS_COUNT, "N", "thousands of M/M/1 customers (default 10000)",
        &thousands},

@@ -63,7 +63,7 @@ static void outcome_fini(outcome *o) {
   damages_fini(&o->left);
 }
 
-static gl_status look_for_damage(store *s, damages *d, int64_t *runs, gl_error *err) {
+static gl_status find_damage(store *s, damages *d, int64_t *runs, gl_error *err) {
   sqlite3_stmt *q = NULL;
   gl_status status = store_begin_reading(s, err);
   if (status == GL_OK) status = store_check(s, note_damage, d, err);
@@ -82,14 +82,14 @@ static gl_status examine(outcome *o, const char *path, int repair, gl_error *err
   store *s = NULL;
   *o = (outcome){.path = path};
   gl_status status = store_open(&s, path, STORE_READ, err);
-  if (status == GL_OK) status = look_for_damage(s, &o->found, &o->runs, err);
+  if (status == GL_OK) status = find_damage(s, &o->found, &o->runs, err);
   store_close(s);
   s = NULL;
   if (status != GL_OK || !repair || o->found.n == 0) return status;
   status = store_open(&s, path, STORE_WRITE, err);
   if (status == GL_OK) status = store_repair(s, &o->removed, err);
   o->repaired = status == GL_OK;
-  if (status == GL_OK) status = look_for_damage(s, &o->left, &o->runs, err);
+  if (status == GL_OK) status = find_damage(s, &o->left, &o->runs, err);
   store_close(s);
   return status;
 }

@@ -123,7 +123,7 @@ static gl_status doctor_print_json(const examination *e, gl_error *err) {
 
 /* --- the command --- */
 
-static gl_status tell_failure(const examination *e, gl_error *err) {
+static gl_status doctor_print_failure(const examination *e, gl_error *err) {
   if (lacks_needed(e))
     return gl_fail(err, GL_EIO, "something that gepolab needs is missing: see above");
   if (!all_well(e))
@@ -135,12 +135,12 @@ static gl_status doctor_examine(int tested, int json, gl_error *err) {
   examination e = {.tested = tested};
   gl_status status = provenance_init(&e.program, err);
   while (status == GL_OK && e.n_things < MOST_THINGS &&
-         found_look(&e.things[e.n_things], e.n_things))
+         detect_one(&e.things[e.n_things], e.n_things))
     ++e.n_things;
   if (status == GL_OK && tested) self_test_run(&e.test);
   if (status == GL_OK && json) status = doctor_print_json(&e, err);
   if (status == GL_OK && !json) doctor_print_text(&e);
-  if (status == GL_OK) status = tell_failure(&e, err);
+  if (status == GL_OK) status = doctor_print_failure(&e, err);
   provenance_fini(&e.program);
   return status;
 }

@@ -109,7 +109,7 @@ static gl_status export_file(const request *q, const export_table *of, records_f
                              gl_error *err) {
   store *s = NULL;
   gl_status status = store_open(&s, q->file, STORE_READ, err);
-  if (status == GL_OK) status = tell_unfinished(s, q->file, err);
+  if (status == GL_OK) status = print_unfinished(s, q->file, err);
   if (status == GL_OK)
     status =
         q->all ? study_export_all(s, format, q->path, err) : export_to(s, of, format, q->path, err);

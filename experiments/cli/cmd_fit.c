@@ -195,7 +195,7 @@ static gl_status fit_print_json(char *const line[FIT_FIELDS], const delay_fit *f
 
 /* --- the whole --- */
 
-static gl_status fit_and_tell(fit_log *log, const fit_request *q, gl_error *err) {
+static gl_status fit_and_print(fit_log *log, const fit_request *q, gl_error *err) {
   delay_fit *fits = MUST_ARRAY(delay_fit, FIT_FIELDS, "fits");
   char *line[FIT_FIELDS] = {NULL};
   gl_status status = GL_OK;
@@ -254,7 +254,7 @@ static gl_status run_fit(const command *self, int argc, char **argv, gl_error *e
     if (status == GL_OK)
       status = fit_log_read(&log, a.words, a.n_words, &columns, unit, format, err);
     q.factor = log.factor;
-    if (status == GL_OK) status = fit_and_tell(&log, &q, err);
+    if (status == GL_OK) status = fit_and_print(&log, &q, err);
     fit_log_fini(&log);
   }
   args_fini(&a);

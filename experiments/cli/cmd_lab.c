@@ -38,9 +38,9 @@ typedef struct bias_request {
 } bias_request;
 
 static gl_status draw_lab(const lab_figure_data *data, const bias_request *q, gl_error *err) {
-  figure_request figures = tell_figures(q->folder);
+  figure_request figures = figures_request_to(q->folder);
   figures.only = q->figure;
-  gl_status status = tell_figures_form(&figures, &q->form, err);
+  gl_status status = figures_request_form(&figures, &q->form, err);
   if (status != GL_OK) return status;
   return lab_figures_draw(data, &figures, err);
 }
@@ -156,15 +156,15 @@ const command command_bias = {
 
 /* Reports figures that are drawn, and not those of other commands, which always lack data here. */
 static void told_drawn(void *context, const char *file, const char *why) {
-  if (why == NULL) tell_figures(context).told(context, file, NULL);
+  if (why == NULL) figures_request_to(context).told(context, file, NULL);
 }
 
 static gl_status draw_theorems(const char *folder, const char *only, const figure_form *form,
                                gl_error *err) {
-  figure_request q = tell_figures(folder);
+  figure_request q = figures_request_to(folder);
   q.only = only;
   q.told = told_drawn;
-  gl_status status = tell_figures_form(&q, form, err);
+  gl_status status = figures_request_form(&q, form, err);
   if (status != GL_OK) return status;
   return lab_figures_draw(&(lab_figure_data){.table = NULL}, &q, err);
 }
@@ -312,9 +312,9 @@ typedef struct selection_drawing {
 static gl_status draw_selection(selection_case *m, const char *policy, const args *words,
                                 const selection_drawing *to, gl_error *err) {
   const selection_recipe of = {words->words[0], words->overrides, words->n_overrides};
-  figure_request request = tell_figures(to->folder);
+  figure_request request = figures_request_to(to->folder);
   request.told = NULL; /* standard output holds the numbers, perhaps as JSON */
-  gl_status status = tell_figures_form(&request, &to->form, err);
+  gl_status status = figures_request_form(&request, &to->form, err);
   return status == GL_OK ? selection_case_draw(m, policy, &of, &request, err) : status;
 }
 

@@ -358,7 +358,7 @@ static gl_status run_sft(const command *self, int argc, char **argv, gl_error *e
     if (o.folder == NULL)
       status = gl_fail(err, GL_EINPUT, "llm sft needs -o FOLDER, where the model goes");
     if (status == GL_OK) status = llm_session_init(&s, &a, o.threads, 0, err);
-    if (status == GL_OK) llm_session_tell(&s);
+    if (status == GL_OK) llm_session_print(&s);
     if (status == GL_OK) status = sft_session(&s, &o, err);
     llm_session_fini(&s);
   }

@@ -309,8 +309,8 @@ static llm_bias_table bias_table_of(const study *s) {
 
 static gl_status draw_figure(const study *s, const bias_options *o, gl_error *err) {
   const llm_bias_table t = bias_table_of(s);
-  figure_request figures = tell_figures(o->folder);
-  gl_status status = tell_figures_form(&figures, &o->form, err);
+  figure_request figures = figures_request_to(o->folder);
+  gl_status status = figures_request_form(&figures, &o->form, err);
   return status == GL_OK ? llm_bias_draw(&t, &figures, err) : status;
 }
 

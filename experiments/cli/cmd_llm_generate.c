@@ -223,7 +223,7 @@ static gl_status run_eval(const command *self, int argc, char **argv, gl_error *
     if (status == GL_OK && k != NULL) status = read_k(&o, k, err);
     if (status == GL_OK && k == NULL) default_k(&o);
     if (status == GL_OK) status = llm_session_init(&s, &a, o.threads, 0, err);
-    if (status == GL_OK) llm_session_tell(&s);
+    if (status == GL_OK) llm_session_print(&s);
     if (status == GL_OK) status = eval_session(&s, &o, err);
     llm_session_fini(&s);
   }
@@ -427,7 +427,7 @@ static gl_status generate_and_print(args *a, const generate_options *o, gl_error
   prompt_list p = {0};
   generate_result r = {0};
   gl_status status = llm_session_init(&s, a, o->threads, 1, err);
-  if (status == GL_OK) llm_session_tell(&s);
+  if (status == GL_OK) llm_session_print(&s);
   if (status == GL_OK) status = take_prompts(&p, a, err);
   if (status == GL_OK) status = encode_prompts(&p, &s.spec, err);
   if (status == GL_OK) status = llm_session_model(&s, err);

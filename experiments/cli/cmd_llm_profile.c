@@ -270,7 +270,7 @@ static gl_status run_profile(const command *self, int argc, char **argv, gl_erro
   if (status == GL_OK && !a.help) {
     llm_session s;
     status = llm_session_init(&s, &a, o.threads, 0, err);
-    if (status == GL_OK) llm_session_tell(&s);
+    if (status == GL_OK) llm_session_print(&s);
     if (status == GL_OK) status = llm_session_override(&s, "optimizer.lr=0", err);
     if (status == GL_OK) status = profile_session(&s, &o, err);
     llm_session_fini(&s);

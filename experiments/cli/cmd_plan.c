@@ -112,9 +112,9 @@ static gl_status plan_draw(const plan_result *r, const request *q, gl_error *err
                         .points = points,
                         .n = list_points(r, points),
                         .limit = r->d->limits.staleness};
-  figure_request drawing = tell_figures(q->folder);
+  figure_request drawing = figures_request_to(q->folder);
   drawing.told = NULL; /* standard output holds the plan, perhaps as JSON */
-  gl_status status = tell_figures_form(&drawing, &q->form, err);
+  gl_status status = figures_request_form(&drawing, &q->form, err);
   if (status == GL_OK) status = figure_of_pareto(&front, &drawing, err);
   free(points);
   return status;
@@ -122,7 +122,7 @@ static gl_status plan_draw(const plan_result *r, const request *q, gl_error *err
 
 /* --- the command --- */
 
-static gl_status plan_tell(const plan_result *r, const request *q, gl_error *err) {
+static gl_status plan_print_result(const plan_result *r, const request *q, gl_error *err) {
   char why_not[PLAN_WHY_SIZE];
   cJSON *planned = NULL;
   gl_status status = recommended(&planned, r, why_not, err);
@@ -162,7 +162,7 @@ static gl_status plan_and_print(const plan_description *d, const request *q, gl_
   signals_catch();
   gl_status status = plan_search(&r, d, q->threads, &watching, err);
   progress_free(w.bar);
-  if (status == GL_OK) status = plan_tell(&r, q, err);
+  if (status == GL_OK) status = plan_print_result(&r, q, err);
   plan_result_fini(&r);
   return status;
 }

@@ -48,7 +48,7 @@ static gl_status draw_studies(const char *file, const char *set,
   char **names = NULL;
   size_t n = 0;
   gl_status status = store_open(&s, file, STORE_READ, err);
-  if (status == GL_OK) status = tell_unfinished(s, file, err);
+  if (status == GL_OK) status = print_unfinished(s, file, err);
   if (status == GL_OK) status = results_studies(&names, &n, s, err);
   for (size_t i = 0; i < n && status == GL_OK; ++i) {
     char folder[PATH_MAX];
@@ -157,12 +157,12 @@ static gl_status run_plot(const command *self, int argc, char **argv, gl_error *
   if (status == GL_OK && !a.help && list) {
     list_figures();
   } else if (status == GL_OK && !a.help) {
-    figure_request q = tell_figures(folder);
+    figure_request q = figures_request_to(folder);
     status = list_named(only, &named, err);
     q.only = *only ? only : NULL;
     q.gnuplot = gnuplot;
     q.no_notes = no_notes;
-    if (status == GL_OK) status = tell_figures_form(&q, &form, err);
+    if (status == GL_OK) status = figures_request_form(&q, &form, err);
     if (status == GL_OK && points != NULL) status = figure_points(points, &q.points, err);
     if (status == GL_OK && a.n_words == 0)
       status = gl_fail(err, GL_EINPUT, "plot needs a study or an export: gepolab plot FILE");

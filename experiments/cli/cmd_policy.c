@@ -452,9 +452,9 @@ static gl_status check_whatif(const whatif_request *q, gl_error *err) {
 }
 
 static gl_status draw_whatif(const whatif *w, const whatif_request *q, gl_error *err) {
-  figure_request figures = tell_figures(q->folder);
+  figure_request figures = figures_request_to(q->folder);
   figures.only = q->figure;
-  gl_status status = tell_figures_form(&figures, &q->form, err);
+  gl_status status = figures_request_form(&figures, &q->form, err);
   return status == GL_OK ? whatif_draw(w, &figures, err) : status;
 }
 

@@ -40,7 +40,7 @@ static gl_status run_report(const command *self, int argc, char **argv, gl_error
       args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
   if (status == GL_OK && !a.help) {
     status = store_open(&from, a.words[0], STORE_READ, err);
-    if (status == GL_OK) status = tell_unfinished(from, a.words[0], err);
+    if (status == GL_OK) status = print_unfinished(from, a.words[0], err);
     if (status == GL_OK) status = write_to(path, from, &q, err);
     if (status == GL_OK) puts(path);
   }

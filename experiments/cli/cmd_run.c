@@ -237,7 +237,7 @@ static gl_status at_end(void *self, const learner *l, gl_error *err) {
   return q->at_end != NULL ? q->at_end(q->self, l, err) : GL_OK;
 }
 
-static void run_tell(void *self, const char *text) {
+static void run_note(void *self, const char *text) {
   (void)self;
   fprintf(stderr, "gepolab: note: %s\n", shown(text).text);
 }
@@ -272,13 +272,13 @@ static gl_status train_and_report(const sweep_cell *cell, const recipe *r, const
   if (q->checkpoints == NULL && r->wants_checkpoints && q->file != NULL)
     status = sweep_checkpoints(beside, NULL, q->file, cell, err);
   else if (q->checkpoints == NULL && r->wants_checkpoints)
-    run_tell(NULL, "no checkpoints are written: give --checkpoint DIR, or -o FILE.db");
+    run_note(NULL, "no checkpoints are written: give --checkpoint DIR, or -o FILE.db");
   if (status != GL_OK) return status;
   run_watch watch = {.options = q, .recipe = r};
   watch.bar = run_bar_of(&watch, "", "updates", r->steps);
   train_options how = {.after_step = run_after_step,
                        .preparing = preparing,
-                       .note = run_tell,
+                       .note = run_note,
                        .self = &watch,
                        .checkpoints = beside[0] != '\0' ? beside : q->checkpoints,
                        .canonical = cell->identity,
@@ -306,7 +306,7 @@ gl_status run_recipe(const cfg_doc *doc, const recipe *r, const run_options *q, 
   gl_status status = refuse_sweep(r, err);
   if (status == GL_OK) status = recipe_check(r, NULL, err);
   char note[LLM_NOTE_SIZE];
-  if (status == GL_OK && llm_note(r->world, note) != NULL) run_tell(NULL, note);
+  if (status == GL_OK && llm_note(r->world, note) != NULL) run_note(NULL, note);
   if (status == GL_OK) status = sweep_expand(&one, doc, &no_axes, &(sweep_expansion){0}, err);
   if (status == GL_OK) status = train_and_report(&one.cells[0], r, q, err);
   sweep_cells_fini(&one);

@@ -134,9 +134,9 @@ static gl_status sim_draw(const schedule *s, const recipe *r, const cfg_doc *doc
     of_recipe = (staleness_histogram){compare->name, compare->count, compare->n};
     measured = &of_recipe;
   }
-  figure_request drawing = tell_figures(q->folder);
+  figure_request drawing = figures_request_to(q->folder);
   drawing.told = NULL; /* standard output holds the summary, perhaps as JSON */
-  if (status == GL_OK) status = tell_figures_form(&drawing, &q->form, err);
+  if (status == GL_OK) status = figures_request_form(&drawing, &q->form, err);
   if (status == GL_OK) status = figure_of_staleness(&simulated, 1, measured, &drawing, err);
   if (status == GL_OK && q->timeline) status = draw_timeline(s, r, cluster, q, &drawing, err);
   if (status == GL_OK && q->densities) status = densities_draw(r, doc, &drawing, err);

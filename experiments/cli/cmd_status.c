@@ -18,7 +18,7 @@
 
 typedef struct status_options {
   size_t shown; /* missing cells that are listed of each study */
-  int json, watch, tells_by_code;
+  int json, watch, exit_code;
   size_t every_s;
 } status_options;
 
@@ -291,7 +291,7 @@ static gl_status status_show(const char *path, const status_options *o, gl_error
     if (status == GL_OK) status = status_print_file(&f, o, err);
     ends = !o->watch || all_complete(&f) || (was_written && !f.being_written);
     was_written = f.being_written;
-    if (status == GL_OK && ends && o->tells_by_code) status = fail_if_incomplete(&f, err);
+    if (status == GL_OK && ends && o->exit_code) status = fail_if_incomplete(&f, err);
     file_status_fini(&f);
     if (status == GL_OK && fflush(stdout) != 0)
       status = gl_fail(err, GL_EIO, "cannot write to standard output");
@@ -308,7 +308,7 @@ static gl_status show_status(const command *self, int argc, char **argv, gl_erro
       {"watch", 'w', ARGS_FLAG, NULL, "again and again, until all is there or its writer has gone",
        &o.watch},
       {"every", 0, ARGS_COUNT, "SECONDS", "with --watch: how often (default: 2)", &o.every_s},
-      {"exit-code", 0, ARGS_FLAG, NULL, "end with 1 where anything is missing", &o.tells_by_code},
+      {"exit-code", 0, ARGS_FLAG, NULL, "end with 1 where anything is missing", &o.exit_code},
       {"json", 0, ARGS_FLAG, NULL, "as JSON; with --watch a line each time", &o.json}};
   args a;
   gl_status status =

@@ -198,7 +198,7 @@ static void sweep_print_text(const sweep_report *r, const char *file) {
          r->cells, r->grid_s, r->done, r->diverged, r->failed, r->known, shown(file).text);
 }
 
-static void tell_failures(const sweep_report *r) {
+static void print_failures(const sweep_report *r) {
   const size_t all = r->failed + r->tuning_failed;
   for (const char *line = r->failures; line != NULL && *line != '\0';) {
     size_t length = strcspn(line, "\n");
@@ -277,8 +277,8 @@ static void total_report(sweep_report *r, const ranks *s) {
 }
 
 /* Reports the sweep on stdout, if its grid was run or JSON is asked for. */
-static gl_status tell_report(const sweep_report *r, gl_status status, const sweep_options *options,
-                             int json, gl_error *err) {
+static gl_status sweep_print_report(const sweep_report *r, gl_status status,
+                                    const sweep_options *options, int json, gl_error *err) {
   char path[PATH_MAX];
   const ranks *s = &options->ranks;
   if (status != GL_OK && (!json || r->tuning_failed == 0)) return status;
@@ -309,7 +309,7 @@ static gl_status sweep_and_report(const cfg_doc *doc, sweep_options *options, in
   const ranks *s = &options->ranks;
   if (s->note[0] != '\0') fprintf(stderr, "gepolab: note: %s\n", shown(s->note).text);
   gl_status status = sweep_run(&report, doc, options, err);
-  tell_failures(&report);
+  print_failures(&report);
   /* The barrier before rank 0 reads the others' files. */
   status = ranks_share(s, NULL, 0, status);
   total_report(&report, s);
@@ -319,7 +319,7 @@ static gl_status sweep_and_report(const cfg_doc *doc, sweep_options *options, in
     if (err->text[0] == '\0') status = GL_OK;
   } else {
     if (status == GL_OK && s->mpi) status = merge_shards(options->file, s, err);
-    status = tell_report(&report, status, options, json, err);
+    status = sweep_print_report(&report, status, options, json, err);
   }
   sweep_report_fini(&report);
   return status;
@@ -411,7 +411,7 @@ static gl_status run_merge(const command *self, int argc, char **argv, gl_error 
   args a;
   gl_status status = args_parse(&a, self, NULL, 0, argc, argv, err);
   if (status == GL_OK && !a.help) status = merge_files(a.words[0], a.words + 1, a.n_words - 1, err);
-  if (status == GL_OK && !a.help) tell_unfinished_file(a.words[0]);
+  if (status == GL_OK && !a.help) print_unfinished_file(a.words[0]);
   args_fini(&a);
   return status;
 }

@@ -111,7 +111,7 @@ void tell_gathered(const gathered *g) {
 /* --- figures --- */
 
 /* context is the folder, as a pointer that is not written through. */
-static void figures_told(void *context, const char *file, const char *why) {
+static void figures_printed(void *context, const char *file, const char *why) {
   const char *folder = context;
   const size_t length = strlen(folder);
   const char *between = length > 0 && folder[length - 1] == '/' ? "" : "/";
@@ -128,15 +128,15 @@ static void figures_noted(void *context, const char *file, const char *left_out)
   fputc('\n', stderr);
 }
 
-figure_request tell_figures(const char *folder) {
+figure_request figures_request_to(const char *folder) {
   return (figure_request){.folder = folder,
                           .script = resources_text,
-                          .told = figures_told,
+                          .told = figures_printed,
                           .noted = figures_noted,
                           .context = (void *)(uintptr_t)folder};
 }
 
-gl_status tell_figures_form(figure_request *q, const figure_form *form, gl_error *err) {
+gl_status figures_request_form(figure_request *q, const figure_form *form, gl_error *err) {
   q->highlight = form->highlight;
   if (form->words != NULL) {
     q->reads = form->words->reads;
@@ -163,7 +163,7 @@ char *unfinished_text(const char *study, const study_progress *p) {
   return text;
 }
 
-static void unfinished_tell_study(const char *path, const char *study, const study_progress *p) {
+static void unfinished_print_study(const char *path, const char *study, const study_progress *p) {
   char *text = unfinished_text(study, p);
   if (text != NULL)
     fprintf(stderr, "gepolab: warning: %s: %s; `gepolab study status` says which\n",
@@ -178,23 +178,23 @@ static void unfinished_tell_study(const char *path, const char *study, const stu
         p->superseded == 1 ? "is" : "are");
 }
 
-gl_status tell_unfinished(store *s, const char *path, gl_error *err) {
+gl_status print_unfinished(store *s, const char *path, gl_error *err) {
   char **names = NULL;
   size_t n = 0;
   gl_status status = store_studies(s, &names, &n, err);
   for (size_t i = 0; i < n && status == GL_OK; ++i) {
     study_progress p;
     status = store_progress(s, names[i], &p, err);
-    if (status == GL_OK) unfinished_tell_study(path, names[i], &p);
+    if (status == GL_OK) unfinished_print_study(path, names[i], &p);
   }
   free(names);
   return status;
 }
 
-void tell_unfinished_file(const char *path) {
+void print_unfinished_file(const char *path) {
   store *s = NULL;
   if (file_is_database(path) && store_open(&s, path, STORE_READ, NULL) == GL_OK)
-    tell_unfinished(s, path, NULL);
+    print_unfinished(s, path, NULL);
   store_close(s);
 }
 
@@ -230,7 +230,7 @@ static double fates_mean(double sum, total of) {
   return of.responses > 0 ? sum / of.responses : NAN;
 }
 
-static double fates_share(total part, total of) {
+static double fates_fraction(total part, total of) {
   return of.responses > 0 ? part.responses / of.responses : NAN;
 }
 
@@ -270,7 +270,7 @@ static void fates_report_classes(table *document, const fate_record *fates, size
     else if (k == 0 || k + 1 == STORE_QUARTERS)
       table_shown(t, "%zu (%s)", k + 1, k == 0 ? "hardest" : "easiest");
     table_real(t, drawn.responses), table_real(t, trained.responses);
-    table_shown(t, "%.2f %%", 100 * fates_share(trained, drawn));
+    table_shown(t, "%.2f %%", 100 * fates_fraction(trained, drawn));
     table_real(t, fates_mean(drawn.reward, drawn));
     table_real(t, fates_mean(trained.reward, trained));
   }
@@ -279,8 +279,8 @@ static void fates_report_classes(table *document, const fate_record *fates, size
 static void put_total(table *t, const char *name, total of, total drawn) {
   table_row(t);
   if (of.responses == 0) table_hide_row(t);
-  table_text(t, name), table_real(t, of.responses), table_real(t, fates_share(of, drawn));
-  table_shown(t, "%.2f %%", 100 * fates_share(of, drawn));
+  table_text(t, name), table_real(t, of.responses), table_real(t, fates_fraction(of, drawn));
+  table_shown(t, "%.2f %%", 100 * fates_fraction(of, drawn));
   table_real(t, fates_mean(of.tokens, of)), table_real(t, fates_mean(of.reward, of));
 }
 

@@ -61,7 +61,7 @@ void tell_gathered(const gathered *g);
 
 /* A request for all figures into the folder, with the embedded scripts; drawn files, and figures
  * that lack their data, are told on standard output, what a figure leaves out on standard error. */
-figure_request tell_figures(const char *folder);
+figure_request figures_request_to(const char *folder);
 
 /* What a command line says about the form of figures: the texts of --width and --highlight, or NULL
  * where they are not given. The options themselves stand in FIGURE_FORM_OPTIONS. */
@@ -84,7 +84,7 @@ typedef struct figure_form {
   }
 
 /* Sets q->width_cm and q->highlight. GL_EINPUT says which widths there are. */
-gl_status tell_figures_form(figure_request *q, const figure_form *form, gl_error *err);
+gl_status figures_request_form(figure_request *q, const figure_form *form, gl_error *err);
 
 /* --- studies that are not finished --- */
 
@@ -94,10 +94,10 @@ char *unfinished_text(const char *study, const study_progress *p);
 /* Warns on stderr of every study of the store that is not finished, and tells of superseded runs;
  * path is what the messages call the file. The command goes on with what is there: no exit code and
  * nothing on stdout changes. */
-gl_status tell_unfinished(store *s, const char *path, gl_error *err);
+gl_status print_unfinished(store *s, const char *path, gl_error *err);
 /* The same of the file at path, if it is a study; what keeps it from being read is left to the
  * command to say. */
-void tell_unfinished_file(const char *path);
+void print_unfinished_file(const char *path);
 
 /* --- fates of responses --- */
 

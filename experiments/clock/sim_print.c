@@ -153,7 +153,7 @@ static double unit_mean(double sum, uint64_t n) {
   return n > 0 && sum > 0 ? sum / (double)n : NAN;
 }
 
-static double unit_share(uint64_t part, uint64_t of) {
+static double unit_fraction(uint64_t part, uint64_t of) {
   return of > 0 ? (double)part / (double)of : NAN;
 }
 
@@ -166,8 +166,8 @@ static int has_prompts(const unit_counts *drawn) {
 static void put_fate(table *t, const char *name, const unit_counts *of, uint64_t drawn) {
   table_row(t);
   table_text(t, name), table_whole(t, (int64_t)of->units);
-  table_real(t, unit_share(of->units, drawn));
-  table_shown(t, "%.2f %%", 100 * unit_share(of->units, drawn));
+  table_real(t, unit_fraction(of->units, drawn));
+  table_shown(t, "%.2f %%", 100 * unit_fraction(of->units, drawn));
   table_real(t, unit_mean(of->tokens, of->units)), table_real(t, unit_mean(of->longest, of->units));
 }
 
@@ -205,7 +205,7 @@ static void report_classes(table *d, const schedule *s, const unit_counts *drawn
     for (int f = 0; f < FATES; ++f) {
       const uint64_t of = classes_of(&s->fate[f], by_prompt)[k];
       table_whole(t, (int64_t)of);
-      table_shown(t, "%.2f %%", 100 * unit_share(of, n));
+      table_shown(t, "%.2f %%", 100 * unit_fraction(of, n));
     }
   }
 }
@@ -251,7 +251,7 @@ static double theory_difference(const theory *t, const theory_measured *m, size_
 }
 
 /* The fraction of counted batches with this staleness. */
-static double simulated_share(const schedule *s, const theory_measured *m, size_t staleness) {
+static double simulated_fraction(const schedule *s, const theory_measured *m, size_t staleness) {
   double with = 0, all = 0;
   for (size_t i = m->first_update; i < s->n_updates; ++i) {
     const schedule_update *u = &s->updates[i];
@@ -264,7 +264,8 @@ static double simulated_share(const schedule *s, const theory_measured *m, size_
 /* Staleness values with a theoretical fraction below this are omitted, in text and JSON. */
 static const double shown_share = 5e-4;
 
-static void report_shares(table *d, const theory *t, const theory_measured *m, const schedule *s) {
+static void report_fractions(table *d, const theory *t, const theory_measured *m,
+                             const schedule *s) {
   static const table_column columns[] = {TABLE_KEY("staleness", TABLE_WHOLE),
                                          TABLE_KEY("theory", TABLE_REAL),
                                          TABLE_KEY("simulated", TABLE_REAL)};
@@ -272,7 +273,7 @@ static void report_shares(table *d, const theory *t, const theory_measured *m, c
   table *rows = table_rows(table_field(d, "staleness"), columns, sizeof columns / sizeof *columns);
   for (size_t i = 0; i < t->n_staleness; ++i) {
     if (t->staleness[i] < shown_share) continue;
-    const double simulated = simulated_share(s, m, i);
+    const double simulated = simulated_fraction(s, m, i);
     table_row(rows);
     table_count(rows, i), table_real(rows, t->staleness[i]), table_real(rows, simulated);
     table_line(d, "fraction of staleness %-3zu %-24.4f  %-24.4f  %.2g", i, t->staleness[i],
@@ -313,5 +314,5 @@ void sim_theory_report(table *d, const theory *t, const theory_measured *m, cons
     table_real(table_field(one, "standard_error"), m->error[q]);
     table_real(table_field(one, "difference"), apart);
   }
-  report_shares(d, t, m, s);
+  report_fractions(d, t, m, s);
 }

@@ -40,7 +40,7 @@ static int first_line(char detail[FOUND_TEXT], const char *const *words) {
 }
 #define FIRST_LINE(detail, ...) first_line(detail, (const char *const[]){__VA_ARGS__, NULL})
 
-static int look_gnuplot(char detail[FOUND_TEXT]) {
+static int detect_gnuplot(char detail[FOUND_TEXT]) {
   char ignored[FOUND_TEXT];
   if (!FIRST_LINE(detail, "gnuplot", "--version")) return 0;
   if (FIRST_LINE(ignored, "gnuplot", "-e",
@@ -52,7 +52,7 @@ static int look_gnuplot(char detail[FOUND_TEXT]) {
 }
 
 /* fc-match prints the best available font, even if it is not the requested one. */
-static int look_font(char detail[FOUND_TEXT]) {
+static int detect_font(char detail[FOUND_TEXT]) {
   static const char wanted[] = "DejaVu Sans";
   if (!FIRST_LINE(detail, "fc-match", "--format=%{family[0]}", wanted)) return 0;
   if (strcmp(detail, wanted) == 0) return 1;
@@ -62,18 +62,18 @@ static int look_font(char detail[FOUND_TEXT]) {
   return 0;
 }
 
-static int look_pdflatex(char detail[FOUND_TEXT]) {
+static int detect_pdflatex(char detail[FOUND_TEXT]) {
   return FIRST_LINE(detail, "pdflatex", "--version");
 }
 
 /* pdfunite prints its version on standard error, which is not read here. */
-static int look_pdfunite(char detail[FOUND_TEXT]) {
+static int detect_pdfunite(char detail[FOUND_TEXT]) {
   if (!FIRST_LINE(detail, "pdfunite", "-v")) return 0;
   if (detail[0] == '\0') snprintf(detail, FOUND_TEXT, "found");
   return 1;
 }
 
-static int look_mpi(char detail[FOUND_TEXT]) {
+static int detect_mpi(char detail[FOUND_TEXT]) {
 #ifdef GEPOLAB_WITH_MPI
   return FIRST_LINE(detail, "mpirun", "--version");
 #else
@@ -82,11 +82,11 @@ static int look_mpi(char detail[FOUND_TEXT]) {
 #endif
 }
 
-static int look_slurm(char detail[FOUND_TEXT]) {
+static int detect_slurm(char detail[FOUND_TEXT]) {
   return FIRST_LINE(detail, "sbatch", "--version");
 }
 
-static int look_library(char detail[FOUND_TEXT]) {
+static int detect_library(char detail[FOUND_TEXT]) {
   if (!FIRST_LINE(detail, "pkg-config", "--version")) return 0;
   if (FIRST_LINE(detail, "pkg-config", "--modversion", "gepolab")) return 1;
   snprintf(detail, FOUND_TEXT, "pkg-config finds no gepolab.pc");
@@ -102,7 +102,7 @@ static const char *python(void) {
 }
 
 /* Imports the package, because it looks for libgepolab on import. */
-static int look_package(char detail[FOUND_TEXT]) {
+static int detect_package(char detail[FOUND_TEXT]) {
   if (!FIRST_LINE(detail, python(), "--version")) return 0;
   if (FIRST_LINE(detail, python(), "-c", "import gepolab; print(gepolab.__version__)")) return 1;
   snprintf(detail, FOUND_TEXT, "%.60s has no package gepolab, or it finds no libgepolab", python());
@@ -110,7 +110,7 @@ static int look_package(char detail[FOUND_TEXT]) {
 }
 
 /* Asks only for PyTorch's version, because importing it takes seconds. */
-static int look_torch(char detail[FOUND_TEXT]) {
+static int detect_torch(char detail[FOUND_TEXT]) {
   if (FIRST_LINE(detail, python(), "-c",
                  "import importlib.metadata as m; print(m.version('torch'))"))
     return 1;
@@ -120,7 +120,7 @@ static int look_torch(char detail[FOUND_TEXT]) {
 
 /* --- this machine --- */
 
-static int look_cuda(char detail[FOUND_TEXT]) {
+static int detect_cuda(char detail[FOUND_TEXT]) {
   const size_t n = backend_devices();
   gl_error err = {.status = GL_OK};
   backend *b = NULL;
@@ -134,7 +134,7 @@ static int look_cuda(char detail[FOUND_TEXT]) {
 }
 
 /* Checks the folder, or its nearest existing parent, in which it would be made. */
-static int look_cache(char detail[FOUND_TEXT]) {
+static int detect_cache(char detail[FOUND_TEXT]) {
   cache_place place;
   cache_find(&place);
   char *at = place.folder;
@@ -163,32 +163,33 @@ typedef struct place {
 
 static const place places[] = {
     {"gnuplot", "draws figures: plot, report, bias, theory and sim with --figures",
-     "install the package gnuplot-nox", 1, look_gnuplot},
+     "install the package gnuplot-nox", 1, detect_gnuplot},
     {"font DejaVu Sans", "the figures' letters, whose widths their layout reckons with",
-     "install the packages fonts-dejavu-core and fontconfig", 0, look_font},
+     "install the packages fonts-dejavu-core and fontconfig", 0, detect_font},
     {"cache folder", "keeps warmed-up transformers between runs",
-     "set GEPOLAB_CACHE to a folder that can be written", 0, look_cache},
+     "set GEPOLAB_CACHE to a folder that can be written", 0, detect_cache},
     {"MPI", "sweeps over machines under mpirun",
-     "install openmpi-bin and libopenmpi-dev and build again; shards work without", 0, look_mpi},
+     "install openmpi-bin and libopenmpi-dev and build again; shards work without", 0, detect_mpi},
     {"Slurm", "sweeps as an array of jobs: experiments/slurm/sweep.sbatch",
-     "nothing to do where there is no cluster with Slurm", 0, look_slurm},
+     "nothing to do where there is no cluster with Slurm", 0, detect_slurm},
     {"CUDA device", "transformers with backend: cuda",
      "run on a machine with an NVIDIA GPU, built where nvcc is found; the CPU does the same", 0,
-     look_cuda},
+     detect_cuda},
     {"libgepolab", "the C library for other programs, by pkg-config",
      "make install, or install libgepolab-dev; elsewhere than /usr: set PKG_CONFIG_PATH", 0,
-     look_library},
+     detect_library},
     {"Python package", "gepolab from NumPy, PyTorch and TRL",
-     "pip install ./python in the sources, or install python3-gepolab", 0, look_package},
+     "pip install ./python in the sources, or install python3-gepolab", 0, detect_package},
     {"PyTorch", "compared with gepolab in bench; the loss of trainers", "pip install torch", 0,
-     look_torch},
+     detect_torch},
     {"pdflatex", "make paper and make study-paper",
-     "install texlive-latex-recommended, texlive-fonts-recommended and lmodern", 0, look_pdflatex},
+     "install texlive-latex-recommended, texlive-fonts-recommended and lmodern", 0,
+     detect_pdflatex},
     {"pdfunite", "make figures, which joins all into one file", "install poppler-utils", 0,
-     look_pdfunite},
+     detect_pdfunite},
 };
 
-int found_look(found_thing *out, size_t i) {
+int detect_one(found_thing *out, size_t i) {
   if (i >= sizeof places / sizeof *places) return 0;
   const place *p = &places[i];
   *out = (found_thing){

@@ -24,7 +24,7 @@ typedef struct found_thing {
 /* Checks the i-th item; returns 0 if there are fewer. Starts other programs for their versions,
  * each for a few seconds at most. It finds the same as a command of this process would: same PATH,
  * $GEPOLAB_PYTHON, $GEPOLAB_CACHE and CUDA devices. */
-int found_look(found_thing *out, size_t i);
+int detect_one(found_thing *out, size_t i);
 
 /* --- the self-test --- */
 

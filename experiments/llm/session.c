@@ -165,7 +165,7 @@ gl_status llm_session_init(llm_session *s, args *a, size_t threads, int without_
   return status;
 }
 
-void llm_session_tell(const llm_session *s) {
+void llm_session_print(const llm_session *s) {
   char note[LLM_NOTE_SIZE];
   if (llm_note(s->recipe.world, note) != NULL)
     fprintf(stderr, "gepolab: note: %s\n", shown(note).text);

@@ -35,7 +35,7 @@ typedef struct llm_session {
 gl_status llm_session_init(llm_session *s, args *a, size_t threads, int without_task,
                            gl_error *err);
 /* Prints warnings about the session's models (llm_note) on standard error. */
-void llm_session_tell(const llm_session *s);
+void llm_session_print(const llm_session *s);
 /* Sets another field of the recipe after llm_session_init(), and reads the recipe again. */
 gl_status llm_session_override(llm_session *s, const char *assignment, gl_error *err);
 void llm_session_fini(llm_session *s);

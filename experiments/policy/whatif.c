@@ -130,7 +130,7 @@ static double norm_of(const double *c, size_t n) {
   return scale * sqrt(sum);
 }
 
-static double share_of_zeros(const double *c, size_t n) {
+static double fraction_of_zeros(const double *c, size_t n) {
   size_t zeros = 0;
   for (size_t t = 0; t < n; ++t) zeros += c[t] == 0;
   return (double)zeros / (double)n;
@@ -153,7 +153,7 @@ static void keep_row(const policy_output *out, size_t n_tokens, double *kept) {
   kept[RECORDED_LOG_VARIANCE] = out->metric[METRIC_LOG_IW_VARIANCE];
   kept[RECORDED_ESS] = out->metric[METRIC_ESS];
   kept[RECORDED_CLIPPED] = out->metric[METRIC_CLIP_FRACTION];
-  kept[RECORDED_IDLE] = share_of_zeros(out->coefficient, n_tokens);
+  kept[RECORDED_IDLE] = fraction_of_zeros(out->coefficient, n_tokens);
 }
 
 static void keep_distance(const policy_output *out, double *kept) {
@@ -171,7 +171,7 @@ static double whatif_value_of(whatif_quantity q, const policy_output *out, size_
   case WHATIF_COEFFICIENT_NORM:
     return norm_of(out->coefficient, n_tokens);
   case WHATIF_IDLE_TOKENS:
-    return share_of_zeros(out->coefficient, n_tokens);
+    return fraction_of_zeros(out->coefficient, n_tokens);
   case WHATIF_LOSS:
     return out->loss;
   case WHATIF_WEIGHT_MEAN:

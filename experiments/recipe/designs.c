@@ -37,10 +37,10 @@ tuned_fields tuned_fields_of(const cfg_doc *doc) {
   return out;
 }
 
-const char *tuned_fields_meet(const cfg_doc *doc, const char *path) {
+const char *tuned_fields_overlap(const cfg_doc *doc, const char *path) {
   const tuned_fields t = tuned_fields_of(doc);
   for (size_t i = 0; i < t.n; ++i)
-    if (cfg_paths_meet(t.path[i], path)) return t.path[i];
+    if (cfg_paths_overlap(t.path[i], path)) return t.path[i];
   return NULL;
 }
 
@@ -63,17 +63,17 @@ static gl_status set_once_check(const set_once *who, const cfg_node *fields, siz
                                 gl_error *err) {
   const cfg_node *sweep = cfg_find(cfg_root(who->doc), "sweep"), *at = cfg_at(fields, own);
   const char *path = cfg_key_at(fields, own);
-  if (tuned_fields_meet(who->doc, path) != NULL)
+  if (tuned_fields_overlap(who->doc, path) != NULL)
     return cfg_fail(at, err, "%s %s, and tune chooses it; keep one of them (tune=null)", who->sets,
                     path);
   for (size_t i = 0; i < cfg_size(sweep); ++i) {
     const char *axis = cfg_key_at(sweep, i);
-    if (!may_be_beside(who, axis) && cfg_paths_meet(axis, path))
+    if (!may_be_beside(who, axis) && cfg_paths_overlap(axis, path))
       return cfg_fail(at, err, "%s %s, and sweep.%s lists its values; keep one", who->sets, path,
                       axis);
   }
   for (size_t i = 0; i < own; ++i)
-    if (cfg_paths_meet(cfg_key_at(fields, i), path))
+    if (cfg_paths_overlap(cfg_key_at(fields, i), path))
       return cfg_fail(at, err, "%s %s and %s, one inside the other; keep one", who->sets,
                       cfg_key_at(fields, i), path);
   return GL_OK;
@@ -118,7 +118,7 @@ static gl_status factor_check_path(const design *d, const factor *own, size_t nu
   gl_status status = set_once_check(&who, own->fields, number, err);
   for (const factor *f = d->factor; f < own && status == GL_OK; ++f)
     for (size_t i = 0; i < cfg_size(f->fields) && status == GL_OK; ++i)
-      if (cfg_paths_meet(cfg_key_at(f->fields, i), path))
+      if (cfg_paths_overlap(cfg_key_at(f->fields, i), path))
         status =
             cfg_fail(at, err, "factors %c and %c set %s and %s, one inside the other; keep one",
                      f->letter, own->letter, cfg_key_at(f->fields, i), path);

@@ -96,6 +96,6 @@ typedef struct tuned_fields {
 tuned_fields tuned_fields_of(const cfg_doc *doc);
 /* Returns the field chosen by `tune` that equals `path`, is inside it or contains it; NULL: none.
  */
-const char *tuned_fields_meet(const cfg_doc *doc, const char *path);
+const char *tuned_fields_overlap(const cfg_doc *doc, const char *path);
 
 #endif

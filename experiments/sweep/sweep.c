@@ -98,7 +98,7 @@ static int is_stopping_early(void *self, uint64_t step, uint64_t steps, double l
   return signals_caught();
 }
 
-static void sweep_tell(void *self, const char *text) {
+static void sweep_note(void *self, const char *text) {
   (void)self;
   fprintf(stderr, "gepolab: note: %s\n", text);
 }
@@ -109,7 +109,7 @@ static int gives_up(void *self) {
 }
 
 /* Writes wait while another process reads the file, for example while copying it. */
-static const store_waiting waiting = {.tell = sweep_tell, .stops = gives_up};
+static const store_waiting waiting = {.tell = sweep_note, .stops = gives_up};
 
 static gl_status sweep_run_cell(void *self, size_t job, run_result *out, gl_error *err) {
   const phase *p = self;
@@ -120,7 +120,7 @@ static gl_status sweep_run_cell(void *self, size_t job, run_result *out, gl_erro
   char path[PATH_MAX];
   train_options how = {.after_step = is_stopping,
                        .preparing = is_stopping_early,
-                       .note = sweep_tell,
+                       .note = sweep_note,
                        .canonical = cell->identity,
                        .pace = s->base.checkpoint};
   if (s->options->checkpoint_every > 0) how.pace.every = s->options->checkpoint_every;
@@ -306,7 +306,7 @@ static gl_status refuse_failed_tuning(const sweep *s) {
 }
 
 /* Called between look-ups of cells, which are slow in a large file. */
-static gl_status stop_if_told(const sweep *s) {
+static gl_status stop_if_requested(const sweep *s) {
   const int caught = signals_caught();
   if (caught == 0) return GL_OK;
   return gl_fail(s->err, GL_EINTERRUPTED, "stopped by %s; finished work is kept",
@@ -316,7 +316,7 @@ static gl_status stop_if_told(const sweep *s) {
 /* Returns 1 if the store (may be NULL) has a finished run of the cell. *status is GL_EINTERRUPTED
  * if a signal was caught. */
 static int sweep_has(const sweep *s, const sweep_cell *cell, gl_status *status) {
-  *status = stop_if_told(s);
+  *status = stop_if_requested(s);
   return *status == GL_OK && s->store != NULL &&
          store_has_finished(s->store, cell->key, cell->recipe);
 }
@@ -329,7 +329,7 @@ static gl_status sweep_known_scores(sweep *s) {
     const sweep_cell *cell = &s->tuning.cells[i];
     s->score[i] = -INFINITY;
     if (s->store != NULL) (void)store_get_score(s->store, cell->key, cell->recipe, &s->score[i]);
-    status = stop_if_told(s);
+    status = stop_if_requested(s);
   }
   return status;
 }

@@ -229,7 +229,7 @@ static gl_status cells_add_field(expansion *x, const char *path, size_t of) {
                      .key = json_key(path)};
   for (size_t k = 0; k < values; ++k)
     f->text[k] = must_have(cfg_canonical(field_value_at(x->grid, f, k)), cells_memory);
-  for (size_t k = 0; k < i; ++k) x->nested |= cfg_paths_meet(path, x->field[k].path);
+  for (size_t k = 0; k < i; ++k) x->nested |= cfg_paths_overlap(path, x->field[k].path);
   insert(x->order, i, i, compare_lengths, x);
   if (!has_own_column(path)) insert(x->sorted, x->n_sorted++, i, compare_paths, x);
   return GL_OK;
@@ -249,7 +249,7 @@ static gl_status cells_add_fields(expansion *x) {
   }
   /* a cell that starts from a checkpoint contains its checksum, which needs the cell's own tree */
   x->nested |= cfg_find(cfg_root(x->base), start) != NULL;
-  for (size_t k = 0; k < x->n_fields; ++k) x->nested |= cfg_paths_meet(x->field[k].path, start);
+  for (size_t k = 0; k < x->n_fields; ++k) x->nested |= cfg_paths_overlap(x->field[k].path, start);
   for (size_t k = 0; k < x->n_fields; ++k)
     for (size_t i = 0; i < x->tuned.n; ++i)
       x->nested |= cfg_path_is_inside(x->tuned.path[i], x->field[k].path);

@@ -107,7 +107,7 @@ static gl_status tune_check_field(const tune_plan *p, size_t i, const cfg_node *
                       "train.epochs or algorithm.eps_low",
                       path);
   for (size_t k = 0; k < i && status == GL_OK; ++k)
-    if (cfg_paths_meet(path, p->fields.path[k]))
+    if (cfg_paths_overlap(path, p->fields.path[k]))
       status = cfg_fail(p->fields.values[i], err,
                         "tune chooses %s and %s, which is the same field or one inside the other; "
                         "keep one",

@@ -681,8 +681,8 @@ static bool same_single(answer_span a, answer_span b, answer_budget *budget) {
 
 /* Compares both as lists; thousands_a, thousands_b: read commas on that side as separators of
  * thousands. */
-static bool same_taken_apart(answer_span a, bool thousands_a, answer_span b, bool thousands_b,
-                             answer_budget *budget) {
+static bool same_decomposed(answer_span a, bool thousands_a, answer_span b, bool thousands_b,
+                            answer_budget *budget) {
   answer_list l, m;
   if (!answer_list_read(&l, a, thousands_a) || !answer_list_read(&m, b, thousands_b)) return false;
   if (l.n >= 2 && m.n >= 2) return same_list(&l, &m, budget);
@@ -706,7 +706,7 @@ bool answer_same(answer_span a, answer_span b, answer_budget *budget) {
   bool same = answer_same_value(a, b, budget);
   bool most_a = !same && has_thousands(a), most_b = !same && has_thousands(b);
   for (int i = 0; i <= most_a && !same; ++i)
-    for (int k = 0; k <= most_b && !same; ++k) same = same_taken_apart(a, i, b, k, budget);
+    for (int k = 0; k <= most_b && !same; ++k) same = same_decomposed(a, i, b, k, budget);
   --budget->depth;
   return same;
 }

@@ -76,7 +76,7 @@ static void watch_after(backend_watch *w, size_t operation, double flops, double
 
 /* --- operations that are not timed --- */
 
-static void look_at_memory(backend_watch *w) {
+static void watch_memory(backend_watch *w) {
   size_t total, available;
   w->real->memory(w->b, &total, &available);
   if (available < w->least_free) w->least_free = available;
@@ -85,7 +85,7 @@ static void look_at_memory(backend_watch *w) {
 static void *watch_allocate(backend *b, size_t bytes) {
   backend_watch *w = watch_of(b);
   void *memory = w->real->allocate(b, bytes);
-  look_at_memory(w);
+  watch_memory(w);
   return memory;
 }
 
@@ -311,6 +311,6 @@ size_t backend_watch_read(backend_watch *w, backend_work *work) {
 size_t backend_watch_peak(backend_watch *w) {
   size_t total, available;
   w->real->memory(w->b, &total, &available);
-  look_at_memory(w);
+  watch_memory(w);
   return total - w->least_free;
 }

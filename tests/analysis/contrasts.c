@@ -32,7 +32,7 @@ static void the_tests_agree_with_independent_computations(void) {
       CU_ASSERT_EQUAL_FATAL(fscanf(from, "%zu %zu %zu %zu %lf %lf %lf", &c[0], &c[1], &c[2], &c[3],
                                    &x[0], &x[1], &x[2]),
                             7);
-      const interval v = paired_shares(c[0], c[1], c[2], c[3]);
+      const interval v = paired_fractions(c[0], c[1], c[2], c[3]);
       CU_ASSERT(fabs(v.value - x[0]) < 1e-12);
       CU_ASSERT(fabs(v.low - x[1]) < 1e-12);
       CU_ASSERT(fabs(v.high - x[2]) < 1e-12);

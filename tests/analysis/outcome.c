@@ -30,14 +30,14 @@ static void a_run_that_keeps_its_score_survives(void) {
   CU_ASSERT_EQUAL(o.last, 0.79);
   CU_ASSERT_EQUAL(o.end, 250);
   CU_ASSERT_EQUAL(o.onset, -1);
-  CU_ASSERT_FALSE(run_outcome_is_fall(&o));
+  CU_ASSERT_FALSE(run_outcome_is_collapse(&o));
 }
 
 static void a_run_that_gains_too_little_never_learned(void) {
   const run_outcome o = JUDGED(0.3, 0.35, 0.39, 0.2, 0.2, 0.2, 0.2, 0.2);
   CU_ASSERT_EQUAL(o.kind, OUTCOME_NEVER_LEARNED);
   CU_ASSERT_FALSE(o.lost_start);
-  CU_ASSERT_FALSE(run_outcome_is_fall(&o));
+  CU_ASSERT_FALSE(run_outcome_is_collapse(&o));
   const run_outcome start = JUDGED(0.0, 0.0, 0.0, 0.0, 0.0);
   CU_ASSERT_EQUAL(start.kind, OUTCOME_NEVER_LEARNED);
   CU_ASSERT_FALSE(start.lost_start);
@@ -48,7 +48,7 @@ static void a_start_that_is_lost_is_told_and_counts_as_a_fall(void) {
   CU_ASSERT_EQUAL(o.kind, OUTCOME_NEVER_LEARNED);
   CU_ASSERT(o.lost_start);
   CU_ASSERT_EQUAL(o.onset, 100);
-  CU_ASSERT(run_outcome_is_fall(&o));
+  CU_ASSERT(run_outcome_is_collapse(&o));
   const run_outcome back = JUDGED(0.5, 0.2, 0.1, 0.0, 0.0, 0.4);
   CU_ASSERT_FALSE(back.lost_start);
 }
@@ -59,7 +59,7 @@ static void three_low_evaluations_are_no_fall_and_four_are(void) {
   const run_outcome four = JUDGED(0, 0.8, 0.3, 0.3, 0.3, 0.3, 0.9, 0.9);
   CU_ASSERT_EQUAL(four.kind, OUTCOME_EARLY_FALL);
   CU_ASSERT_EQUAL(four.onset, 100);
-  CU_ASSERT(run_outcome_is_fall(&four));
+  CU_ASSERT(run_outcome_is_collapse(&four));
 }
 
 /* Half of the gain until then: 0.4 above 0.1. What comes after does not make it a fall. */
@@ -87,7 +87,7 @@ static void what_is_not_finite_ends_there_unless_it_had_fallen(void) {
   const run_outcome o = judged(rising, 4, 1);
   CU_ASSERT_EQUAL(o.kind, OUTCOME_NOT_FINITE);
   CU_ASSERT_EQUAL(o.onset, 100);
-  CU_ASSERT(run_outcome_is_fall(&o));
+  CU_ASSERT(run_outcome_is_collapse(&o));
   CU_ASSERT_EQUAL(judged(fallen, 7, 1).kind, OUTCOME_EARLY_FALL);
   CU_ASSERT_EQUAL(judged(rising, 0, 1).kind, OUTCOME_NOT_FINITE);
 }
@@ -181,7 +181,7 @@ static void two_low_evaluations_at_the_end_are_a_run_that_is_falling(void) {
   CU_ASSERT_EQUAL(o.kind, OUTCOME_SURVIVED);
   CU_ASSERT_EQUAL(run_outcome_fate(&o), FATE_FALLING);
   CU_ASSERT_EQUAL(o.onset, 200);
-  CU_ASSERT_FALSE(run_outcome_is_fall(&o));
+  CU_ASSERT_FALSE(run_outcome_is_collapse(&o));
   CU_ASSERT_EQUAL(FATE(0.2, 0.5, 0.7, 0.68, 0.27), FATE_STABLE);
   CU_ASSERT_EQUAL(FATE(0.2, 0.5, 0.7, 0.27, 0.27, 0.68), FATE_STABLE);
 }
@@ -189,7 +189,7 @@ static void two_low_evaluations_at_the_end_are_a_run_that_is_falling(void) {
 static void a_fall_and_a_recovery_are_a_dip(void) {
   const run_outcome dip = JUDGED(0, 0.8, 0.3, 0.3, 0.3, 0.3, 0.7, 0.8);
   CU_ASSERT_EQUAL(run_outcome_fate(&dip), FATE_DIP);
-  CU_ASSERT(dip.onset == 100 && dip.recovered == 300 && run_outcome_is_fall(&dip));
+  CU_ASSERT(dip.onset == 100 && dip.recovered == 300 && run_outcome_is_collapse(&dip));
   CU_ASSERT_EQUAL(FATE(0, 0.8, 0.3, 0.3, 0.3, 0.3, 0.7, 0.3), FATE_DIP);
   const run_outcome down = JUDGED(0, 0.8, 0.3, 0.3, 0.3, 0.3, 0.7, 0.3, 0.3);
   CU_ASSERT(run_outcome_fate(&down) == FATE_EARLY_FALL && down.recovered == -1);
@@ -286,9 +286,9 @@ static void runs_are_counted_by_method_and_setting(void) {
   CU_ASSERT_EQUAL(near->n_doses, 2);
   CU_ASSERT_EQUAL(near->dose[0].falls, 0);
   CU_ASSERT_EQUAL(near->dose[1].falls, 3);
-  CU_ASSERT(fabs(near->falls_at[1].value / 3.1622776601683795e-3 - 1) < 1e-6);
-  CU_ASSERT(near->falls_at[1].low < near->falls_at[1].value);
-  CU_ASSERT(!(far->falls_at[1].value >= near->falls_at[1].value));
+  CU_ASSERT(fabs(near->collapse_at[1].value / 3.1622776601683795e-3 - 1) < 1e-6);
+  CU_ASSERT(near->collapse_at[1].low < near->collapse_at[1].value);
+  CU_ASSERT(!(far->collapse_at[1].value >= near->collapse_at[1].value));
   CU_ASSERT_EQUAL(near->best_dose, 0);
   CU_ASSERT(fabs(near->last[0].value - 0.8) < 1e-12 && near->last[1].value == 0);
   const stability_cell *gepo = cell_at(&s, "gepo", 1);
@@ -426,9 +426,9 @@ static void assert_same_cell(const stability_cell *a, const stability_cell *b) {
               a->dose[i].falls == b->dose[i].falls && alike(a->last[i].value, b->last[i].value));
   for (size_t i = 0; i < STABILITY_SHARES; i++)
     if (b->fit.why == NULL)
-      CU_ASSERT(alike(a->falls_at[i].value, b->falls_at[i].value) &&
-                alike(a->falls_at[i].low, b->falls_at[i].low) &&
-                alike(a->falls_at[i].high, b->falls_at[i].high));
+      CU_ASSERT(alike(a->collapse_at[i].value, b->collapse_at[i].value) &&
+                alike(a->collapse_at[i].low, b->collapse_at[i].low) &&
+                alike(a->collapse_at[i].high, b->collapse_at[i].high));
   CU_ASSERT((a->fit.why == NULL) == (b->fit.why == NULL));
 }
 

@@ -330,14 +330,14 @@ static void impossible_doses_are_refused(void) {
 /* Clopper and Pearson: five of five survivors mean at most 1 - 0.025^(1/5) falls; 2 of 10 is the
  * interval of their tables. */
 static void shares_have_exact_intervals(void) {
-  const interval none = share_interval(0, 5), all = share_interval(5, 5);
+  const interval none = fraction_interval(0, 5), all = fraction_interval(5, 5);
   CU_ASSERT_EQUAL(none.low, 0);
   CU_ASSERT(fabs(none.high - (1 - pow(0.025, 0.2))) < 1e-12);
   CU_ASSERT(fabs(all.low - pow(0.025, 0.2)) < 1e-12);
   CU_ASSERT_EQUAL(all.high, 1);
-  const interval some = share_interval(2, 10);
+  const interval some = fraction_interval(2, 10);
   CU_ASSERT(fabs(some.low - 0.02521) < 1e-5 && fabs(some.high - 0.55610) < 1e-5);
-  CU_ASSERT(isnan(share_interval(0, 0).value));
+  CU_ASSERT(isnan(fraction_interval(0, 0).value));
 }
 
 SUITE(analysis_dose, "analysis: doses",

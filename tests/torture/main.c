@@ -52,7 +52,7 @@ static int is_asked(const session *s, const family *f) {
   return strncmp(s->only, f->name, n) == 0 && (s->only[n] == '\0' || s->only[n] == ':');
 }
 
-static void tell_failure(const session *s, const trial *t) {
+static void doctor_print_failure(const session *s, const trial *t) {
   printf("\nFAILED %s%s%s, trial %" PRIu64 ": %s\n", t->family, t->chosen[0] != '\0' ? ": " : "",
          t->chosen, t->number, t->what);
   printf("  again:  build/gepolab-torture --seed %" PRIu64 " --only '%s' --trial %" PRIu64
@@ -73,7 +73,7 @@ static void try(const session *s, const family *f, tally *count, uint64_t number
   ++count->trials;
   if (t.what[0] != '\0') {
     ++count->failures;
-    tell_failure(s, &t);
+    doctor_print_failure(s, &t);
   } else if (t.skipped[0] != '\0') {
     ++count->skipped;
     snprintf(count->reason, sizeof count->reason, "%s", t.skipped);

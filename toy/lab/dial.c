@@ -39,8 +39,8 @@ static double dial_sum_of(const double *row, size_t n) {
 }
 
 /* For worlds that compute divergences without listing responses. */
-static gl_status told_divergence(const enumerable *e, const double *theta_p, const double *theta_q,
-                                 double *kl_pq, double *kl_qp, gl_error *err) {
+static gl_status world_divergence(const enumerable *e, const double *theta_p, const double *theta_q,
+                                  double *kl_pq, double *kl_qp, gl_error *err) {
   double forward = 0, backward = 0;
   gl_status status = GL_OK;
   for (size_t x = 0; x < e->n_prompts && status == GL_OK; ++x) {
@@ -56,7 +56,7 @@ static gl_status told_divergence(const enumerable *e, const double *theta_p, con
 
 gl_status lab_divergence(const enumerable *e, const double *theta_p, const double *theta_q,
                          double *kl_pq, double *kl_qp, gl_error *err) {
-  if (e->ops->divergence != NULL) return told_divergence(e, theta_p, theta_q, kl_pq, kl_qp, err);
+  if (e->ops->divergence != NULL) return world_divergence(e, theta_p, theta_q, kl_pq, kl_qp, err);
   const size_t size = e->max_responses * e->max_length;
   double *logp = calloc(size, 2 * sizeof *logp), forward = 0, backward = 0;
   if (logp == NULL) return gl_fail_memory(err, "the log-probabilities of a prompt");
@@ -78,8 +78,8 @@ gl_status lab_divergence(const enumerable *e, const double *theta_p, const doubl
   return status;
 }
 
-static gl_status told_value(const enumerable *e, const double *theta, double *value,
-                            double *gradient, gl_error *err) {
+static gl_status world_value(const enumerable *e, const double *theta, double *value,
+                             double *gradient, gl_error *err) {
   gl_status status = GL_OK;
   *value = 0;
   if (gradient != NULL) memset(gradient, 0, e->n_parameters * sizeof *gradient);
@@ -93,7 +93,7 @@ static gl_status told_value(const enumerable *e, const double *theta, double *va
 
 gl_status lab_value(const enumerable *e, const double *theta, double *value, double *gradient,
                     gl_error *err) {
-  if (e->ops->value != NULL) return told_value(e, theta, value, gradient, err);
+  if (e->ops->value != NULL) return world_value(e, theta, value, gradient, err);
   const size_t k = e->max_responses, m = e->max_length;
   double *logp = calloc(k, (2 * m + 1) * sizeof *logp);
   if (logp == NULL) return gl_fail_memory(err, "the log-probabilities of a prompt");

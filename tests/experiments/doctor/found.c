@@ -34,7 +34,7 @@ static void put_program(const ground *g, const char *name, const char *text) {
 
 static found_thing look(const char *name) {
   found_thing t;
-  for (size_t i = 0; found_look(&t, i); ++i)
+  for (size_t i = 0; detect_one(&t, i); ++i)
     if (strcmp(t.name, name) == 0) return t;
   CU_FAIL_FATAL("no such thing");
   return t;
@@ -45,7 +45,7 @@ static void every_thing_says_what_it_is_for_and_how_to_get_it(void) {
   size_t n = 0, needed = 0;
   ground g;
   ground_make(&g); /* nothing is on the PATH: the look is quick */
-  for (; found_look(&t, n); ++n) {
+  for (; detect_one(&t, n); ++n) {
     CU_ASSERT(t.name[0] != '\0' && t.use[0] != '\0' && t.remedy[0] != '\0');
     CU_ASSERT(t.present || t.detail[0] != '\0');
     needed += (size_t)t.needed;
