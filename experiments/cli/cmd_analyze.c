@@ -9,6 +9,7 @@
 #include "analysis/levels.h"
 #include "analysis/outcome.h"
 #include "analysis/power.h"
+#include "analysis/profiles.h"
 #include "analysis/sets.h"
 #include "experiments/base/args.h"
 #include "experiments/base/memory.h"
@@ -17,6 +18,7 @@
 #include "experiments/recipe/recipe.h"
 #include "experiments/sweep/sweep_cells.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,8 +46,9 @@ static gl_status analyze_files(const gather_request *q, const char *printed_in, 
 
 static gl_status run_analyze(const command *self, int argc, char **argv, gl_error *err) {
   enum { OWN = 4 };
-  static const char *const tables[] = {"summary",       "outcomes", "contrasts", "effects",
-                                       "announcements", "declines", "features",  "power"};
+  static const char *const tables[] = {"summary",  "outcomes",      "contrasts",
+                                       "effects",  "announcements", "declines",
+                                       "features", "power",         "profiles"};
   int json = 0;
   const char *name = "text", *printed = NULL, *asked = tables[0];
   size_t format = 0, summary = 0;
@@ -53,7 +56,7 @@ static gl_status run_analyze(const command *self, int argc, char **argv, gl_erro
   gather_request q;
   args_option options[OWN + IMPORT_OPTION_COUNT] = {
       {"table", 0, ARGS_TEXT,
-       "summary|outcomes|contrasts|effects|announcements|declines|features|power",
+       "summary|outcomes|contrasts|effects|announcements|declines|features|power|profiles",
        "which one (default: summary); --table NAME --help has its options", &asked},
       {"format", ARGS_OLD('f'), ARGS_TEXT, "text|markdown|latex", "how tables are written", &name},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json},
@@ -686,6 +689,63 @@ const command command_declines = {
                 "  gepolab analyze --table declines runs/*/trainer_state.json --least 0.02\n"
                 "  gepolab analyze --table declines verl.jsonl --json",
     .run = run_declines};
+
+/* --- profiles: scores over settings and seeds, as in rliable --- */
+
+static gl_status report_profiles_of(const studies *s, double best, table_form format, int json,
+                                    gl_error *err) {
+  profiles p = {.n = 0};
+  table *t = table_document();
+  gl_status status = GL_OK;
+  if (s->n != 1)
+    status = gl_fail(err, GL_EINPUT, "profiles are of one study, or of logs; these are %zu", s->n);
+  if (status == GL_OK) status = profiles_of(&p, s->list[0], best, err);
+  if (status == GL_OK) profiles_report(t, &p, s->names);
+  profiles_fini(&p);
+  return print_report(t, status, format, json, err);
+}
+
+static gl_status run_profiles(const command *self, int argc, char **argv, gl_error *err) {
+  enum { OWN = 3 };
+  int json = 0;
+  size_t format = 0;
+  double limit = 1;
+  const char *name = "text", *best = "1";
+  import_options import = {0};
+  args_option options[OWN + IMPORT_OPTION_COUNT] = {
+      {"best", 0, ARGS_TEXT, "X", "the score beyond which nothing is gained (1)", &best},
+      {"format", 0, ARGS_TEXT, "FORMAT", "text, markdown or latex", &name},
+      {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON, with the whole profiles", &json}};
+  args a;
+  studies s = {0};
+  import_options_list(&import, options + OWN);
+  gl_status status = args_parse(&a, self, options, OWN + IMPORT_OPTION_COUNT, argc, argv, err);
+  if (status == GL_OK && !a.help) {
+    status = args_choose(&format, "--format", name, table_form_names, TABLE_FOR_PEOPLE, err);
+    if (status == GL_OK && !(csv_number(best, &limit) && isfinite(limit)))
+      status = gl_fail(err, GL_EINPUT, "--best %s: a number is needed", best);
+    if (status == GL_OK) status = studies_add_files(&s, a.words, a.n_words, &import, err);
+    if (status == GL_OK) status = report_profiles_of(&s, limit, (table_form)format, json, err);
+  }
+  studies_fini(&s);
+  args_fini(&a);
+  return status;
+}
+
+const command command_profiles = {
+    .name = "analyze --table profiles",
+    .arguments = "FILE …",
+    .words = {ARGS_RUNS, 1, ARGS_LIST_MOST, false},
+    .summary = "performance profiles, optimality gaps, probabilities of improvement",
+    .about =
+        "Of the last scores of all runs, as in rliable (2108.13264), settings being its tasks:\n"
+        "the fraction of runs above a score, how far the mean is below --best (scores above it\n"
+        "count as it), and of every two algorithms the probability that a run of the first is\n"
+        "better than one of the second in the same setting. Intervals of 95 % are a bootstrap\n"
+        "within settings.",
+    .examples = "  gepolab analyze --table profiles study.db\n"
+                "  gepolab analyze --table profiles eval.csv --group-by '(.*)_seed[0-9]+' --json",
+    .run = run_profiles};
 
 /* --- power: how many events an AUC needs --- */
 

@@ -140,7 +140,7 @@ typedef struct second_words {
 /* NAME stands for command_NAME of cmd_NAME.c. */
 #define STUDY(X) X(status) X(info) X(check) X(merge) X(export)
 #define TABLES(X)                                                                                  \
-  X(outcomes) X(contrasts) X(effects) X(announcements) X(declines) X(features) X(power)
+  X(outcomes) X(contrasts) X(effects) X(announcements) X(declines) X(features) X(power) X(profiles)
 #define LAB(X) X(bias) X(theory) X(selection)
 #define LISTS(X)                                                                                   \
   X(algorithms)                                                                                    \
