@@ -112,7 +112,7 @@ static interval interval_of(profile_work *w, size_t quantity) {
                     sample_quantile(drawn, n, 0.975)};
 }
 
-static void count_runs(const profile_work *w, profiles *p) {
+static void count_profile_runs(const profile_work *w, profiles *p) {
   for (size_t a = 0; a < p->n; a++)
     for (size_t g = 0; g < w->from->n_groups; g++) {
       p->of[a].runs += cell_of(w, g, a)->n;
@@ -138,7 +138,7 @@ static void compute_profiles(profile_work *w, profiles *p, size_t n, double *sam
     for (size_t k = 0; k < PROFILE_POINTS; k++) p->of[a].above[k] = interval_of(w, q++);
   }
   for (size_t i = 0; i < p->n * p->n; i++) p->improvement[i] = interval_of(w, q++);
-  count_runs(w, p);
+  count_profile_runs(w, p);
 }
 
 gl_status profiles_of(profiles *out, const results *r, double best, gl_error *err) {
