@@ -26,7 +26,7 @@ static double last_score(const results_run *run) {
   return NAN;
 }
 
-static const cell_scores *cell_of(const profile_work *w, size_t group, size_t algorithm) {
+static const cell_scores *profile_cell(const profile_work *w, size_t group, size_t algorithm) {
   return &w->cell[group * w->from->n_algorithms + algorithm];
 }
 
@@ -59,7 +59,7 @@ static double probability_above(const double *x, size_t n, const double *y, size
 static double improvement_of(const profile_work *w, const double *score, size_t a, size_t b) {
   double sum = 0, n = 0;
   for (size_t g = 0; g < w->from->n_groups; g++) {
-    const cell_scores *x = cell_of(w, g, a), *y = cell_of(w, g, b);
+    const cell_scores *x = profile_cell(w, g, a), *y = profile_cell(w, g, b);
     if (x->n == 0 || y->n == 0) continue;
     sum += probability_above(score + x->first, x->n, score + y->first, y->n);
     n += 1;
@@ -73,7 +73,7 @@ static void profile_values(const profile_work *w, const profiles *p, const doubl
   double n = 0;
   for (size_t i = 0; i <= PROFILE_POINTS; i++) value[i] = 0;
   for (size_t g = 0; g < w->from->n_groups; g++) {
-    const cell_scores *c = cell_of(w, g, a);
+    const cell_scores *c = profile_cell(w, g, a);
     for (size_t i = c->first; i < c->first + c->n; i++, n++) {
       value[0] += fmin(score[i], p->best);
       for (size_t k = 0; k < PROFILE_POINTS; k++) value[1 + k] += score[i] > p->at[k];
@@ -115,8 +115,8 @@ static interval interval_of(profile_work *w, size_t quantity) {
 static void count_profile_runs(const profile_work *w, profiles *p) {
   for (size_t a = 0; a < p->n; a++)
     for (size_t g = 0; g < w->from->n_groups; g++) {
-      p->of[a].runs += cell_of(w, g, a)->n;
-      p->of[a].settings += cell_of(w, g, a)->n > 0;
+      p->of[a].runs += profile_cell(w, g, a)->n;
+      p->of[a].settings += profile_cell(w, g, a)->n > 0;
     }
 }
 
