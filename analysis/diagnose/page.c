@@ -1,5 +1,6 @@
 /* The page: sections as documents of tables and lines (core/base/table.h). */
 #include "analysis/diagnose/internal.h"
+#include "analysis/import/foreign.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -200,6 +201,11 @@ static void put_counters(table *to, const diagnosis *d, const trainer_info *trai
     table_real(t, most_staleness(d, counters[i].kind));
     table_text(t, counters[i].meaning);
     table_text(t, trainer->versions != NULL ? trainer->versions : "versions");
+  }
+  for (size_t i = 0; i < d->n_series; ++i) {
+    const foreign_metric *f = foreign_find(d->series[i].from->metric);
+    if (d->series[i].role == SERIES_STALENESS && f != NULL)
+      table_line(to, "%s: %s (%s, %s).", f->name, f->definition, f->system, f->source);
   }
   hide_if_empty(t, has_lags || series_of(d, SERIES_STALENESS) != NULL, 5);
   if (!has_lags && series_of(d, SERIES_STALENESS) == NULL)

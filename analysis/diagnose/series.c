@@ -160,7 +160,8 @@ static bool time_row(const diagnosis *d, double step, size_t at[6], double *row)
     if (k > 0) rest -= row[TIME_PARTS + k];
   }
   const bool is_serial_log = wait == NULL;
-  if (series_of(d, SERIES_TRAIN) == NULL) /* what is left of the step */
+  if (series_of(d, SERIES_TRAIN) == NULL &&
+      (!is_serial_log || series_of(d, SERIES_GENERATE) != NULL)) /* what is left of the step */
     row[TIME_PARTS + 1] = fmax(rest - (is_serial_log ? row[TIME_PARTS] : 0), 0);
   if (series_of(d, SERIES_GENERATE) == NULL && !is_serial_log)
     row[TIME_PARTS] = row[TIME_STEP]; /* a batch takes a step where the trainer waits */

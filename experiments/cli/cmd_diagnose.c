@@ -13,7 +13,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 typedef struct diagnose_options {
   const char *algorithm, *trainer, *page, *recipe;
@@ -30,19 +29,14 @@ typedef struct diagnose_files {
 
 /* --- reading --- */
 
-static bool diagnose_is_folder(const char *path) {
-  struct stat about;
-  return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
-}
-
-/* Folders and standard input are token-level logs. */
+/* Standard input is a token-level log, and so is all that --format names. */
 static gl_status sort_files(diagnose_files *f, const args *a, const char *format, gl_error *err) {
   gl_status status = GL_OK;
   f->tokens = MUST_ARRAY(const char *, a->n_words, "the logs");
   f->series = MUST_ARRAY(const char *, a->n_words, "the logs");
   for (size_t i = 0; i < a->n_words && status == GL_OK; ++i) {
     const char *path = a->words[i];
-    bool is = format != NULL || strcmp(path, "-") == 0 || diagnose_is_folder(path);
+    bool is = format != NULL || strcmp(path, "-") == 0;
     if (!is) status = token_log_recognises(&is, path, err);
     if (is)
       f->tokens[f->n_tokens++] = path;

@@ -167,7 +167,7 @@ static bool is_blank(const compressed_text *line) {
   return strspn(line->text, " \t\r\n") == line->size;
 }
 
-gl_status token_log_recognises(bool *is, const char *path, gl_error *err) {
+static gl_status recognises_file(bool *is, const char *path, gl_error *err) {
   compressed_reader *reader = NULL;
   compressed_text text = {0};
   line_keys keys;
@@ -181,6 +181,20 @@ gl_status token_log_recognises(bool *is, const char *path, gl_error *err) {
     for (size_t i = 0; i < N_FORMATS; ++i) *is = *is || has_marks(formats[i], &keys);
   }
   compressed_close(reader);
+  return status;
+}
+
+gl_status token_log_recognises(bool *is, const char *path, gl_error *err) {
+  token_sources files = {0};
+  gl_error why = {0};
+  *is = false;
+  gl_status status = token_sources_list(&files, &path, 1, &why);
+  if (status != GL_OK && status != GL_EINPUT) gl_fail(err, status, "%s", why.text);
+  const bool has_none = status == GL_EINPUT; /* a folder without files of that kind */
+  if (has_none) status = GL_OK;
+  for (size_t i = 0; i < files.n && status == GL_OK && !has_none && !*is; ++i)
+    status = recognises_file(is, files.file[i].path, err);
+  token_sources_fini(&files);
   return status;
 }
 

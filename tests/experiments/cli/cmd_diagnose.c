@@ -180,6 +180,28 @@ static void causes_are_named_in_folders_of_nemo_rl(void) {
   check_nemo(&plan, "engine_mismatch");
 }
 
+/* --- logs that trainers wrote: tests/golden/trainer_logs.py --- */
+
+static void check_counter(const char *log, const char *trainer, const char *counter) {
+  cli_result r = CLI("diagnose", log);
+  CU_ASSERT_EQUAL(r.code, 0);
+  if (strstr(r.out, trainer) == NULL || strstr(r.out, counter) == NULL)
+    fprintf(stderr, "%s: no %s or %s in\n%s", log, trainer, counter, r.out);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, trainer));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, counter));
+  cli_result_fini(&r);
+}
+
+static void series_of_trainers_have_their_own_counters(void) {
+  check_counter("tests/golden/trainer_logs/verl.jsonl", "Trainer: verl",
+                "trajectory_staleness_worst");
+  check_counter("tests/golden/trainer_logs/prime_rl", "Trainer: prime-rl", "prime_rl/off_policy ");
+  check_counter("tests/golden/trainer_logs/async/checkpoint-12", "Trainer: TRL",
+                "trl/sample/staleness ");
+  check_counter("tests/golden/trainer_logs/mimo.json", "not known", "mimo/partial/avg_staleness");
+  REFUSED(2, "nothing in the logs", "diagnose", "tests/golden/trainer_logs/trainer_state.json");
+}
+
 /* --- against NumPy: tests/golden/diagnose.py --- */
 
 static const cJSON *row_named(const cJSON *rows, const char *key, const char *name) {
@@ -262,4 +284,6 @@ SUITE(diagnose_suite, "cli: diagnose", TEST(the_page_has_seven_sections_in_every
       TEST(the_html_page_is_written_whole), TEST(a_log_without_versions_says_what_to_log),
       TEST(age_is_found_without_versions_from_the_first_update), TEST(recipes_of_changes_are_valid),
       TEST(what_limits_the_speed_is_named), TEST(logs_of_one_run_are_read_together),
-      TEST(causes_are_named_in_folders_of_nemo_rl), TEST(numbers_and_intervals_are_those_of_numpy));
+      TEST(causes_are_named_in_folders_of_nemo_rl),
+      TEST(series_of_trainers_have_their_own_counters),
+      TEST(numbers_and_intervals_are_those_of_numpy));
