@@ -112,8 +112,8 @@ const token_log_summary *token_log_about(token_log *log);
 gl_status token_log_check(token_log *log, gl_error *err);
 void token_log_close(token_log *log); /* NULL is allowed */
 
-/* *is: the first line of the file, or of a file of the folder, has the keys of a format. Errors: GL_ENOMEM, GL_EIO (cannot be
- * read), GL_EINPUT (damaged compression, a line that is too long). */
+/* *is: the first line of the file, or of a file of the folder, has the keys of a format. Errors:
+ * GL_ENOMEM, GL_EIO (cannot be read), GL_EINPUT (damaged compression, a line that is too long). */
 gl_status token_log_recognises(bool *is, const char *path, gl_error *err);
 
 /* Name of the format of a text, by its first line; NULL: none, or several. */
