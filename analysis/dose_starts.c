@@ -118,6 +118,9 @@ gl_status dose_at_starts(const dose_run *run, size_t n, double share, interval *
   if (status == GL_OK && !isnan(x)) status = jackknife(&t, share, &half, err);
   if (status == GL_OK && !isnan(x)) {
     bracket(&t, share, &low, &high);
+    if (isfinite(low))
+      x = fmax(x, low); /* the penalty may flatten the fit beyond the rates around */
+    if (isfinite(high)) x = fmin(x, high);
     *out = within_x(&t, x, fmin(x - half, low), fmax(x + half, high));
   }
   arena_fini(&work);

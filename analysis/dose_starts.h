@@ -1,10 +1,12 @@
 /* The learning rate at which a given fraction of runs collapses, with an interval over starts.
  *
  * Runs of one start at several rates are not independent, so an interval over runs is too narrow.
- * The value is that of the logistic fit (dose_fit_of) to all runs. Its interval is the delete-one
- * jackknife over starts (Efron and Stein 1981, Annals of Statistics 9:586) with Student's quantile,
- * and holds at least the two rates run between which the collapsed fraction passes the given one.
- * Nothing is extrapolated: a value outside the rates run is unknown, and an end there is open. */
+ * The value is that of the logistic fit (dose_fit_of) to all runs, moved to the nearer of the two
+ * rates run between which the fraction is passed if it lies outside them. Its interval is the
+ * delete-one jackknife over starts (Efron and Stein 1981, Annals of Statistics 9:586) with
+ * Student's quantile, and holds at least the two rates run between which the collapsed fraction
+ * passes the given one. Nothing is extrapolated: a value outside the rates run is unknown, and an
+ * end there is open. */
 #ifndef GEPOLAB_ANALYSIS_DOSE_STARTS_H
 #define GEPOLAB_ANALYSIS_DOSE_STARTS_H
 

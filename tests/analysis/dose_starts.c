@@ -34,6 +34,17 @@ static void equal_starts_give_the_two_rates_around(void) {
   CU_ASSERT_EQUAL(v.high, 3);
 }
 
+/* Two rates, no collapse at one and all at the other: the penalised line passes a tenth below the
+ * lower rate, which no run supports. */
+static void a_value_stays_between_the_rates_around_it(void) {
+  dose_run run[8];
+  interval v;
+  for (size_t i = 0; i < 8; i++) run[i] = (dose_run){(double)(i % 2), i / 2, i % 2 == 1};
+  ASSERT_OK(dose_at_starts(run, 8, 0.1, &v, &err));
+  CU_ASSERT_EQUAL(v.value, 0);
+  CU_ASSERT_EQUAL(v.high, 1);
+}
+
 static void different_starts_give_the_jackknife(void) {
   static const size_t from[STARTS] = {2, 3, 3, 4, 3};
   const interval v = half_of(from, STARTS, STARTS);
@@ -68,5 +79,6 @@ static void one_start_has_no_interval(void) {
 }
 
 SUITE(analysis_dose_starts, "analysis: rates over starts",
-      TEST(equal_starts_give_the_two_rates_around), TEST(different_starts_give_the_jackknife),
-      TEST(nothing_is_said_outside_the_rates_run), TEST(one_start_has_no_interval));
+      TEST(equal_starts_give_the_two_rates_around), TEST(a_value_stays_between_the_rates_around_it),
+      TEST(different_starts_give_the_jackknife), TEST(nothing_is_said_outside_the_rates_run),
+      TEST(one_start_has_no_interval));
