@@ -251,7 +251,7 @@ static void studies_without_falls_or_survivors_are_refused(void) {
     CU_ASSERT_EQUAL_FATAL(results_arrange(r, &err), GL_OK);
     const results *const all[] = {r};
     CU_ASSERT_EQUAL(announcements_init(&a, all, 1, &every, &rule, &err), GL_EINPUT);
-    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "runs that fell and runs that survived"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "need collapsed and stable runs"));
     announcements_fini(&a);
     err = (gl_error){0};
     CU_ASSERT_EQUAL(announcements_init(&a, all, 1, &nobody, &rule, &err), GL_EINPUT);

@@ -294,7 +294,7 @@ static void runs_are_counted_by_method_and_setting(void) {
   const stability_cell *gepo = cell_at(&s, "gepo", 1);
   CU_ASSERT_EQUAL(gepo->runs, 5);
   CU_ASSERT_EQUAL(gepo->failed, 1);
-  CU_ASSERT_STRING_EQUAL(gepo->fit.why, "no run falls");
+  CU_ASSERT_STRING_EQUAL(gepo->fit.why, "no run collapses");
   CU_ASSERT(isinf(gepo->median_onset));
   stability_fini(&s);
   results_free(r);
@@ -352,7 +352,7 @@ static void text_and_json_say_the_same(void) {
   CU_ASSERT_EQUAL(number_at(json, "collapses.before_full_staleness"), 3); /* of the even seed */
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "Of 8 collapses 0 are lost starts, and 3 began before"));
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "0.50 [0.12, 0.88]"));
-  CU_ASSERT_PTR_NOT_NULL(strstr(text, "\xe2\x80\x93 (no run falls)"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "\xe2\x80\x93 (no run collapses)"));
   const cJSON *cells = member_at(json, "cells");
   CU_ASSERT_EQUAL(cJSON_GetArraySize(cells), 4);
   const cJSON *cell = cJSON_GetArrayItem(cells, 0);

@@ -307,10 +307,10 @@ static void what_the_runs_do_not_tell_is_said(void) {
   const dose_group one[] = {{0, 4, 1}, {1, 0, 0}}, falling[] = {{0, 8, 7}, {1, 8, 1}};
   dose_fit fit;
   CU_ASSERT_EQUAL(dose_fit_of(none, 2, &fit, NULL), GL_OK);
-  CU_ASSERT_STRING_EQUAL(fit.why, "no run falls");
+  CU_ASSERT_STRING_EQUAL(fit.why, "no run collapses");
   CU_ASSERT(isnan(dose_at(none, 2, &fit, 0.5, 3).value));
   CU_ASSERT_EQUAL(dose_fit_of(all, 2, &fit, NULL), GL_OK);
-  CU_ASSERT_STRING_EQUAL(fit.why, "every run falls");
+  CU_ASSERT_STRING_EQUAL(fit.why, "every run collapses");
   CU_ASSERT_EQUAL(dose_fit_of(one, 2, &fit, NULL), GL_OK);
   CU_ASSERT_STRING_EQUAL(fit.why, "fewer than two doses");
   CU_ASSERT_EQUAL(dose_fit_of(falling, 2, &fit, NULL), GL_OK);

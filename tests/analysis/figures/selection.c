@@ -25,14 +25,14 @@ static void shares_are_in_per_cent_and_gradients_are_points(void) {
   char *data = cli_read("build/selection_test/selection.tsv");
   char *gp = cli_read("build/selection_test/selection.gp");
   CU_ASSERT_STRING_EQUAL(data, "# panel\tpolicy\tx\tvalue\tlow\thigh\n"
-                               "0\tall drawn\t1\t100\t\t\n"
-                               "0\tall drawn\t2\t100\t\t\n"
-                               "0\tall drawn\t3\t100\t\t\n\n\n"
+                               "0\tall sampled\t1\t100\t\t\n"
+                               "0\tall sampled\t2\t100\t\t\n"
+                               "0\tall sampled\t3\t100\t\t\n\n\n"
                                "0\tdiscard\t1\t75\t\t\n"
                                "0\tdiscard\t3\t25\t\t\n\n\n"
                                "0\twait\t1\t100\t\t\n"
                                "0\twait\t3\t100\t\t\n\n\n"
-                               "1\tall drawn\t1\t1\t\t\n\n\n"
+                               "1\tall sampled\t1\t1\t\t\n\n\n"
                                "1\tdiscard\t1.5\t0.875\t\t\n\n\n"
                                "-\t\t\n\n\n");
   CU_ASSERT_PTR_NOT_NULL(strstr(gp, "'discard'"));
