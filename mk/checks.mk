@@ -27,7 +27,7 @@ endif
 # The Python package: installed as a stranger would, into an environment of its own, and its tests, which bring
 # PyTorch, TRL and verl, and its types; ends with the table of agreement with TRL's and verl's losses. CHECK_PYTHON_WITH: what pip
 # installs for them.
-CHECK_PYTHON_WITH ?= pytest mypy numpy torch pandas pyarrow tensorboard trl datasets ray tensordict omegaconf hydra-core codetiming orjson
+CHECK_PYTHON_WITH ?= pytest mypy numpy torch pandas pyarrow tensorboard trl datasets ray tensordict omegaconf hydra-core codetiming orjson nbclient ipykernel
 # verl asks for a rollout engine's versions of other packages, which need a GPU: its losses do not.
 CHECK_PYTHON_ALONE ?= verl
 .PHONY: check-python wheel check-wheel sdist check-sdist

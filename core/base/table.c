@@ -73,6 +73,7 @@ static void *table_more(table *t, void *array, size_t n, size_t *room, size_t si
 }
 
 static const char *table_formatted(table *t, const char *format, va_list args) {
+  if (format == NULL) return NULL; /* printf of no format is undefined */
   va_list again;
   va_copy(again, args);
   const int length = vsnprintf(NULL, 0, format, again);
