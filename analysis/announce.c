@@ -745,8 +745,8 @@ static void put_drifts(table *to, const announcements *a) {
   table_title(
       t,
       "Warnings that need no other runs: the mean of %zu updates is above %g times (rises) or "
-      "below 1/%g (falls) of the median of the run's first %zu updates. Runs that fall are "
-      "warned of before they do, survivors in vain [95 %% Clopper-Pearson].",
+      "below 1/%g (falls) of the median of the run's first %zu updates. Runs that collapse "
+      "are warned of before they do, stable ones in vain [95 %% Clopper-Pearson].",
       a->drift.window, a->drift.factor, a->drift.factor, a->drift.begin);
 }
 
