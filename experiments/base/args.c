@@ -62,7 +62,7 @@ typedef struct common_option {
 } common_option;
 static const common_option common_options[] = {
     {is_embedded, "print", NULL, "print the text of what is inside the program, no more"},
-    {has_algorithms, "algorithms", "FILE",
+    {has_algorithms, "algorithms", "ROWS.yaml",
      "algorithms of your own, as $" PROGRAM_ALGORITHMS ": algorithms: {my_grpo: {base: grpo, …}}"}};
 enum { COMMON_OPTIONS = sizeof common_options / sizeof *common_options };
 
@@ -336,7 +336,7 @@ static gl_status take_long(parser *p, const char *word) {
   const char *equals = strchr(word, '=');
   size_t length = equals != NULL ? (size_t)(equals - word) : strlen(word);
   const args_option *o = option_named(p, word, length);
-  const args_option own = {"algorithms", 0, ARGS_READ, "FILE", NULL, &p->algorithms};
+  const args_option own = {"algorithms", 0, ARGS_READ, "ROWS.yaml", NULL, &p->algorithms};
   if (o == NULL && has_algorithms(p->command) && length == strlen(own.name) &&
       strncmp(word, own.name, length) == 0)
     o = &own;
