@@ -374,6 +374,25 @@ static gl_status compare_arms(const results *r, const contrast *c, size_t which,
   return status;
 }
 
+static const results_run *any_run(const results *r, const contrast_arm *a) {
+  for (size_t i = 0; i < a->n; i++)
+    if (!contrast_knows(r, a->field[i].path)) return NULL;
+  for (size_t i = 0; i < r->n_runs; i++)
+    if (is_in_arm(r, &r->runs[i], a)) return &r->runs[i];
+  return NULL;
+}
+
+/* Whether the contrast may wait and no seed has runs of both arms yet. */
+static bool has_to_wait(const results *r, const contrast *c) {
+  if (!c->may_wait) return false;
+  if (any_run(r, &c->of) == NULL || any_run(r, &c->against) == NULL) return true;
+  for (size_t i = 0; i < r->n_runs; i++)
+    if (is_in_arm(r, &r->runs[i], &c->of) &&
+        arm_run_of_seed(r, &c->against, r->runs[i].seed) != NULL)
+      return false;
+  return true;
+}
+
 gl_status contrasts_find(const results *from, const contrast *contrasts, size_t n,
                          contrast_result *out, gl_error *err) {
   arena work = {0};
@@ -385,7 +404,11 @@ gl_status contrasts_find(const results *from, const contrast *contrasts, size_t 
                        "the contrast '%s' compares %s, which is defined for scores that are better "
                        "when higher",
                        contrasts[i].name, contrast_measure_names[contrasts[i].measure]);
-    if (status == GL_OK) status = compare_arms(from, &contrasts[i], i, &out[i], err);
+    if (has_to_wait(from, &contrasts[i]))
+      out[i] = (contrast_result){
+          .of = NAN, .against = NAN, .difference = {NAN, NAN, NAN}, .p = 1, .detectable = NAN};
+    else if (status == GL_OK)
+      status = compare_arms(from, &contrasts[i], i, &out[i], err);
     if (status == GL_OK) p[i] = out[i].p;
   }
   if (status == GL_OK) status = holm_adjust(p, n, p + n, err);

@@ -67,6 +67,8 @@ typedef struct contrast {
   contrast_measure measure;
   contrast_origin origin;
   contrast_arm of, against;
+  bool may_wait; /* in an unfinished study: a contrast without a pair of runs yet has no numbers and
+                    counts in Holm's adjustment with p = 1; otherwise it is an error */
 } contrast;
 /* Whether two compare the same arms by the same measure, whatever their names and origins. */
 bool contrast_is_same(const contrast *a, const contrast *b);

@@ -281,32 +281,39 @@ static gl_status find_origins(declared_contrasts *d, store *from, const char *st
   return status == GL_OK ? s.status : status;
 }
 
-static gl_status report_contrasts(const results *r, const declared_contrasts *d, table_form format,
-                                  int as_json, gl_error *err) {
+typedef struct contrasts_request {
+  const char *study; /* NULL: the only one */
+  table_form format;
+  int json, unfinished;
+} contrasts_request;
+
+static gl_status report_contrasts(const results *r, const declared_contrasts *d,
+                                  const contrasts_request *q, gl_error *err) {
   contrast_result *found = MUST_ARRAY(contrast_result, d->n, "the contrasts");
   gl_status status = contrasts_find(r, d->contrast, d->n, found, err);
   if (status == GL_OK) {
     table *t = table_document();
     contrasts_report(t, r, d->contrast, found, d->n);
     status = equal_arms_report(t, r, err);
-    status = print_report(t, status, format, as_json, err);
+    status = print_report(t, status, q->format, q->json, err);
   }
   free(found);
   return status;
 }
 
-static gl_status compare_declared(const char *file, const char *declared, const char *study,
-                                  table_form format, int as_json, gl_error *err) {
+static gl_status compare_declared(const char *file, const char *declared,
+                                  const contrasts_request *q, gl_error *err) {
   declared_contrasts d = {0};
   cfg_doc *doc = NULL;
   store *from = NULL;
   results *r = NULL;
   gl_status status = read_declared(&d, &doc, declared, err);
+  for (size_t i = 0; i < d.n; i++) d.contrast[i].may_wait = q->unfinished;
   if (status == GL_OK) status = store_open(&from, file, STORE_READ, err);
   if (status == GL_OK) status = print_unfinished(from, file, err);
-  if (status == GL_OK) status = results_load(&r, from, study, err);
+  if (status == GL_OK) status = results_load(&r, from, q->study, err);
   if (status == GL_OK) status = find_origins(&d, from, r->study, err);
-  if (status == GL_OK) status = report_contrasts(r, &d, format, as_json, err);
+  if (status == GL_OK) status = report_contrasts(r, &d, q, err);
   results_free(r);
   store_close(from);
   declared_contrasts_fini(&d);
@@ -315,20 +322,22 @@ static gl_status compare_declared(const char *file, const char *declared, const 
 }
 
 static gl_status run_contrasts(const command *self, int argc, char **argv, gl_error *err) {
-  int json = 0;
-  const char *name = "text", *study = NULL;
+  contrasts_request q = {0};
+  const char *name = "text";
   size_t format = 0;
   args_option options[] = {
-      {"study", 's', ARGS_TEXT, "NAME", "the study, where the file has several", &study},
+      {"study", 's', ARGS_TEXT, "NAME", "the study, where the file has several", &q.study},
+      {"unfinished", 0, ARGS_FLAG, NULL,
+       "contrasts without a pair of runs yet have no numbers and count with p = 1", &q.unfinished},
       {"format", ARGS_OLD('f'), ARGS_TEXT, "FORMAT", "text, markdown or latex", &name},
-      {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json}};
+      {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &q.json}};
   args a;
   gl_status status =
       args_parse(&a, self, options, sizeof options / sizeof options[0], argc, argv, err);
   if (status == GL_OK && !a.help) {
     status = args_choose(&format, "--format", name, table_form_names, TABLE_FOR_PEOPLE, err);
-    if (status == GL_OK)
-      status = compare_declared(a.words[0], a.words[1], study, (table_form)format, json, err);
+    q.format = (table_form)format;
+    if (status == GL_OK) status = compare_declared(a.words[0], a.words[1], &q, err);
   }
   args_fini(&a);
   return status;

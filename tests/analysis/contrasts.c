@@ -176,6 +176,25 @@ static void the_power_is_that_of_the_first_step_of_holm(void) {
   results_free(r);
 }
 
+/* gspo has no run without delay, and no run has a delay of 5: an error, unless the study may be
+ * unfinished. Then Holm's adjustment counts them with p = 1. */
+static void contrasts_of_an_unfinished_study_wait(void) {
+  results *r = made();
+  contrast c[3] = {between("clip", "grpo", "4", "gepo", "4"),
+                   between("hole", "gspo", "0", "grpo", "0"),
+                   between("value", "grpo", "5", "gepo", "4")};
+  contrast_result found[3];
+  gl_error why = {0};
+  CU_ASSERT_EQUAL(contrasts_find(r, c, 3, found, &why), GL_EINPUT);
+  for (size_t i = 0; i < 3; i++) c[i].may_wait = true;
+  ASSERT_OK(contrasts_find(r, c, 3, found, &err));
+  CU_ASSERT_EQUAL(found[0].pairs, 8);
+  CU_ASSERT(fabs(found[0].holm - 3 * 0.0625) < 1e-12);
+  for (size_t i = 1; i < 3; i++)
+    CU_ASSERT(found[i].pairs == 0 && found[i].p == 1 && isnan(found[i].difference.value));
+  results_free(r);
+}
+
 static void refuses(const results *r, contrast c, const char *why) {
   contrast_result found;
   gl_error err = {0};
@@ -204,5 +223,6 @@ static void arms_that_are_no_arms_are_refused(void) {
 
 SUITE(analysis_contrasts, "analysis: contrasts",
       TEST(the_tests_agree_with_independent_computations), TEST(holm_holds_the_order),
-      TEST(arms_are_paired_by_seed), TEST(levels_and_late_falls_are_compared),
-      TEST(the_power_is_that_of_the_first_step_of_holm), TEST(arms_that_are_no_arms_are_refused));
+      TEST(arms_are_paired_by_seed), TEST(contrasts_of_an_unfinished_study_wait),
+      TEST(levels_and_late_falls_are_compared), TEST(the_power_is_that_of_the_first_step_of_holm),
+      TEST(arms_that_are_no_arms_are_refused));
