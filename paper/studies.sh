@@ -56,12 +56,12 @@ cells() { # NAME COMMAND
   "$gepolab" results keep "$work/$1.json" --recipe "$1" --study "$work/$1.db" -o "$to/$1.tsv"
 }
 
-# The contrasts that a sweep's recipe declares, and beside them the outcomes of its arms.
+# The contrasts that a sweep's recipe declares, and beside them the outcomes and levels of its arms.
 declared() { # NAME
   "$gepolab" sweep "$1" -o "$work/$1.db" -j "$(nproc)"
   "$gepolab" contrasts "$work/$1.db" "$1" --json > "$work/$1.json"
   "$gepolab" results keep "$work/$1.json" --recipe "$1" --study "$work/$1.db" -o "$to/$1.tsv"
-  "$gepolab" outcomes "$work/$1.db" --json > "$work/$1.json"
+  "$gepolab" outcomes "$work/$1.db" --levels --json > "$work/$1.json"
   "$gepolab" results keep "$work/$1.json" --recipe "$1" --study "$work/$1.db" -o "$to/$1_outcomes.tsv"
 }
 
@@ -192,7 +192,8 @@ dropping() {
 }
 
 known="delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, frontier_sorting, frontier_automaton, gepo_parts, \
-gepo_parts_sorting, causes, sensitivity, screening, remedies, remedies_stale, remedies_half_rate, mixture_shares, confirmation, confirmation_mixture, tuned, mismatch, \
+gepo_parts_sorting, causes, sensitivity, screening, remedies, remedies_stale, remedies_half_rate, mixture_shares, confirmation, confirmation_mixture, tuned, long_regime, long_regime_countdown, \
+long_regime_tuned, long_regime_far, which_wrong, which_wrong_placebo, remedies_again, mismatch, \
 announcements, declines, features, real_bias, laboratory, weights_in_flight, dropping, clock or published"
 keys=
 for study in "$@"; do
@@ -216,7 +217,8 @@ for study in "$@"; do
         --keep '(probability|correlation|cosine|norm_ratio|reward|length)$' -o "$to/dropping.tsv" ;;
     sensitivity) cells sensitivity analyze; ends sensitivity ;;
     screening) cells screening effects ;;
-    confirmation | confirmation_mixture) declared "$study" ;;
+    confirmation | confirmation_mixture | long_regime | long_regime_countdown | long_regime_tuned | long_regime_far | which_wrong | \
+      which_wrong_placebo | remedies_again) declared "$study" ;;
     tuned)
       declared tuned
       "$gepolab" analyze "$work/tuned.db" --json > "$work/tuned.json"
