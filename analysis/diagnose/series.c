@@ -255,7 +255,27 @@ static gl_status divergence_of_series(diagnosis *d, double *rows, gl_error *err)
   return GL_OK;
 }
 
+static bool has_positive(const gathered_series *s) {
+  for (size_t i = 0; i < s->n; ++i)
+    if (s->value[i] > 0) return true;
+  return false;
+}
+
+/* verl's timing_s/gen is the time of generation where the trainer is synchronous, and the time that
+ * it waits for the replay buffer where it is not (verl/trainer/ppo/v1/trainer_base.py:541,
+ * verl/experimental/fully_async_policy/detach_utils.py:358): where trajectories are stale. */
+static void find_waiting_of_verl(diagnosis *d) {
+  bool is_asynchronous = false;
+  for (size_t i = 0; i < d->n_series; ++i)
+    if (series_ends_with(d->series[i].from->metric, "off_policy/trajectory_staleness_worst/mean"))
+      is_asynchronous = is_asynchronous || has_positive(d->series[i].from);
+  for (size_t i = 0; i < d->n_series && is_asynchronous; ++i)
+    if (series_ends_with(d->series[i].from->metric, "timing_s/gen"))
+      d->series[i].role = SERIES_WAIT;
+}
+
 gl_status facts_of_series(diagnosis *d, gl_error *err) {
+  find_waiting_of_verl(d);
   const interval unknown = {NAN, NAN, NAN};
   const role_series *steps = series_of(d, SERIES_STEP_TIME), *kl = series_of(d, SERIES_KL);
   const size_t n = (steps != NULL ? steps->from->n : 0) + (kl != NULL ? kl->from->n : 0);

@@ -101,6 +101,75 @@ static void recipes_of_changes_are_valid(void) {
   folder_remove(&f);
 }
 
+/* Checks the causes that a file of series shows: one, or none. */
+static void check_file(const char *path, const char *cause) {
+  cJSON *j = CLI_JSON("diagnose", path, "--json");
+  const cJSON *findings = cJSON_GetObjectItem(cJSON_GetObjectItem(j, "changes"), "findings");
+  const char *found =
+      cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetArrayItem(findings, 0), "cause"));
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(findings), cause != NULL);
+  if (cause != NULL && (found == NULL || strcmp(found, cause) != 0))
+    fprintf(stderr, "%s instead of %s\n", found != NULL ? found : "nothing", cause);
+  if (cause != NULL && found != NULL) CU_ASSERT_STRING_EQUAL(found, cause);
+  cJSON_Delete(j);
+}
+
+/* verl's file logger, of a trainer whose parts follow each other: fractions of a step. */
+static void check_serial(double generation, double environment, double sync, double staleness,
+                         const char *cause) {
+  char path[] = "/tmp/gepolab-serial-XXXXXX";
+  const int file = mkstemp(path);
+  FILE *to = file >= 0 ? fdopen(file, "w") : NULL;
+  CU_ASSERT_PTR_NOT_NULL_FATAL(to);
+  for (int u = 0; u < 24; ++u) {
+    const double step = 100 + u % 5;
+    fprintf(to,
+            "{\"step\": %d, \"data\": {\"timing_s/step\": %g, \"timing_s/gen\": %g, "
+            "\"timing_s/reward\": %g, "
+            "\"timing_s/update_weights\": %g, \"timing_s/update_actor\": %g, "
+            "\"training/off_policy/trajectory_staleness_worst/mean\": %g}}\n",
+            u + 1, step, generation * step, environment * step, sync * step,
+            (1 - generation - environment - sync) * step, staleness);
+  }
+  CU_ASSERT_EQUAL(fclose(to), 0);
+  check_file(path, cause);
+  unlink(path);
+}
+
+static void what_limits_a_serial_trainer_is_named(void) {
+  check_serial(0.7, 0.05, 0.05, 0, "generation_bound");
+  check_serial(0.3, 0.4, 0.05, 0, "environment_bound");
+  check_serial(0.3, 0.05, 0.4, 0, "sync_bound");
+  check_serial(0.4, 0.1, 0.05, 0, NULL);
+  /* The same where trajectories are stale: now it is waiting, and 0.3 of a step is the limit. */
+  check_serial(0.4, 0.1, 0.05, 2, "generation_bound");
+  check_serial(0.2, 0.1, 0.05, 2, NULL);
+}
+
+/* Divergence and staleness of updates, as trainers log them: k3 = floor + slope staleness. */
+static void check_divergence(double floor, double slope, const char *cause) {
+  char path[] = "/tmp/gepolab-series-XXXXXX";
+  const int file = mkstemp(path);
+  FILE *to = file >= 0 ? fdopen(file, "w") : NULL;
+  CU_ASSERT_PTR_NOT_NULL_FATAL(to);
+  for (int u = 0; u < 40; ++u) {
+    const double staleness = u % 5, wobble = 1 + 0.05 * ((u * 7) % 3 - 1);
+    fprintf(to, "{\"step\": %d, \"sample/staleness_mean\": %g, \"kl_k3\": %g}\n", u + 1, staleness,
+            (floor + slope * staleness) * wobble);
+  }
+  CU_ASSERT_EQUAL(fclose(to), 0);
+  check_file(path, cause);
+  unlink(path);
+}
+
+static void divergence_of_series_is_separated_too(void) {
+  check_divergence(0.02, 1e-4, "engine_mismatch");
+  check_divergence(0.005, 1e-4, NULL);
+  check_divergence(5e-4, 0.012, "age");
+  check_divergence(5e-4, 0.004, NULL);
+  check_divergence(5e-4, 0.05, "rate_too_high");
+}
+
 static void check_series(double wait, double sync, const char *cause) {
   const made_plan plan = made_healthy();
   const log_folder f = made_folder(&plan, true);
@@ -283,7 +352,8 @@ static void numbers_and_intervals_are_those_of_numpy(void) {
 SUITE(diagnose_suite, "cli: diagnose", TEST(the_page_has_seven_sections_in_every_form),
       TEST(the_html_page_is_written_whole), TEST(a_log_without_versions_says_what_to_log),
       TEST(age_is_found_without_versions_from_the_first_update), TEST(recipes_of_changes_are_valid),
-      TEST(what_limits_the_speed_is_named), TEST(logs_of_one_run_are_read_together),
+      TEST(what_limits_the_speed_is_named), TEST(what_limits_a_serial_trainer_is_named),
+      TEST(divergence_of_series_is_separated_too), TEST(logs_of_one_run_are_read_together),
       TEST(causes_are_named_in_folders_of_nemo_rl),
       TEST(series_of_trainers_have_their_own_counters),
       TEST(numbers_and_intervals_are_those_of_numpy));
