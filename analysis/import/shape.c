@@ -61,9 +61,17 @@ static bool is_heading_of(const char *heading, const char *const *names) {
   return false;
 }
 
+/* "timing_s/step" is the seconds of a step, not its number. */
+static bool is_duration(const char *heading) {
+  static const char *const folders[] = {"time/", "timing/", "timing_s/"};
+  for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+    if (strncmp(heading, folders[i], strlen(folders[i])) == 0) return true;
+  return false;
+}
+
 static column_role role_of(const char *heading) {
   const char *slash = strrchr(heading, '/'), *last = slash ? slash + 1 : heading;
-  if (is_heading_of(last, step_names)) return IS_STEP;
+  if (is_heading_of(last, step_names) && !is_duration(heading)) return IS_STEP;
   const field *f = fields_named(heading);
   if (f && strchr(heading, '.'))
     return f->role == ROLE_CHOSEN || strcmp(heading, "optimizer.lr") == 0 ? IS_CHOSEN : IS_SETTING;
@@ -115,6 +123,7 @@ static gl_status choose_step(shape *s) {
   for (size_t k = 0; s->step == n && preferred[k]; k++)
     for (size_t i = 0; s->step == n && i < n; i++) {
       const char *slash = strrchr(s->from->heading[i], '/');
+      if (is_duration(s->from->heading[i])) continue;
       if (strcasecmp(slash ? slash + 1 : s->from->heading[i], preferred[k]) == 0) s->step = i;
     }
   if (s->step == n) s->step = column_with_role(s, IS_STEP);

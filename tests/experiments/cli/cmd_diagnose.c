@@ -146,6 +146,22 @@ static void what_limits_a_serial_trainer_is_named(void) {
   check_serial(0.2, 0.1, 0.05, 2, NULL);
 }
 
+/* A CSV whose first column is the seconds of a step: the step is another one. */
+static void seconds_of_a_step_are_not_its_number(void) {
+  char path[] = "/tmp/gepolab-csv-XXXXXX";
+  const int file = mkstemp(path);
+  FILE *to = file >= 0 ? fdopen(file, "w") : NULL;
+  CU_ASSERT_PTR_NOT_NULL_FATAL(to);
+  fputs("timing_s/step,timing_s/gen,timing_s/update_actor,step\n", to);
+  for (int u = 0; u < 24; ++u) {
+    const int step = 100 + u % 5;
+    fprintf(to, "%d,%g,%g,%d\n", step, 0.7 * step, 0.3 * step, u + 1);
+  }
+  CU_ASSERT_EQUAL(fclose(to), 0);
+  check_file(path, "generation_bound");
+  unlink(path);
+}
+
 /* Divergence and staleness of updates, as trainers log them: k3 = floor + slope staleness. */
 static void check_divergence(double floor, double slope, const char *cause) {
   char path[] = "/tmp/gepolab-series-XXXXXX";
@@ -353,7 +369,7 @@ SUITE(diagnose_suite, "cli: diagnose", TEST(the_page_has_seven_sections_in_every
       TEST(the_html_page_is_written_whole), TEST(a_log_without_versions_says_what_to_log),
       TEST(age_is_found_without_versions_from_the_first_update), TEST(recipes_of_changes_are_valid),
       TEST(what_limits_the_speed_is_named), TEST(what_limits_a_serial_trainer_is_named),
-      TEST(divergence_of_series_is_separated_too), TEST(logs_of_one_run_are_read_together),
-      TEST(causes_are_named_in_folders_of_nemo_rl),
+      TEST(seconds_of_a_step_are_not_its_number), TEST(divergence_of_series_is_separated_too),
+      TEST(logs_of_one_run_are_read_together), TEST(causes_are_named_in_folders_of_nemo_rl),
       TEST(series_of_trainers_have_their_own_counters),
       TEST(numbers_and_intervals_are_those_of_numpy));
