@@ -9,7 +9,9 @@
 #include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/program.h"
+#include "experiments/policy/torch_lines.h"
 #include "experiments/policy/trainer_settings.h"
+#include "experiments/policy/whatif.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -354,19 +356,37 @@ static gl_status read_trainer(const char *from, const args *a, bool is_json, gl_
   return status == GL_OK ? print_reading(&r, trainer, is_json, err) : status;
 }
 
+/* --- as PyTorch --- */
+
+static gl_status print_torch(const char *name, gl_error *err) {
+  policy_algorithm a;
+  gl_status status = whatif_algorithm(&a, name, NULL, 0, err);
+  if (status != GL_OK) return status;
+  char *text = torch_lines(&a);
+  fputs(text, stdout);
+  free(text);
+  return GL_OK;
+}
+
 static gl_status run_algorithms(const command *self, int argc, char **argv, gl_error *err) {
-  int json = 0, fields = 0;
+  int json = 0, fields = 0, torch = 0;
   const char *from = NULL;
   const args_option options[] = {
       {"fields", 0, ARGS_FLAG, NULL, "what every field means and may be", &fields},
       {"from", 0, ARGS_TEXT, "TRAINER",
        "the algorithm that switches of verl, trl or prime-rl make: name=value …, or a file", &from},
+      {"torch", 0, ARGS_FLAG, NULL,
+       "one algorithm, a name or {base: NAME, field: value, …}, as a loss in PyTorch", &torch},
       {"json", 0, ARGS_FLAG, NULL, "all algorithms with all fields as JSON", &json}};
   args a;
-  gl_status status = args_parse(&a, self, options, 3, argc, argv, err);
+  gl_status status = args_parse(&a, self, options, 4, argc, argv, err);
   if (status == GL_OK && !a.help && from == NULL && a.n_words > 1)
     status = gl_fail(err, GL_EINPUT, "list algorithms takes one name, not %zu", a.n_words);
-  if (status == GL_OK && !a.help && fields)
+  if (status == GL_OK && !a.help && torch && a.n_words != 1)
+    status = gl_fail(err, GL_EINPUT, "--torch writes one algorithm; name it");
+  if (status == GL_OK && !a.help && torch)
+    status = print_torch(a.words[0], err);
+  else if (status == GL_OK && !a.help && fields)
     algorithms_print_fields();
   else if (status == GL_OK && !a.help && from != NULL)
     status = read_trainer(from, &a, json, err);
@@ -386,7 +406,9 @@ const command command_algorithms = {
         "(text: the main ones and those that differ from reinforce; JSON: all), and the settings\n"
         "of TRL, verl, AReaL, prime-rl, slime and miles, NeMo-RL, SkyRL, ROLL and OpenRLHF that\n"
         "make it, with what their code does differently and where that was read. Any field can be\n"
-        "changed in a recipe: algorithm: {base: gepo, clip: none}.",
+        "changed in a recipe: algorithm: {base: gepo, clip: none}. --torch writes one as a loss "
+        "in\n"
+        "PyTorch; a field that those lines do not follow is named below them.",
     .examples = "  gepolab list algorithms\n  gepolab list algorithms gepo --json\n  gepolab list "
                 "algorithms --fields",
     .run = run_algorithms};

@@ -1,6 +1,8 @@
 """The Python functions against one another, PyTorch's autograd, and closed forms."""
 
 import os
+import shutil
+import subprocess
 import threading
 
 import numpy as np
@@ -210,3 +212,24 @@ def test_own_algorithms(batch, tmp_path, monkeypatch):
         gepolab.Algorithm("mine")
     monkeypatch.setenv("GEPOLAB_ALGORITHMS", str(path))
     assert gepolab.Algorithm("mine", cap=2.0).name == "gspo(clip=none, cap=2)"
+
+
+@pytest.mark.skipif(not (os.environ.get("GEPOLAB") or shutil.which("gepolab")), reason="no gepolab command")
+@pytest.mark.parametrize("row", [row["name"] for row in gepolab.algorithms()])
+def test_the_lines_of_pytorch_have_the_rows_gradient(batch, row):
+    """`gepolab list algorithms ROW --torch`, where it leaves nothing out, at the first update of a batch."""
+    program = os.environ.get("GEPOLAB") or "gepolab"
+    lines = subprocess.run([program, "list", "algorithms", row, "--torch"], check=True, capture_output=True, text=True).stdout
+    if "# without" in lines:
+        pytest.skip(lines[lines.index("# without") :].strip())
+    space = {"torch": torch}
+    exec(lines, space)
+    del batch["lengths"]
+    longest = int(batch["mask"].sum(1).max())
+    given = {name: np.ascontiguousarray(value[:, :longest]) if value.ndim == 2 else value for name, value in batch.items()}
+    want = call(given, row)
+    logq, rewards, mask = (torch.from_numpy(given[name]) for name in ("logq", "rewards", "mask"))
+    logp = torch.from_numpy(given["logp"].copy()).requires_grad_()
+    space["loss"](logp, logq, rewards, mask.bool(), len(rewards) // 4).backward()
+    got = np.where(given["mask"], logp.grad.numpy(), 0)
+    assert np.abs(got + want.coefficient * given["mask"]).max() < 1e-10 * max(1, np.abs(want.coefficient).max())
