@@ -11,6 +11,7 @@ shift
 here=$(pwd)
 [ $# -gt 0 ] || set -- $(ls tests/extend/*.patch | sed 's#.*/##; s/\.patch$//')
 failed=0
+passed=0
 for name; do
   copy=build-extend/$name
   rm -rf "$copy" && mkdir -p "$copy"
@@ -28,6 +29,8 @@ for name; do
     tail -20 "$copy/run.log"; echo "$name: tests/extend/$name.sh fails"; failed=1; continue; fi
   if [ "$n" -gt "$limit" ]; then echo "$name: touches $n files, more than $limit"; failed=1; fi
   printf '%-12s %d of at most %d files: %s\n' "$name" "$n" "$limit" "$(echo $touched)"
+  [ "$n" -gt "$limit" ] || passed=$((passed + 1))
   rm -rf "$copy"
 done
+echo "extend: $passed passed, $(($# - passed)) failed"
 exit $failed

@@ -88,6 +88,7 @@ def main():
             print(f"{pdf} {complaint}")
         wrong += bool(found)
     print(f"{len(figures)} figures at {width_cm:g} cm: {wrong} with complaints")
+    print(f"figures: {len(figures) - wrong} passed, {wrong} failed")
     return 1 if wrong or not figures else 0
 
 
