@@ -37,3 +37,10 @@ for study in whole two; do
     python3 "$here/page.py" "$browser" "$to/$study.html" $width "$to/$study-$width.png"
   done
 done
+
+# The page of a diagnosis, which has tables only.
+"$build/gepolab" diagnose tests/golden/diagnose.jsonl tests/golden/trainer_logs/verl.jsonl -a grpo -o "$to/diagnose.html" > /dev/null
+if command -v xmllint > /dev/null; then xmllint --noout "$to/diagnose.html"; fi
+for width in 400 1400; do
+  python3 "$here/page.py" "$browser" "$to/diagnose.html" $width "$to/diagnose-$width.png" no-figures
+done
