@@ -13,12 +13,12 @@
  *
  * One batch is in memory at a time; about 2 kB are kept for each update. Nothing is printed here.
  *
- * Definitions. l = log p - log q of a token: p is the learner's probability when it trained the
- * token, q the sampler's when it generated it. k1 = -l and k3 = exp(l) - l - 1 both estimate
- * KL(q||p) per token. The lag of a token is the learner's version less the version that generated
- * it. Intervals are 95 % percentile intervals of a bootstrap over blocks of consecutive updates,
- * which keeps the correlation between updates; with fewer than DIAGNOSE_FEWEST updates there are
- * none. */
+ * Formulas: paper/methods.md §5.6. l = log p - log q of a token: p is the learner's probability
+ * when it trained the token, q the sampler's when it generated it. k1 = -l and k3 = exp(l) - l - 1
+ * both estimate KL(q||p) per token. The lag of a token is the learner's version less the version
+ * that generated it. Intervals are 95 % percentile intervals of a bootstrap over blocks of
+ * consecutive updates, which keeps the correlation between updates; with fewer than DIAGNOSE_FEWEST
+ * updates there are none. */
 #ifndef GEPOLAB_ANALYSIS_DIAGNOSE_DIAGNOSE_H
 #define GEPOLAB_ANALYSIS_DIAGNOSE_DIAGNOSE_H
 
