@@ -2,6 +2,7 @@
  * probability over sampler's. */
 #include "analysis/import/foreign.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #define VERL "verl 0.10.0.dev, 1dda039"
@@ -100,7 +101,17 @@ static const foreign_metric names[] = {
     {"partial/avg_staleness", MIMO, METRIC_STALENESS,
      "versions between sampler and learner, mean over tokens (the dashboard's description)",
      "huanghw1989/mimo-rl-telemetry, notes 02 and 05"},
+    {"partial/<k>/frac", MIMO, METRIC_COUNT,
+     "fraction of the step's tokens that k versions before the learner's generated",
+     "huanghw1989/mimo-rl-telemetry, notes 02"},
+    {"train/verdicts/rejected", MIMO, METRIC_COUNT, "sequences of the step that are not trained",
+     "huanghw1989/mimo-rl-telemetry, notes 02"},
+    {"train/verdicts/carried", MIMO, METRIC_COUNT,
+     "sequences of the step that go on in the next one", "huanghw1989/mimo-rl-telemetry, notes 02"},
     /* --- divergence of learner and sampler --- */
+    {"partial/<k>/train_infer_diff/new_infer/kl", MIMO, METRIC_COUNT,
+     "divergence of learner and sampler on tokens of lag k alone; lags hold different tasks",
+     "huanghw1989/mimo-rl-telemetry, notes 02"},
     {"rollout_corr/k3_kl", VERL, METRIC_KL_K3,
      "exp(l) - l - 1, token mean, with the learner of the step's start and the rollout engine",
      "verl/trainer/ppo/rollout_corr_helper.py:964"},
@@ -239,9 +250,20 @@ const foreign_metric *foreign_at(size_t i) {
   return i < N_NAMES ? &names[i] : NULL;
 }
 
+/* Whether the name is that of the entry, in which <k> stands for a number. */
+static bool is_entry(const char *entry, const char *name) {
+  const char *k = strstr(entry, "<k>");
+  if (!k) return strcmp(entry, name) == 0;
+  const size_t n = (size_t)(k - entry);
+  if (strcmp(entry, name) == 0) return true;
+  if (strncmp(entry, name, n) != 0) return false;
+  const size_t digits = strspn(name + n, "0123456789");
+  return digits > 0 && strcmp(k + 3, name + n + digits) == 0;
+}
+
 static const foreign_metric *find_exact(const char *name) {
   for (size_t i = 0; i < N_NAMES; i++)
-    if (strcmp(names[i].name, name) == 0) return &names[i];
+    if (is_entry(names[i].name, name)) return &names[i];
   return NULL;
 }
 

@@ -223,6 +223,8 @@ static void series_take_our_names_by_the_definition_of_their_trainer(void) {
     CU_ASSERT_EQUAL(quantity_of(cases[i].name).known, cases[i].known);
   }
   CU_ASSERT(quantity_of("val-core/aime24/acc/mean@8").is_score);
+  CU_ASSERT(foreign_find("partial/12/frac") && !foreign_find("partial/x/frac"));
+  CU_ASSERT(!foreign_find("partial//frac") && !foreign_find("partial/1/fraction"));
   for (size_t i = 0; foreign_at(i); i++) {
     const foreign_metric *f = foreign_at(i);
     CU_ASSERT(*f->name && *f->system && *f->definition && *f->source);
