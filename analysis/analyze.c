@@ -44,6 +44,28 @@ static void put_cell_end(table *t, const cell_summary *c, interval v) {
   if (isnan(v.value) && c->not_finite > 0) table_shown(t, "not finite");
 }
 
+static void put_analyzed_cell(table *t, const results *r, const cell_summary *c) {
+  table_row(t);
+  table_text(t, r->algorithms[c->cell->algorithm]);
+  table_text(t, r->groups[c->cell->group].label);
+  axes_cell(t, r, c->cell->group);
+  table_count(t, c->done);
+  table_shown(t, "%zu", c->done + c->diverged);
+  table_count(t, c->diverged);
+  table_count(t, c->collapsed);
+  table_count(t, c->not_finite);
+  table_count(t, c->failed);
+  table_real(t, c->lr_low == c->lr_high ? c->lr_low : NAN);
+  if (c->lr_low < c->lr_high) table_shown(t, "%.3g–%.3g", c->lr_low, c->lr_high);
+  interval_cell(t, c->best);
+  put_cell_end(t, c, c->last);
+  put_cell_end(t, c, c->best_to_last);
+  for (cell_metric m = 0; m < CELL_METRIC_COUNT; m++) interval_cell(t, c->metric[m]);
+  table_real(t, c->samples_per_s);
+  table_real(t, c->learner_utilisation);
+  table_real(t, c->sampler_utilisation);
+}
+
 static void put_analyzed_cells(table *to, const summary *s) {
   const results *r = s->from;
   enum { OF_NOT_FINITE = 6 };
@@ -77,25 +99,7 @@ static void put_analyzed_cells(table *to, const summary *s) {
     const cell_summary *c = &s->cells[i];
     runs += c->done + c->diverged, collapsed += c->collapsed, failed += c->failed;
     not_finite += c->not_finite;
-    table_row(t);
-    table_text(t, r->algorithms[c->cell->algorithm]);
-    table_text(t, r->groups[c->cell->group].label);
-    axes_cell(t, r, c->cell->group);
-    table_count(t, c->done);
-    table_shown(t, "%zu", c->done + c->diverged);
-    table_count(t, c->diverged);
-    table_count(t, c->collapsed);
-    table_count(t, c->not_finite);
-    table_count(t, c->failed);
-    table_real(t, c->lr_low == c->lr_high ? c->lr_low : NAN);
-    if (c->lr_low < c->lr_high) table_shown(t, "%.3g–%.3g", c->lr_low, c->lr_high);
-    interval_cell(t, c->best);
-    put_cell_end(t, c, c->last);
-    put_cell_end(t, c, c->best_to_last);
-    for (cell_metric m = 0; m < CELL_METRIC_COUNT; m++) interval_cell(t, c->metric[m]);
-    table_real(t, c->samples_per_s);
-    table_real(t, c->learner_utilisation);
-    table_real(t, c->sampler_utilisation);
+    put_analyzed_cell(t, r, c);
   }
   char repeats[80] = "", broken[160] = "";
   if (not_finite == 0) table_hide_head(t, OF_NOT_FINITE);

@@ -507,6 +507,121 @@ static double balance_steps(const policy_algorithm *a) {
          a->balance_step;
 }
 
+/* A combination of values that has no meaning, and what to set instead. */
+typedef struct algorithm_rule {
+  int wrong;
+  const char *why;
+} algorithm_rule;
+
+static gl_status refuse_first(const policy_algorithm *a, const algorithm_rule *rules, size_t n,
+                              gl_error *err) {
+  for (size_t i = 0; i < n; ++i)
+    if (rules[i].wrong) return gl_fail(err, GL_EINPUT, "algorithm %s: %s", a->name, rules[i].why);
+  return GL_OK;
+}
+
+/* The clip, and masks by importance ratios. */
+static gl_status check_clip(const policy_algorithm *a, gl_error *err) {
+  const bool disco = a->objective == OBJECTIVE_DISCO;
+  const algorithm_rule rules[] = {
+      {a->clip == CLIP_GAMMA && a->ratio_gradient && !disco,
+       "clip: gamma has no ratio gradient; set ratio_gradient: false"},
+      {a->clip == CLIP_TOKEN_LOG &&
+           (a->ratio != RATIO_SEQUENCE || a->log_prob != LOG_PROB_MEAN || !a->ratio_gradient),
+       "clip: token_log needs ratio: sequence, log_prob: mean and ratio_gradient: true"},
+      {a->clip == CLIP_SECOND_MOMENT && a->ratio != RATIO_TOKEN,
+       "clip: second_moment needs ratio: token"},
+      {a->clip == CLIP_GAMMA && a->ratio != RATIO_SEQUENCE, "clip: gamma needs ratio: sequence"},
+      {a->clip == CLIP_GAMMA && a->tis_level != LEVEL_NONE && a->tis_level != LEVEL_TOKEN,
+       "clip: gamma adds the logarithms of token factors to ln W; set tis_level: none or token"},
+      {(a->clip == CLIP_BINARY_TV || a->clip == CLIP_BINARY_KL) &&
+           (a->ratio != RATIO_TOKEN || a->ratio_gradient) && !disco,
+       "clip: binary_tv and binary_kl need ratio: token and ratio_gradient: false"},
+      {a->clip == CLIP_PROBABILITY && a->ratio != RATIO_TOKEN,
+       "clip: probability needs ratio: token"},
+      {a->clip == CLIP_RECIPROCAL && (a->ratio != RATIO_TOKEN || a->ratio_gradient),
+       "clip: reciprocal needs ratio: token and ratio_gradient: false"},
+      {(a->keep_low != 1 || a->keep_high != 1) && (a->clip != CLIP_PPO || a->ratio_gradient),
+       "keep_low and keep_high need clip: ppo and ratio_gradient: false"},
+      {a->balance > 0 && (a->clip != CLIP_PPO || a->ratio != RATIO_TOKEN),
+       "balance needs clip: ppo and ratio: token"},
+      {a->balance > 0 && balance_steps(a) > MOST_BALANCE_STEPS,
+       "balance_step divides the ways to balance_low and balance_high into more than 10000 steps; "
+       "set a larger balance_step"},
+      {(a->mis_free_low > 0 || !isinf(a->mis_free_high)) &&
+           (a->mis_test != MIS_RATIO || a->mis_level == MASK_LEVEL_NONE),
+       "mis_free_low and mis_free_high are for mis_test: ratio at a mis_level"},
+  };
+  return refuse_first(a, rules, sizeof rules / sizeof rules[0], err);
+}
+
+/* Baseline, scale and divergence terms. */
+static gl_status check_advantage(const policy_algorithm *a, gl_error *err) {
+  const bool disco = a->objective == OBJECTIVE_DISCO;
+  const algorithm_rule rules[] = {
+      {a->scale == SCALE_GROUP_MEAN && a->baseline == BASELINE_RUNNER_UP,
+       "scale: group_mean needs a baseline other than runner_up"},
+      {a->reward_kl_coef > 0 &&
+           (disco || a->baseline == BASELINE_RUNNER_UP || a->scale == SCALE_BETA ||
+            a->scale == SCALE_NONZERO_SHARE || a->scale == SCALE_GROUP_MEAN),
+       "reward_kl_coef changes rewards, which objective: disco, baseline: runner_up and scale: "
+       "beta, nonzero_share and group_mean need as they are"},
+      {a->baseline == BASELINE_RUNNER_UP && a->scale != SCALE_NONE && a->scale != SCALE_GROUP_STD &&
+           a->scale != SCALE_REWARD_STD && !disco,
+       "baseline: runner_up needs scale: none, group_std or reward_std: the others centre rewards "
+       "again or share a mean"},
+      {a->ref_kl_ratio && a->ratio != RATIO_TOKEN && a->ratio != RATIO_SEQUENCE,
+       "ref_kl_ratio: true needs ratio: token or sequence"},
+      {a->ref_kl_ratio && (disco || a->clip == CLIP_GAMMA),
+       "ref_kl_ratio: true has no meaning for objective: disco and clip: gamma"},
+      {a->kl_share < 1 && disco,
+       "kl_share orders tokens by advantages, which objective: disco has none of; set kl_share: 1"},
+      {(a->mis_level == MASK_LEVEL_SEQUENCE_MAX && has_two_sides(a->mis_test)) ||
+           (a->mis2_level == MASK_LEVEL_SEQUENCE_MAX && has_two_sides(a->mis2_test)),
+       "a response's largest value is tested by mis_test: k2, k3 or tv, which grow on both sides; "
+       "so for mis2_test"},
+      {a->scale == SCALE_BETA && a->baseline != BASELINE_GROUP_MEAN,
+       "scale: beta is defined about the group's mean; set baseline: group_mean"},
+  };
+  return refuse_first(a, rules, sizeof rules / sizeof rules[0], err);
+}
+
+/* Denominators, negative clip, objective: disco, and intervals. */
+static gl_status check_rest(const policy_algorithm *a, gl_error *err) {
+  const bool disco = a->objective == OBJECTIVE_DISCO;
+  const algorithm_rule rules[] = {
+      {a->clip == CLIP_PPO_POWER && policy_ratio_about(a->ratio)->unit != RATIO_OF_TOKEN,
+       "clip: ppo_power needs a token ratio (token, prefix)"},
+      {a->denominator_gradient &&
+           (!a->ratio_gradient || a->kappa > 0 || !policy_denominator_contains_p(a)),
+       "denominator_gradient: true needs ratio_gradient: true, kappa: 0 and a denominator that "
+       "contains P (ratio: self_normalised, or group_expectation with denominator: expected_p)"},
+      {policy_needs_exact_denominator(a) &&
+           (a->log_prob != LOG_PROB_SUM || a->group_scope != SCOPE_PROMPT),
+       "denominator: exact needs log_prob: sum and group_scope: prompt"},
+      {a->mixture_anneal && a->ratio != RATIO_TOKEN_MIXTURE,
+       "mixture_anneal: true is for ratio: token_mixture"},
+      {a->gate.of == GATE_SAMPLER && a->gate.scope == SCOPE_MICROBATCH,
+       "gate.scope: microbatch is for gate.of: group_expectation; a response's own Q needs no "
+       "others"},
+      {disco && (a->gate.negative_below > 0 || !isinf(a->gate.negative_above) ||
+                 !isinf(a->gate.positive_above)),
+       "objective: disco has no advantages that gate.negative_below, gate.negative_above and "
+       "gate.positive_above could look at"},
+      {disco && a->ratio != RATIO_NONE && a->ratio != RATIO_TOKEN,
+       "objective: disco needs ratio: none (log-L) or token (L-ratio)"},
+      {disco && (a->clip != CLIP_NONE || a->tis_level || a->mis_level || a->mis2_level ||
+                 a->token_mask || a->off_policy_mask < INFINITY || a->top_entropy < 1),
+       "objective: disco takes no clip, truncation or mask"},
+      {a->mis_min > a->mis_max, "mis_min is above mis_max"},
+      {a->mis2_min > a->mis2_max, "mis2_min is above mis2_max"},
+      {a->tis_min > a->tis_max, "tis_min is above tis_max"},
+      {a->positive_low > a->positive_high, "positive_low is above positive_high"},
+      {a->negative_low > a->negative_high, "negative_low is above negative_high"},
+  };
+  return refuse_first(a, rules, sizeof rules / sizeof rules[0], err);
+}
+
 gl_status policy_algorithm_check(const policy_algorithm *algorithm, gl_error *err) {
   int value = 0;
   const policy_field *impossible = impossible_choice(algorithm, &value);
@@ -523,101 +638,9 @@ gl_status policy_algorithm_check(const policy_algorithm *algorithm, gl_error *er
                    "algorithm %s: ratio: %s is a constant without a gradient; set ratio_gradient: "
                    "false",
                    algorithm->name, ratio->name);
-  const struct {
-    int wrong;
-    const char *why;
-  } rules[] = {
-      {algorithm->clip == CLIP_GAMMA && algorithm->ratio_gradient && !disco,
-       "clip: gamma has no ratio gradient; set ratio_gradient: false"},
-      {algorithm->clip == CLIP_TOKEN_LOG &&
-           (algorithm->ratio != RATIO_SEQUENCE || algorithm->log_prob != LOG_PROB_MEAN ||
-            !algorithm->ratio_gradient),
-       "clip: token_log needs ratio: sequence, log_prob: mean and ratio_gradient: true"},
-      {algorithm->clip == CLIP_SECOND_MOMENT && algorithm->ratio != RATIO_TOKEN,
-       "clip: second_moment needs ratio: token"},
-      {algorithm->clip == CLIP_GAMMA && algorithm->ratio != RATIO_SEQUENCE,
-       "clip: gamma needs ratio: sequence"},
-      {algorithm->clip == CLIP_GAMMA && algorithm->tis_level != LEVEL_NONE &&
-           algorithm->tis_level != LEVEL_TOKEN,
-       "clip: gamma adds the logarithms of token factors to ln W; set tis_level: none or token"},
-      {(algorithm->clip == CLIP_BINARY_TV || algorithm->clip == CLIP_BINARY_KL) &&
-           (algorithm->ratio != RATIO_TOKEN || algorithm->ratio_gradient) && !disco,
-       "clip: binary_tv and binary_kl need ratio: token and ratio_gradient: false"},
-      {algorithm->clip == CLIP_PROBABILITY && algorithm->ratio != RATIO_TOKEN,
-       "clip: probability needs ratio: token"},
-      {algorithm->clip == CLIP_RECIPROCAL &&
-           (algorithm->ratio != RATIO_TOKEN || algorithm->ratio_gradient),
-       "clip: reciprocal needs ratio: token and ratio_gradient: false"},
-      {(algorithm->keep_low != 1 || algorithm->keep_high != 1) &&
-           (algorithm->clip != CLIP_PPO || algorithm->ratio_gradient),
-       "keep_low and keep_high need clip: ppo and ratio_gradient: false"},
-      {algorithm->balance > 0 && (algorithm->clip != CLIP_PPO || algorithm->ratio != RATIO_TOKEN),
-       "balance needs clip: ppo and ratio: token"},
-      {algorithm->balance > 0 && balance_steps(algorithm) > MOST_BALANCE_STEPS,
-       "balance_step divides the ways to balance_low and balance_high into more than 10000 steps; "
-       "set a larger balance_step"},
-      {(algorithm->mis_free_low > 0 || !isinf(algorithm->mis_free_high)) &&
-           (algorithm->mis_test != MIS_RATIO || algorithm->mis_level == MASK_LEVEL_NONE),
-       "mis_free_low and mis_free_high are for mis_test: ratio at a mis_level"},
-      {algorithm->scale == SCALE_GROUP_MEAN && algorithm->baseline == BASELINE_RUNNER_UP,
-       "scale: group_mean needs a baseline other than runner_up"},
-      {algorithm->reward_kl_coef > 0 &&
-           (disco || algorithm->baseline == BASELINE_RUNNER_UP || algorithm->scale == SCALE_BETA ||
-            algorithm->scale == SCALE_NONZERO_SHARE || algorithm->scale == SCALE_GROUP_MEAN),
-       "reward_kl_coef changes rewards, which objective: disco, baseline: runner_up and scale: "
-       "beta, nonzero_share and group_mean need as they are"},
-      {algorithm->baseline == BASELINE_RUNNER_UP && algorithm->scale != SCALE_NONE &&
-           algorithm->scale != SCALE_GROUP_STD && algorithm->scale != SCALE_REWARD_STD && !disco,
-       "baseline: runner_up needs scale: none, group_std or reward_std: the others centre rewards "
-       "again or share a mean"},
-      {algorithm->ref_kl_ratio && algorithm->ratio != RATIO_TOKEN &&
-           algorithm->ratio != RATIO_SEQUENCE,
-       "ref_kl_ratio: true needs ratio: token or sequence"},
-      {algorithm->ref_kl_ratio && (disco || algorithm->clip == CLIP_GAMMA),
-       "ref_kl_ratio: true has no meaning for objective: disco and clip: gamma"},
-      {algorithm->kl_share < 1 && disco,
-       "kl_share orders tokens by advantages, which objective: disco has none of; set kl_share: 1"},
-      {(algorithm->mis_level == MASK_LEVEL_SEQUENCE_MAX && has_two_sides(algorithm->mis_test)) ||
-           (algorithm->mis2_level == MASK_LEVEL_SEQUENCE_MAX &&
-            has_two_sides(algorithm->mis2_test)),
-       "a response's largest value is tested by mis_test: k2, k3 or tv, which grow on both sides; "
-       "so for mis2_test"},
-      {algorithm->scale == SCALE_BETA && algorithm->baseline != BASELINE_GROUP_MEAN,
-       "scale: beta is defined about the group's mean; set baseline: group_mean"},
-      {algorithm->clip == CLIP_PPO_POWER && ratio->unit != RATIO_OF_TOKEN,
-       "clip: ppo_power needs a token ratio (token, prefix)"},
-      {algorithm->denominator_gradient && (!algorithm->ratio_gradient || algorithm->kappa > 0 ||
-                                           !policy_denominator_contains_p(algorithm)),
-       "denominator_gradient: true needs ratio_gradient: true, kappa: 0 and a denominator that "
-       "contains P (ratio: self_normalised, or group_expectation with denominator: expected_p)"},
-      {policy_needs_exact_denominator(algorithm) &&
-           (algorithm->log_prob != LOG_PROB_SUM || algorithm->group_scope != SCOPE_PROMPT),
-       "denominator: exact needs log_prob: sum and group_scope: prompt"},
-      {algorithm->mixture_anneal && algorithm->ratio != RATIO_TOKEN_MIXTURE,
-       "mixture_anneal: true is for ratio: token_mixture"},
-      {algorithm->gate.of == GATE_SAMPLER && algorithm->gate.scope == SCOPE_MICROBATCH,
-       "gate.scope: microbatch is for gate.of: group_expectation; a response's own Q needs no "
-       "others"},
-      {disco && (algorithm->gate.negative_below > 0 || !isinf(algorithm->gate.negative_above) ||
-                 !isinf(algorithm->gate.positive_above)),
-       "objective: disco has no advantages that gate.negative_below, gate.negative_above and "
-       "gate.positive_above could look at"},
-      {disco && algorithm->ratio != RATIO_NONE && algorithm->ratio != RATIO_TOKEN,
-       "objective: disco needs ratio: none (log-L) or token (L-ratio)"},
-      {disco && (algorithm->clip != CLIP_NONE || algorithm->tis_level || algorithm->mis_level ||
-                 algorithm->mis2_level || algorithm->token_mask ||
-                 algorithm->off_policy_mask < INFINITY || algorithm->top_entropy < 1),
-       "objective: disco takes no clip, truncation or mask"},
-      {algorithm->mis_min > algorithm->mis_max, "mis_min is above mis_max"},
-      {algorithm->mis2_min > algorithm->mis2_max, "mis2_min is above mis2_max"},
-      {algorithm->tis_min > algorithm->tis_max, "tis_min is above tis_max"},
-      {algorithm->positive_low > algorithm->positive_high, "positive_low is above positive_high"},
-      {algorithm->negative_low > algorithm->negative_high, "negative_low is above negative_high"},
-  };
-  for (size_t i = 0; i < sizeof rules / sizeof rules[0]; ++i)
-    if (rules[i].wrong)
-      return gl_fail(err, GL_EINPUT, "algorithm %s: %s", algorithm->name, rules[i].why);
-  return GL_OK;
+  gl_status status = check_clip(algorithm, err);
+  if (status == GL_OK) status = check_advantage(algorithm, err);
+  return status == GL_OK ? check_rest(algorithm, err) : status;
 }
 
 /* The field that makes the algorithm compare the responses of a group; NULL if none does. */

@@ -385,14 +385,29 @@ static void measure_right(const update_table *t, double metrics[METRIC_COUNT]) {
   metrics[METRIC_DISTINCT_RIGHT] = (double)distinct / (double)t->n_groups;
 }
 
+/* The factor on the learning rate from the effective sample size of the importance weights. */
+static double rate_factor(const update_loop *u, const update_table *t) {
+  if (u->optimizer.ess_scaling == ESS_NONE) return 1;
+  return optimizer_ess_factor(&u->optimizer,
+                              optimizer_ess(t->logp, t->logq, t->token_start, t->n_responses));
+}
+
+/* Rewards and lengths of the whole batch. */
+static void measure_batch(const update_table *all, double metrics[METRIC_COUNT]) {
+  double reward = 0;
+  for (size_t i = 0; i < all->n_responses; ++i) reward += all->reward[i];
+  metrics[METRIC_REWARD_MEAN] = reward / (double)all->n_responses;
+  measure_right(all, metrics);
+  metrics[METRIC_RESPONSE_LENGTH] = (double)all->n_tokens / (double)all->n_responses;
+}
+
 gl_status update_run(update_loop *u, const update_ops *ops, void *self,
                      double metrics[METRIC_COUNT], gl_error *err) {
   update_table *all = &u->table;
   const size_t groups = all->n_groups, parts = u->minibatches;
-  const bool scales =
-      u->optimizer.ess_scaling != ESS_NONE; /* learning rates by effective sample size */
+  const bool scales = u->optimizer.ess_scaling != ESS_NONE;
   const double lr = optimizer_lr(&u->optimizer, (uint64_t)u->version, u->updates);
-  double norms = 0, factors = 0, reward = 0;
+  double norms = 0, factors = 0;
   size_t count = 0; /* optimiser updates so far */
   bool defined = false;
   token_view view;
@@ -409,7 +424,7 @@ gl_status update_run(update_loop *u, const update_ops *ops, void *self,
     for (size_t m = 0; m < parts; ++m) {
       update_table *t = parts > 1 ? &u->part : all;
       policy_output out = {.skip_metrics = 1};
-      double factor = 1, norm = 0;
+      double norm = 0;
       if (parts > 1)
         view_groups(u, learner_minibatch(m, parts, groups), learner_minibatch(m + 1, parts, groups),
                     &view);
@@ -420,9 +435,7 @@ gl_status update_run(update_loop *u, const update_ops *ops, void *self,
         if (status == GL_OK) status = update_coefficients(u, &u->algorithm, t, &out, err);
         if (status != GL_OK) break;
       }
-      if (scales)
-        factor = optimizer_ess_factor(
-            &u->optimizer, optimizer_ess(t->logp, t->logq, t->token_start, t->n_responses));
+      const double factor = rate_factor(u, t);
       weight_noise_apply(u->weight_noise, u->seed, (uint64_t)u->version, count, t->token_start,
                          t->n_responses, t->coefficient);
       random_drop_apply(u->drop_negative, u->drop_positive, u->seed, (uint64_t)u->version, count,
@@ -442,10 +455,7 @@ gl_status update_run(update_loop *u, const update_ops *ops, void *self,
     metrics[METRIC_GRAD_NORM] = norms / (double)count;
     metrics[METRIC_GRAD_COSINE] = gradient_trail_mean(&u->trail);
   }
-  for (size_t i = 0; i < all->n_responses; ++i) reward += all->reward[i];
-  metrics[METRIC_REWARD_MEAN] = reward / (double)all->n_responses;
-  measure_right(all, metrics);
-  metrics[METRIC_RESPONSE_LENGTH] = (double)all->n_tokens / (double)all->n_responses;
+  measure_batch(all, metrics);
   metrics[METRIC_LR] = scales && count > 0 ? lr * factors / (double)count : lr;
   ++u->version;
   return GL_OK;
