@@ -305,7 +305,7 @@ static bool distinguishes_groups(naming *m) {
   return true;
 }
 
-/* Counts the distinct values of an axis. Afterwards it is the only named one. */
+/* Counts the distinct values of axis a. On return m names configurations by this axis alone. */
 static size_t count_distinct_values(naming *m, size_t a) {
   memset(m->named, 0, m->from->axes.n * sizeof *m->named);
   m->named[a] = 1;

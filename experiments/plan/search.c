@@ -337,8 +337,8 @@ static gl_status run_first(search *s, gl_error *err) {
 
 /* --- estimates --- */
 
-/* Estimates the member at `offset` of the measures over n replicates; minus that of `base`, if
- * given. */
+/* Mean and interval, over n replicates, of the measure at byte `offset` of a replicate's struct.
+ * With `base`: of the difference from that system, paired by replicate. */
 static plan_estimate search_estimate(const plan_system *s, const plan_system *base, size_t n,
                                      size_t offset) {
   double value[PLAN_MOST_REPLICATES];

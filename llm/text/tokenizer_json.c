@@ -224,7 +224,7 @@ typedef struct vocabulary {
   const reader *r;
   tokenizer *t;
   hash_table keys;   /* tokens by their text in the file */
-  const char **text; /* [t->size] these texts, by token */
+  const char **text; /* [t->size] the text of each token in the file */
   size_t n, bytes;   /* number of tokens, in the vocabulary and added, and their bytes */
   char *end;         /* where the next content is written */
   const cJSON *vocab, *merges, *added;

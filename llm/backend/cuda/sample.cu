@@ -719,7 +719,7 @@ static __device__ weight_t sum_from(const sample_row &x, uint32_t least, bool co
   return block_sum(sum);
 }
 
-/* The greatest key, at least `least`, from which on the sum reaches `wanted`. */
+/* Returns the greatest key k >= least such that the sum over all keys >= k reaches `wanted`. */
 static __device__ uint32_t key_reaching(const sample_row &x, uint32_t least, weight_t wanted,
                                         bool counted) {
   uint32_t key = 0;
