@@ -294,7 +294,7 @@ static gl_status clock_run(sim_clock *c, gl_error *err) {
 
 static gl_status clock_allocate(sim_clock *c, const schedule_hooks *hooks, gl_error *err) {
   const cluster_spec *spec = c->spec;
-  buffer_init(&c->buffer);
+  buffer_init(&c->buffer, spec->queue == QUEUE_HETERORL);
   fel_init(&c->events);
   eq_init(&c->slots);
   gl_status status = learner_init(c, err);

@@ -42,7 +42,14 @@ typedef struct pooled_batch {
       newer; /* neighbours in the list of waiting batches; `newer` also links free slots */
 } pooled_batch;
 
+/* Levels of a skip list over waiting batches, each with a quarter of the batches of the level below
+ * (Pugh, Skip lists: a probabilistic alternative to balanced trees, CACM 33, 1990). */
+enum { INDEX_LEVELS = 10 };
+
 typedef struct buffer {
+  bool by_time; /* waiting batches are ordered by the time they were generated, not by arrival */
+  uint32_t (*above)[INDEX_LEVELS]; /* [capacity] owned; by_time: next batch on each level */
+  uint32_t first_above[INDEX_LEVELS];
   pooled_batch *pool; /* owned; aligned to cache lines */
   size_t n_pool, capacity;
   uint32_t free_slot, oldest, newest;
@@ -50,7 +57,7 @@ typedef struct buffer {
   uint64_t arrivals;
 } buffer;
 
-void buffer_init(buffer *b);
+void buffer_init(buffer *b, bool by_time);
 void buffer_fini(buffer *b);
 /* Memory of batches and their segments, in bytes. */
 size_t buffer_bytes(const buffer *b);
@@ -76,9 +83,9 @@ void buffer_rescale_response(buffer *b, uint32_t slot, int64_t response, double 
 void buffer_join_segments(buffer *b, uint32_t slot);
 /* Frees the slot. */
 void buffer_release(buffer *b, uint32_t slot);
-/* Inserts a batch into the list of waiting batches: by the time it was generated, as HeteroRL sorts
- * its files by name, or at the newest end. */
-void buffer_insert(buffer *b, uint32_t slot, bool by_generation_time);
+/* Inserts a batch into the list of waiting batches: with by_time by the time it was generated, as
+ * HeteroRL sorts its files by name, which costs O(log n); otherwise at the newest end. */
+void buffer_insert(buffer *b, uint32_t slot);
 void buffer_remove(buffer *b, uint32_t slot);
 /* Version of the batch's first segment, which is its oldest. */
 int64_t buffer_version(const buffer *b, uint32_t slot);

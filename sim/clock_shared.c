@@ -24,18 +24,21 @@ gl_status clock_post(sim_clock *c, double time, event_kind kind, uint32_t node, 
 
 /* --- the pool of units --- */
 
-void buffer_init(buffer *b) {
-  *b = (buffer){.free_slot = BUFFER_NONE, .oldest = BUFFER_NONE, .newest = BUFFER_NONE};
+void buffer_init(buffer *b, bool by_time) {
+  *b = (buffer){
+      .by_time = by_time, .free_slot = BUFFER_NONE, .oldest = BUFFER_NONE, .newest = BUFFER_NONE};
+  for (size_t l = 0; l < INDEX_LEVELS; ++l) b->first_above[l] = BUFFER_NONE;
 }
 
 void buffer_fini(buffer *b) {
   for (size_t i = 0; i < b->n_pool; ++i) free(b->pool[i].segments);
   free(b->pool);
-  buffer_init(b);
+  free(b->above);
+  buffer_init(b, b->by_time);
 }
 
 size_t buffer_bytes(const buffer *b) {
-  size_t bytes = b->capacity * sizeof *b->pool;
+  size_t bytes = b->capacity * (sizeof *b->pool + (b->by_time ? sizeof *b->above : 0));
   for (size_t i = 0; i < b->n_pool; ++i)
     bytes += b->pool[i].segment_capacity * sizeof *b->pool[i].segments;
   return bytes;
@@ -55,6 +58,11 @@ static bool buffer_grow(buffer *b) {
   if (b->n_pool < b->capacity) return true;
   size_t capacity = b->capacity == 0 ? 64 : 2 * b->capacity;
   if (capacity >= BUFFER_NONE || capacity > SIZE_MAX / sizeof *b->pool) return false;
+  if (b->by_time) {
+    uint32_t(*above)[INDEX_LEVELS] = realloc(b->above, capacity * sizeof *above);
+    if (above == NULL) return false;
+    b->above = above;
+  }
   pooled_batch *pool = aligned_alloc(CACHE_LINE, capacity * sizeof *pool);
   if (pool == NULL) return false;
   if (b->n_pool > 0) memcpy(pool, b->pool, b->n_pool * sizeof *pool);
@@ -161,15 +169,69 @@ void buffer_release(buffer *b, uint32_t slot) {
   b->free_slot = slot;
 }
 
-void buffer_insert(buffer *b, uint32_t slot, bool by_generation_time) {
-  pooled_batch *pool = b->pool;
-  uint32_t before = b->newest, after = BUFFER_NONE;
-  while (by_generation_time && before != BUFFER_NONE &&
-         pool[before].facts.generated_s > pool[slot].facts.generated_s) {
-    after = before;
-    before = pool[before].older;
+/* The number of levels above the list that a batch is on: a quarter of the batches each, by a hash
+ * of their arrivals (the finaliser of MurmurHash3), so that results do not depend on addresses. */
+static size_t levels_of(uint64_t arrival) {
+  arrival ^= arrival >> 33;
+  arrival *= UINT64_C(0xff51afd7ed558ccd);
+  arrival ^= arrival >> 33;
+  size_t n = 0;
+  while (n < INDEX_LEVELS && (arrival >> 2 * n & 3) == 0) ++n;
+  return n;
+}
+
+static bool comes_before(const pooled_batch *a, const pooled_batch *b) {
+  return a->facts.generated_s < b->facts.generated_s ||
+         (a->facts.generated_s == b->facts.generated_s && a->arrival < b->arrival);
+}
+
+/* The last batch of each level that comes before the batch in this slot, BUFFER_NONE: none; returns
+ * that of the list itself. */
+static uint32_t find_before(const buffer *b, uint32_t slot, uint32_t before[INDEX_LEVELS]) {
+  uint32_t at = BUFFER_NONE;
+  for (size_t l = INDEX_LEVELS; l-- > 0; before[l] = at)
+    for (uint32_t next = at == BUFFER_NONE ? b->first_above[l] : b->above[at][l];
+         next != BUFFER_NONE && comes_before(&b->pool[next], &b->pool[slot]);
+         next = b->above[at][l])
+      at = next;
+  for (uint32_t next = at == BUFFER_NONE ? b->oldest : b->pool[at].newer;
+       next != BUFFER_NONE && comes_before(&b->pool[next], &b->pool[slot]);
+       next = b->pool[at].newer)
+    at = next;
+  return at;
+}
+
+static uint32_t *next_above(buffer *b, uint32_t of, size_t level) {
+  return of == BUFFER_NONE ? &b->first_above[level] : &b->above[of][level];
+}
+
+/* Adds the batch to its levels; returns its predecessor in the list. */
+static uint32_t index_insert(buffer *b, uint32_t slot) {
+  uint32_t before[INDEX_LEVELS];
+  const uint32_t older = find_before(b, slot, before);
+  const size_t n = levels_of(b->pool[slot].arrival);
+  for (size_t l = 0; l < n; ++l) {
+    uint32_t *next = next_above(b, before[l], l);
+    b->above[slot][l] = *next;
+    *next = slot;
   }
+  return older;
+}
+
+static void index_remove(buffer *b, uint32_t slot) {
+  uint32_t before[INDEX_LEVELS];
+  const size_t n = levels_of(b->pool[slot].arrival);
+  if (n == 0) return;
+  find_before(b, slot, before);
+  for (size_t l = 0; l < n; ++l) *next_above(b, before[l], l) = b->above[slot][l];
+}
+
+void buffer_insert(buffer *b, uint32_t slot) {
+  pooled_batch *pool = b->pool;
   pool[slot].arrival = ++b->arrivals;
+  const uint32_t before = b->by_time ? index_insert(b, slot) : b->newest;
+  const uint32_t after =
+      before == BUFFER_NONE ? (b->by_time ? b->oldest : BUFFER_NONE) : pool[before].newer;
   pool[slot].older = before;
   pool[slot].newer = after;
   *(before == BUFFER_NONE ? &b->oldest : &pool[before].newer) = slot;
@@ -180,6 +242,7 @@ void buffer_insert(buffer *b, uint32_t slot, bool by_generation_time) {
 void buffer_remove(buffer *b, uint32_t slot) {
   pooled_batch *p = &b->pool[slot];
   assert(slot < b->n_pool && p->arrival != 0);
+  if (b->by_time) index_remove(b, slot);
   p->arrival = 0;
   *(p->older == BUFFER_NONE ? &b->oldest : &b->pool[p->older].newer) = p->newer;
   *(p->newer == BUFFER_NONE ? &b->newest : &b->pool[p->newer].older) = p->older;

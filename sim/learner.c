@@ -107,7 +107,7 @@ static bool choose_heterorl(sim_clock *c) {
   }
   while (c->learner.n_chosen > 0) {
     const uint32_t slot = c->learner.chosen[--c->learner.n_chosen];
-    buffer_insert(&c->buffer, slot, 1);
+    buffer_insert(&c->buffer, slot);
     count_tokens(c, slot, 1);
   }
   c->learner.newest_trained = before;
@@ -213,7 +213,7 @@ gl_status learner_receive(sim_clock *c, uint32_t slot, gl_error *err) {
     return GL_OK;
   }
   b->pool[slot].facts.arrived_s = c->now;
-  buffer_insert(b, slot, c->spec->queue == QUEUE_HETERORL);
+  buffer_insert(b, slot);
   if (!choice_add(c, slot)) return gl_fail_memory(err, "waiting batches");
   ledger_wait(c, slot);
   if (c->spec->capacity != 0 && b->waiting > c->spec->capacity) choice_evict(c);
