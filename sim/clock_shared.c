@@ -171,7 +171,7 @@ void buffer_release(buffer *b, uint32_t slot) {
 
 /* The number of levels above the list that a batch is on: a quarter of the batches each, by a hash
  * of their arrivals (the finaliser of MurmurHash3), so that results do not depend on addresses. */
-static size_t levels_of(uint64_t arrival) {
+static size_t index_levels_of(uint64_t arrival) {
   arrival ^= arrival >> 33;
   arrival *= UINT64_C(0xff51afd7ed558ccd);
   arrival ^= arrival >> 33;
@@ -209,7 +209,7 @@ static uint32_t *next_above(buffer *b, uint32_t of, size_t level) {
 static uint32_t index_insert(buffer *b, uint32_t slot) {
   uint32_t before[INDEX_LEVELS];
   const uint32_t older = find_before(b, slot, before);
-  const size_t n = levels_of(b->pool[slot].arrival);
+  const size_t n = index_levels_of(b->pool[slot].arrival);
   for (size_t l = 0; l < n; ++l) {
     uint32_t *next = next_above(b, before[l], l);
     b->above[slot][l] = *next;
@@ -220,7 +220,7 @@ static uint32_t index_insert(buffer *b, uint32_t slot) {
 
 static void index_remove(buffer *b, uint32_t slot) {
   uint32_t before[INDEX_LEVELS];
-  const size_t n = levels_of(b->pool[slot].arrival);
+  const size_t n = index_levels_of(b->pool[slot].arrival);
   if (n == 0) return;
   find_before(b, slot, before);
   for (size_t l = 0; l < n; ++l) *next_above(b, before[l], l) = b->above[slot][l];
