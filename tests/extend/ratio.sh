@@ -13,7 +13,8 @@ JSON
       w = n == 1 ? exp(0.2) : exp(-0.2); c = (n < 4 ? 0.5 : -0.5) * w
       if (($5 - w) ^ 2 > 1e-12 || ($6 - c) ^ 2 > 1e-12) { print "line " n ": " $0; bad = 1 } }
     END { exit bad || n != 4 }'
-"$GEPOLAB" algorithms --fields | grep -q '^ *min_prefix .*of a token'
+# Its line may be broken between words.
+"$GEPOLAB" algorithms --fields | tr -s ' \n' ' ' | grep -q ' min_prefix p / q of the token times the smallest p / q before it: of a token'
 # Responses of one token have no prefix: bias and variance are those of importance sampling, which the
 # laboratory factors, though it enumerates min_prefix group by group. Of two tokens they are not.
 same() {

@@ -10,4 +10,4 @@ head -1 "$folder/outcomes.csv" | grep -q '^study,algorithm,runs,diverged,best$'
 grep -q '^[a-z]*,gepo,2,0,[01]' "$folder/outcomes.csv"
 "$GEPOLAB" study export "$folder/s.db" --all -o "$folder/all"
 cmp "$folder/outcomes.csv" "$folder/all/outcomes.csv"
-grep -q '"name": *"outcomes"' "$folder/all/datapackage.json"
+grep -q '"name":[[:space:]]*"outcomes"' "$folder/all/datapackage.json"
