@@ -179,13 +179,16 @@ contexts|{kind: bandit, contexts: 3, arms: 5}
 sequence|{kind: sequence, vocabulary: 3, horizon: 4, prompts: 4, task: needle, needle_length: 2}
 ended|{kind: sequence, vocabulary: 3, horizon: 5, prompts: 3, end_token: true, task: sum_mod}
 automaton|{kind: automaton, vocabulary: 6, horizon: 6, automaton: count, modulus: 3, prompts: 2}'
+row_names() { # of all algorithms
+  "$GEPOLAB" algorithms --json | sed -n 's/.*"name":[[:space:]]*"\([^"]*\)".*/\1/p'
+}
 world() { # NAME: with several algorithms
   text=$(echo "$worlds" | sed -n "s/^$1|//p")
     for a in gepo grpo gspo vtrace m2po; do state checkpoints "$1.$a" quickstart steps=24 eval_every=8 "world=$text" algorithm=$a; done
 }
 toy_runs() {
     one() { name=$1; shift; state checkpoints "$name" quickstart steps=24 eval_every=8 "$@"; }
-  for a in $("$GEPOLAB" algorithms | grep '^[a-z]'); do one "row.$a" "algorithm=$a"; done
+  for a in $(row_names); do one "row.$a" "algorithm=$a"; done
   for o in sgd adam adamw; do one "optimizer.$o" "optimizer={kind: $o, lr: 0.02, warmup: 4, clip_grad_norm: 1}"; done
   one epochs train.epochs=2 train.minibatches=2 train.groups=4 train.group_size=4
   one minibatches train.minibatches=4 train.groups=8 train.group_size=4
@@ -355,7 +358,7 @@ jobs() {
   fi
   if wants policy; then
     echo whatif
-    for a in $("$GEPOLAB" algorithms | grep '^[a-z]'); do echo "algorithm $a"; done
+    for a in $(row_names); do echo "algorithm $a"; done
   fi
   if wants library; then echo library; fi
 }
