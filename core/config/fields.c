@@ -209,8 +209,9 @@ static const char *last_word_of(const char *path) {
 }
 
 static void add_elsewhere(char text[FIELD_HINT_SIZE], const char *path) {
-  const size_t used = strlen(text);
-  snprintf(text + used, FIELD_HINT_SIZE - used, "%s%s", used > 0 ? " or " : "", path);
+  const size_t used = strlen(text), room = FIELD_HINT_SIZE - used;
+  const int length = snprintf(text + used, room, "%s%s", used > 0 ? " or " : "", path);
+  if (length < 0 || (size_t)length >= room) text[used] = '\0'; /* no path in part */
 }
 
 /* Writes the paths that end with that word; more than a few say nothing. */

@@ -142,7 +142,7 @@ static void write_nested(FILE *to, const char *name, const double *value, size_t
 
 static void write_sample(FILE *to, const policy_input *in, size_t i, size_t idx, bool is_kept,
                          size_t n) {
-  double one[256];
+  double one[256] = {0};
   const size_t first = in->token_start[i], group = i / (in->n_responses / in->n_groups);
   CU_ASSERT_FATAL(n < 256 && first + n <= in->n_tokens);
   fprintf(to, "{\"content\": [\"\"], \"rewards\": [%g], \"input_lengths\": [%zu]", in->reward[i],
