@@ -154,8 +154,7 @@ static gl_status stand_in(const recipe *r, const cluster_spec *cluster, gl_error
         "cluster a distribution of `lengths` in place of real responses, or use `gepolab "
         "run`");
   fputs("gepolab: note: the cluster is coupled; response lengths are sampled from the distribution "
-        "of "
-        "`lengths` here, not from the learner\n",
+        "of `lengths` here, not from the learner\n",
         stderr);
   return GL_OK;
 }

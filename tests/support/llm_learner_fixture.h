@@ -146,12 +146,13 @@ static inline int llm_same_batch(const batch *a, const batch *b) {
          memcmp(a->logq_trunc, b->logq_trunc, a->n_tokens * sizeof(double)) == 0;
 }
 
-/* Moves the parameters by scale times independent normals. */
+/* Moves the parameters of the version that the learner has by scale times independent normals. */
 static inline void llm_jitter(llm_fixture *f, double scale, uint64_t entity) {
   double *theta = llm_theta(f);
   for (size_t i = 0; i < f->n; ++i)
     theta[i] += scale * rng_normal(rng_block(rng_stream_at(5, RNG_TEST, entity), i));
-  llm_set(f, theta);
+  gl_error err = {0};
+  CU_ASSERT_FATAL(llm_learner_stand_at(&f->learner, theta, f->llm->update.version, &err) == GL_OK);
   free(theta);
 }
 

@@ -80,7 +80,7 @@ static void a_font_that_another_stands_in_for_is_missing(void) {
   put_program(&g, "fc-match", "#!/bin/sh\nprintf 'Noto Sans'\n");
   found_thing t = look("font DejaVu Sans");
   CU_ASSERT(!t.present);
-  CU_ASSERT_STRING_EQUAL(t.detail, "Noto Sans would stand in for it");
+  CU_ASSERT_STRING_EQUAL(t.detail, "Noto Sans would be used in its place");
   ground_remove(&g);
 }
 

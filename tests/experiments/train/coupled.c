@@ -215,12 +215,12 @@ static void the_clock_alone_says_what_stands_in_for_responses(void) {
   cli_result r = CLI("sim", b.recipe, "--json");
   CU_ASSERT_EQUAL(r.code, 2);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, ":7:20: "));
-  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "a law of `lengths`"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "a distribution of `lengths`"));
   CU_ASSERT_EQUAL(r.out_size, 0);
   cli_result_fini(&r);
   r = CLI("sim", b.recipe, "--json", "cluster.lengths=4");
   CU_ASSERT_EQUAL(r.code, 0);
-  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "from the law of `lengths`"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "from the distribution of `lengths`"));
   ASSERT_CLOSE(printed_number(&r, "simulated_s"), 120 * (8 + 30), 1e-12);
   cli_result_fini(&r);
   cli_scratch_remove(b.folder);

@@ -677,7 +677,7 @@ static void what_cannot_be_is_refused_by_name(void) {
     const char *sampling, *says;
   } wrong[] = {
       {"{behaviour: {noise: 1}, behaviour_mixture: {with: initial, share: 0.2}}",
-       "behaviour.noise is only known where tokens are drawn"},
+       "behaviour.noise is only known where tokens are sampled"},
       {"{behaviour: {precision: bfloat16}, behaviour_mixture: {share: 0.2}}",
        "behaviour.precision is only known"},
       {"{top_k: 3, behaviour_mixture: {share: 0.2}}", "no weights under truncation"},
