@@ -283,7 +283,7 @@ static bool is_taken(const look *looks, size_t n, look l) {
 /* The look of a variant: the algorithm's colour; shade, dash and symbol follow from a text, its
  * name or fields, so that they are the same in every study. */
 static look variant_look(const char *text, look of, const look *looks, size_t n) {
-  enum { CHOICES = LOOK_SHADES * (LONG + 1) }; /* the dashes that are told apart most easily */
+  enum { CHOICES = LOOK_SHADES * (LONG + 1) }; /* the dashes that differ most */
   uint32_t hash = 2166136261U;                 /* FNV-1a */
   for (const char *c = text; *c; c++) hash = (hash ^ (unsigned char)*c) * 16777619U;
   hash ^= hash >> 15;

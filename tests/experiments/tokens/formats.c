@@ -256,7 +256,7 @@ static void a_renamed_field_is_named_with_the_nearest(void) {
                  "'prev_logprops'?)");
 }
 
-/* Keys that are not read are told once each, whatever they are. */
+/* Keys that are not read are reported once each, whatever they are. */
 static void unread_fields_are_listed(void) {
   char text[1024];
   sample_text s = plain;
