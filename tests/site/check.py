@@ -116,7 +116,7 @@ class Commands:
             words.pop(0)
         if not words or os.path.basename(words[0]) != "gepolab" or len(words) < 2:
             return None
-        if words[1].startswith("-") or words[1].endswith(":") or words[1] == "help" or line.endswith("."):
+        if words[1].startswith("-") or words[1].endswith(":") or words[1] == "help" or line.endswith((".", ",")):
             return None  # an option of gepolab itself, the head of a help, a sentence
         text = self.help(words[1])
         if text is None:
