@@ -41,6 +41,7 @@ shortened() { # RECIPE
     long_regime_countdown | remedies_again) study $1 $tiny 'world.warmup={steps: 20}' 'sweep.seed=[1]' ;;
     long_regime_tuned) study $1 $tiny 'world.warmup={steps: 20}' 'sweep.seed=[1, 2]' tune= ;;
     long_regime) study $1 $tiny 'world.warmup={steps: 20}' 'sweep.seed=[1, 2]' 'sweep.optimizer.lr=[2.0e-4]' ;;
+    two_bits) study $1 steps=100 eval_every=20 'sweep.optimizer.lr=[1, 16]' 'sweep.seed=[11, 12]'; outcomes $1 ;;
     sensitivity) study $1 "$toy" steps=40 eval_every=4 'sweep.optimizer.lr=[1]' 'sweep.seed=[1, 2]' ;;
     benchmarks) study $1 $small world.model.intermediate=48 'sweep.seed=[1, 2]'; each_set $1 ;;
     released_online | released_delay | paper_online | paper_delay) study $1 $tiny 'world.warmup={steps: 20}' 'sweep.seed=[1, 2]' ;;
