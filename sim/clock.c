@@ -176,6 +176,8 @@ static gl_status clock_handle(sim_clock *c, const sim_event *e, gl_error *err) {
     return sampler_starts(c, e->node, e->data == 1, err);
   case RESPONSE_ENDS:
     return stream_response_ends(c, e->node, e->data, err);
+  case DECODING_MOVES:
+    return stream_decoding_moves(c, e->node, e->data, err);
   case INTERRUPTION_ENDS:
     return interruption_ends(c, e->node, err);
   case TRANSFER_MOVES:

@@ -6,6 +6,7 @@
  *   clock_shared.c  posting events, the pool and the ledger of units, versions in use; a sampler's
  *                   state, sampled times and pauses
  *   transfer.c      messages over a shared network, relays
+ *   decoding.c      speed of decoding from the load, preemption
  *   sampler.c       samplers that generate whole batches; sending, fetching, pushing; samplers
  *                   that stream groups or responses
  *   learner.c       waiting batches, choosing among them, updates
@@ -154,14 +155,42 @@ typedef struct unit_progress {
   double prompt; /* length factor of its prompt; 1 without a distribution */
 } unit_progress;
 
-/* State of streaming; written by sampler.c. */
+/* cluster.decoding: a sampler's load. Steps are counted from when it was last empty. */
+typedef struct engine_load {
+  double at_s;      /* the time of what follows; after now while decoding stands still */
+  double steps;     /* steps until then, with fractions */
+  double held;      /* tokens whose keys and values are held */
+  double rate;      /* tokens that a step adds to them */
+  size_t active;    /* responses that are decoded */
+  size_t preempted; /* responses that wait for memory; they keep their slots */
+  uint32_t serial;  /* of the event DECODING_MOVES that is valid */
+  bool changed;     /* that event is to be posted anew */
+  event_queue ends; /* the last steps of responses; `data` is the serial of a running_response */
+} engine_load;
+
+/* A running response in steps of its sampler, [from, to]; of one that is preempted, relative to
+ * where it stopped. */
+typedef struct loaded_response {
+  double from, to;
+  double rate;    /* tokens per step: 1 over its jitter */
+  double since_s; /* preempted: since when */
+  bool preempted;
+} loaded_response;
+
+/* State of streaming; written by sampler.c and decoding.c. */
 typedef struct streaming {
   engine *engines; /* [samplers]; NULL: units do not stream */
   unit_progress *units;
   size_t n_units;
   running_response *running;
   size_t n_running, capacity;
-  uint32_t free; /* first free entry of running[] */
+  uint32_t free;           /* first free entry of running[] */
+  engine_load *loads;      /* [samplers]; NULL: speed does not depend on the load */
+  loaded_response *loaded; /* [loaded_capacity] owned; beside running[] */
+  size_t loaded_capacity;
+  uint64_t preemptions;
+  double preempted_tokens;          /* computed again after a preemption */
+  double decoded_tokens, decoded_s; /* totals over samplers; seconds with something to decode */
 } streaming;
 
 /* A pause of a sampler for new weights that arrive while it decodes. */
@@ -286,6 +315,7 @@ typedef enum event_kind {
   SAMPLER_STARTS, /* data: 1 if weights have just arrived, so that they are not fetched twice with
                      zero delay */
   RESPONSE_ENDS,  /* data: index in running[] and its serial << 32 */
+  DECODING_MOVES, /* cluster.decoding. data: serial of the sampler's load */
   INTERRUPTION_ENDS,
   TRANSFER_MOVES,   /* data: index in network.pool[] and its serial << 32 */
   TRANSFER_ARRIVES, /* data: index in network.pool[] and its serial << 32 */
@@ -439,6 +469,33 @@ void transfer_report(sim_clock *c);
 gl_status relay_publish(sim_clock *c, gl_error *err);
 gl_status relay_shard_arrives(sim_clock *c, const transfer *shard, gl_error *err);
 
+/* --- decoding.c: the load of sampler i, if spec->decoding is not NULL --- */
+
+void load_init(sim_clock *c);
+void load_fini(sim_clock *c);
+size_t load_bytes(const sim_clock *c);
+/* A response with so many tokens, each of which takes `factor` steps, begins or leaves; its length
+ * is multiplied by a factor. Return false if out of memory. */
+bool load_join(sim_clock *c, uint32_t i, uint32_t place, double tokens, double factor);
+void load_leave(sim_clock *c, uint32_t i, uint32_t place);
+bool load_rescale(sim_clock *c, uint32_t i, uint32_t place, double factor);
+/* Decoding stands still for `seconds` from now. */
+void load_pause(sim_clock *c, uint32_t i, double seconds);
+/* Whether there is memory for a new response. */
+bool load_has_room(const sim_clock *c, uint32_t i);
+/* Tokens whose keys and values are held. */
+double load_held(const sim_clock *c, uint32_t i);
+/* The decoded fraction of a response. */
+double load_fraction(const sim_clock *c, uint32_t i, uint32_t place);
+/* Must follow any of the changes above: posts the sampler's next event. */
+gl_status load_post(sim_clock *c, uint32_t i, gl_error *err);
+/* Handler of DECODING_MOVES: *ended is the response that has ended, UINT32_MAX: none; or one is
+ * preempted. */
+gl_status load_moves(sim_clock *c, uint32_t i, uint64_t serial, uint32_t *ended, gl_error *err);
+void load_trace_open(const sim_clock *c, uint32_t i);
+/* Seconds of a step at speed 1, without what held tokens add. */
+double decoding_step_s(const decoding_spec *d, double running);
+
 /* --- sampler.c: operations of sampler i --- */
 
 /* Starts a batch if the sampler may, after fetching weights that are due. */
@@ -474,6 +531,8 @@ void stream_fini(sim_clock *c);
 /* Fills the sampler's free decoding slots, as far as the gate and weights that are due allow. */
 gl_status stream_start(sim_clock *c, uint32_t i, bool just_loaded, gl_error *err);
 gl_status stream_response_ends(sim_clock *c, uint32_t i, uint64_t which, gl_error *err);
+/* cluster.decoding: handler of DECODING_MOVES. */
+gl_status stream_decoding_moves(sim_clock *c, uint32_t i, uint64_t serial, gl_error *err);
 /* SYNC_PUSH: weights arrive; the rule for partial units decides when they are used. */
 gl_status stream_receive(sim_clock *c, uint32_t i, int64_t version, gl_error *err);
 /* cancel_stale: drops units in progress that are staler than the window, and fills their slots. */

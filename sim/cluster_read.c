@@ -102,6 +102,7 @@ typedef struct inherited {
   response_spec responses; /* without the length distribution */
   double max_delay;        /* NaN: not given */
   const cfg_node *max_delay_at, *unit_at, *prefill_at;
+  bool has_decoding;
 } inherited;
 
 /* --- groups of samplers --- */
@@ -139,6 +140,7 @@ static gl_status check_streaming(const sampler_group *g, const inherited *s, gl_
 /* Requires a prefill speed if keys and values are recomputed, which needs the progress of each
  * response. */
 static gl_status check_prefill(cfg_reader *r, const inherited *s, gl_error *err) {
+  if (s->has_decoding) return GL_OK; /* preempted responses are computed again too */
   if (s->c->sync == SYNC_PUSH && s->c->unit != UNIT_BATCH && s->c->partial == PARTIAL_CONTINUE)
     return GL_OK;
   const char *key = "prefill_tokens_per_s";
@@ -451,6 +453,14 @@ static void read_rules(cluster_spec *c, cfg_reader *r, const cluster_preset *p,
     r->status = delay_parse(&c->prompts, prompts, "prompt_lengths", NAN, r->err);
 }
 
+/* One of the two says how fast responses are decoded. */
+static void check_speed(cfg_reader *r) {
+  if (cfg_has(r, "tokens_per_s"))
+    r->status = cfg_fail(cfg_child(r, "tokens_per_s"), r->err,
+                         "tokens_per_s is the same speed whatever the load, and decoding says how "
+                         "it depends on it; leave one of them out");
+}
+
 /* `preset_doc`: the default lengths of presets with groups. */
 static void read_inherited(inherited *s, cfg_reader *r, const cfg_doc *preset_doc) {
   s->max_delay = NAN;
@@ -469,6 +479,7 @@ static void read_inherited(inherited *s, cfg_reader *r, const cfg_doc *preset_do
   s->up = cfg_child(r, "up");
   s->down = cfg_child(r, "down");
   s->prefill_at = cfg_child(r, "prefill_tokens_per_s");
+  s->has_decoding = cfg_has(r, "decoding");
   s->unit_at = cfg_child(r, cfg_has(r, "unit") ? "unit" : "preset");
 }
 
@@ -490,6 +501,9 @@ static gl_status read_cluster(cluster_spec *c, const cfg_node *node, const cfg_d
   if (r.status == GL_OK) read_learner(c, &r, p);
   const cfg_node *restarts = cfg_child(&r, "restarts");
   if (r.status == GL_OK) r.status = restarts_parse(&c->restarts, restarts, c, err);
+  const cfg_node *decoding = cfg_child(&r, "decoding");
+  if (r.status == GL_OK) r.status = decoding_parse(&c->decoding, decoding, c, err);
+  if (r.status == GL_OK && c->decoding != NULL) check_speed(&r);
   const cfg_node *compare = cfg_child(&r, "compare");
   if (r.status == GL_OK) r.status = measured_read(&c->measured, compare, err);
   return cfg_end(&r);
@@ -636,5 +650,6 @@ void cluster_free(cluster_spec *spec) {
   measured_fini(&spec->measured);
   network_free(spec->network);
   restarts_free(spec->restarts);
+  decoding_free(spec->decoding);
   free(spec);
 }

@@ -1,4 +1,4 @@
-/* Reads the sections `network` and `compare` of a cluster. */
+/* Reads the sections `network`, `restarts`, `decoding` and `compare` of a cluster. */
 #include "core/base/records.h"
 #include "core/config/fields.h"
 #include "sim/cluster_spec.h"
@@ -312,6 +312,179 @@ gl_status restarts_parse(restart_spec **out, const cfg_node *node, const cluster
     *out = s;
   else
     restarts_free(s);
+  return status;
+}
+
+/* --- cluster.decoding --- */
+
+/* The fields of a measured curve and of a roofline, and whether each is needed. */
+typedef struct decoding_field {
+  const char *key;
+  bool of_roofline, required;
+} decoding_field;
+
+static const decoding_field decoding_fields[] = {{"running", false, false},
+                                                 {"tokens_per_s", false, false},
+                                                 {"file", false, false},
+                                                 {"cached_token_s", false, false},
+                                                 {"kv_tokens", false, false},
+                                                 {"parameters", true, true},
+                                                 {"active_parameters", true, false},
+                                                 {"bytes_per_parameter", true, false},
+                                                 {"kv_bytes", true, false},
+                                                 {"memory_bandwidth", true, true},
+                                                 {"flops", true, true},
+                                                 {"memory", true, false},
+                                                 {"overhead", true, false}};
+
+static void check_decoding_kind(cfg_reader *r, const cfg_node *node, bool roofline) {
+  const char *kind = roofline ? "roofline" : "measured";
+  for (size_t i = 0; i < sizeof decoding_fields / sizeof *decoding_fields; ++i) {
+    const decoding_field *f = &decoding_fields[i];
+    if (r->status != GL_OK) return;
+    if (f->of_roofline != roofline && cfg_has(r, f->key))
+      r->status = cfg_fail(cfg_child(r, f->key), r->err,
+                           "decoding.%s belongs to kind: %s, and this is kind: %s", f->key,
+                           f->of_roofline ? "roofline" : "measured", kind);
+    else if (f->of_roofline == roofline && f->required && !cfg_has(r, f->key))
+      r->status = cfg_fail(node, r->err, "decoding: {kind: %s} needs %s", kind, f->key);
+  }
+}
+
+/* The memory left beside the weights holds the keys and values. */
+static void read_roofline(decoding_spec *d, cfg_reader *r) {
+  const double parameters = field_real_or(r, "parameters", 1);
+  const double active = field_real_or(r, "active_parameters", parameters);
+  const double bytes = parameters * field_real(r, "bytes_per_parameter");
+  const double kv = field_real(r, "kv_bytes"), bandwidth = field_real_or(r, "memory_bandwidth", 1);
+  const double memory = field_real_or(r, "memory", INFINITY);
+  d->overhead_s = field_real(r, "overhead");
+  d->least_s = bytes / bandwidth;
+  d->response_s = 2 * active / field_real_or(r, "flops", 1);
+  d->cached_s = kv / bandwidth;
+  d->kv_tokens = kv > 0 && isfinite(memory) ? (memory - bytes) / kv : INFINITY;
+  if (r->status == GL_OK && active > parameters)
+    r->status =
+        cfg_fail(cfg_child(r, "active_parameters"), r->err,
+                 "active_parameters is %g, more than all parameters, %g", active, parameters);
+  else if (r->status == GL_OK && memory < bytes)
+    r->status = cfg_fail(cfg_child(r, "memory"), r->err,
+                         "the weights take %g bytes, and memory is only %g", bytes, memory);
+}
+
+static void read_decoding_file(decoding_spec *d, cfg_reader *r, double **speed, size_t *n_speeds) {
+  const cfg_node *at = cfg_child(r, "file");
+  gl_error why = {0};
+  char *path = cfg_locate(at, cfg_text(at));
+  if (path == NULL) {
+    r->status = gl_fail_memory(r->err, "a file name");
+    return;
+  }
+  r->status = csv_column(&d->running, &d->n_points, path, "running", &why);
+  if (r->status == GL_OK) r->status = csv_column(speed, n_speeds, path, "tokens_per_s", &why);
+  if (r->status != GL_OK) r->status = cfg_fail(at, r->err, "%s", why.text);
+  free(path);
+}
+
+/* Turns speeds of one response into seconds of a step. */
+static void take_speeds(decoding_spec *d, cfg_reader *r, const cfg_node *node, double *speed) {
+  const double *x = d->running;
+  for (size_t i = 0; i < d->n_points && r->status == GL_OK; ++i) {
+    if (!(x[i] >= 1 && isfinite(x[i])) || (i > 0 && !(x[i] > x[i - 1])))
+      r->status = cfg_fail(node, r->err,
+                           "decoding.running lists numbers of responses from 1 in ascending order, "
+                           "as in [1, 16, 64], not %g",
+                           x[i]);
+    else if (!(speed[i] > 0 && isfinite(speed[i])))
+      r->status = cfg_fail(node, r->err,
+                           "decoding.tokens_per_s is the positive speed of each response, not %g",
+                           speed[i]);
+    else
+      speed[i] = 1 / speed[i];
+  }
+  d->step_s = speed;
+}
+
+static void read_measured(decoding_spec *d, cfg_reader *r, const cfg_node *node) {
+  double *speed = NULL;
+  size_t n_speeds = 0;
+  const bool given = cfg_has(r, "running") && cfg_has(r, "tokens_per_s");
+  const bool file = cfg_has(r, "file");
+  d->cached_s = field_real(r, "cached_token_s");
+  d->kv_tokens = field_real_or(r, "kv_tokens", INFINITY);
+  if (r->status != GL_OK) return;
+  if (given == file || (!given && (cfg_has(r, "running") || cfg_has(r, "tokens_per_s")))) {
+    r->status = cfg_fail(node, r->err,
+                         "decoding needs the measured speeds once: running: [1, 16, 64] with "
+                         "tokens_per_s: [90, 80, 50], or file: FILE.csv with these columns");
+    return;
+  }
+  if (file) {
+    read_decoding_file(d, r, &speed, &n_speeds);
+  } else {
+    d->n_points = field_numbers(r, "running", &d->running);
+    n_speeds = field_numbers(r, "tokens_per_s", &speed);
+  }
+  if (r->status == GL_OK && (d->n_points == 0 || d->n_points != n_speeds))
+    r->status = cfg_fail(node, r->err,
+                         "decoding has %zu numbers of running responses and %zu speeds; give as "
+                         "many of both, at least one",
+                         d->n_points, n_speeds);
+  if (r->status == GL_OK)
+    take_speeds(d, r, node, speed);
+  else
+    free(speed);
+}
+
+/* What the load does not know, and memory that one response alone would not fit into. */
+static void check_decoding(const decoding_spec *d, cfg_reader *r, const cfg_node *node,
+                           const cluster_spec *c) {
+  if (r->status == GL_OK && c->unit == UNIT_BATCH)
+    r->status = cfg_fail(node, r->err,
+                         "decoding is the speed of responses that stream, and those of a batch are "
+                         "decoded by tokens_per_s; give unit: group or unit: response, or leave "
+                         "decoding out");
+  for (size_t g = 0; g < c->n_groups && r->status == GL_OK; ++g) {
+    const response_spec *of = &c->groups[g].responses;
+    if (of->prompt_tokens + of->max_tokens > d->kv_tokens)
+      r->status = cfg_fail(node, r->err,
+                           "keys and values of %.0f tokens fit into memory, and one response may "
+                           "have %.0f with its prompt; give more memory (kv_tokens), or a smaller "
+                           "max_tokens",
+                           floor(d->kv_tokens), of->prompt_tokens + of->max_tokens);
+  }
+}
+
+static gl_status read_decoding(decoding_spec *d, const cfg_node *node, const cluster_spec *c,
+                               gl_error *err) {
+  cfg_reader r;
+  cfg_begin(&r, node, "cluster.decoding", err);
+  const bool roofline = field_choice(&r, "kind");
+  check_decoding_kind(&r, node, roofline);
+  if (r.status == GL_OK && roofline) read_roofline(d, &r);
+  if (r.status == GL_OK && !roofline) read_measured(d, &r, node);
+  check_decoding(d, &r, node, c);
+  return cfg_end(&r);
+}
+
+void decoding_free(decoding_spec *spec) {
+  if (spec == NULL) return;
+  free(spec->running);
+  free(spec->step_s);
+  free(spec);
+}
+
+gl_status decoding_parse(decoding_spec **out, const cfg_node *node, const cluster_spec *c,
+                         gl_error *err) {
+  *out = NULL;
+  if (node == NULL || cfg_is_null(node)) return GL_OK;
+  decoding_spec *d = calloc(1, sizeof *d);
+  if (d == NULL) return gl_fail_memory(err, "decoding");
+  const gl_status status = read_decoding(d, node, c, err);
+  if (status == GL_OK)
+    *out = d;
+  else
+    decoding_free(d);
   return status;
 }
 

@@ -24,9 +24,10 @@
  *   padded      the next `concurrency` responses start when the longest of the previous ones has
  *               ended
  *
- * In this model more responses in parallel do not slow each other down; a slower sampler has a
- * lower tokens_per_s. Lengths are rounded to whole tokens in 1..max_tokens. Response k of a batch
- * is sample k of the stream (RNG_LENGTH, batch id), so a batch's lengths depend on nothing else.
+ * In this model more responses in parallel do not slow each other down, unless the cluster has a
+ * decoding_spec; a slower sampler has a lower tokens_per_s. Lengths are rounded to whole tokens
+ * in 1..max_tokens. Response k of a batch is sample k of the stream (RNG_LENGTH, batch id), so a
+ * batch's lengths depend on nothing else.
  *
  * Prompts may differ in the lengths of their responses: a factor per group, sample g of the stream
  * (RNG_LENGTH, batch id + RESPONSE_PROMPTS), multiplies the lengths of its responses before
@@ -52,6 +53,23 @@ typedef struct response_cost {
   double tokens;  /* total of all responses */
   double longest; /* length of the longest response, in tokens */
 } response_cost;
+
+/* --- cluster.decoding --- */
+
+/* Time of a decoding step, in which every response that a sampler decodes gets a token:
+ *
+ *   measured  seconds at some numbers of responses, linear between them and beyond the last
+ *   roofline  overhead_s + max(least_s, responses x response_s): the weights are read once, and
+ *             every response takes its arithmetic
+ *
+ * and cached_s for each token whose keys and values are held and read. */
+typedef struct decoding_spec {
+  double *running, *step_s; /* [n_points] measured; owned; n_points 0: a roofline */
+  size_t n_points;
+  double overhead_s, least_s, response_s;
+  double cached_s;
+  double kv_tokens; /* tokens whose keys and values fit into memory; may be infinite */
+} decoding_spec;
 
 /* --- cluster.network --- */
 
@@ -166,8 +184,9 @@ struct cluster_spec {
   measured_staleness measured; /* measurements to compare a schedule with; n == 0: none */
   double weights_bytes, rollout_bytes, bytes_per_token;
   size_t samples_per_batch;
-  restart_spec *restarts; /* owned; NULL: none */
-  network_spec *network;  /* owned; NULL: every sampler has its own links, and nothing is shared */
+  restart_spec *restarts;  /* owned; NULL: none */
+  decoding_spec *decoding; /* owned; NULL: responses do not slow each other down */
+  network_spec *network;   /* owned; NULL: every sampler has its own links, and nothing is shared */
 };
 
 /* --- cluster_sections.c --- */
@@ -183,6 +202,11 @@ void measured_fini(measured_staleness *m);
 gl_status restarts_parse(restart_spec **out, const cfg_node *node, const cluster_spec *c,
                          gl_error *err);
 void restarts_free(restart_spec *spec);
+/* Sets *out to NULL if the section is missing; otherwise free it with decoding_free(). Errors:
+ * GL_ENOMEM, GL_EINPUT, also for rules of the cluster that load does not know. */
+gl_status decoding_parse(decoding_spec **out, const cfg_node *node, const cluster_spec *c,
+                         gl_error *err);
+void decoding_free(decoding_spec *spec);
 /* Sets *out to NULL if the section is missing or has no effect; otherwise free it with
  * network_free(). */
 gl_status network_parse(network_spec **out, const cfg_node *node, gl_error *err);

@@ -399,6 +399,51 @@ static const field entries[] = {
           "longest response that `lengths` may give"),
     FIELD("cluster.tokens_per_s", "tokens per second", POSITIVE, "tokens/s", "50",
           "decoding speed of one response"),
+    FIELD("cluster.decoding", "decoding", SECTION, "", NULL,
+          "decoding speed that depends on the load, instead of `tokens_per_s`: {kind: measured, "
+          "running, tokens_per_s or file, cached_token_s, kv_tokens}, or {kind: roofline, "
+          "parameters, memory_bandwidth, flops, …}. All responses of a sampler get a token per "
+          "step; a group's `speed` divides the time of a step",
+          .rule = "none"),
+    FIELD("cluster.decoding.kind", "decoding", CHOICE("measured", "roofline"), "", "measured",
+          "whether the time of a step is measured, or computed from model and device: the weights "
+          "are read once a step, or the arithmetic of all responses takes longer; then the keys "
+          "and values of all tokens held are read"),
+    FIELD("cluster.decoding.running", "running responses", NUMBERS(1, 1e9), "", NULL,
+          "numbers of responses that a sampler decodes at once, ascending, at which the speed was "
+          "measured",
+          .rule = "the column `running` of `file`"),
+    FIELD("cluster.decoding.tokens_per_s", "measured speeds", NUMBERS(1e-9, 1e12), "tokens/s", NULL,
+          "speed of each of these responses. The time of a step is linear between the "
+          "measurements and beyond the last, and constant below the first",
+          .rule = "the column `tokens_per_s` of `file`"),
+    FIELD("cluster.decoding.file", "file of speeds", TEXT, "", NULL,
+          "a CSV file with columns running and tokens_per_s", .is_file = true),
+    FIELD("cluster.decoding.cached_token_s", "time of a cached token", REAL(0, 1), "s", "0",
+          "time that a step takes longer for each token whose keys and values are held: all of "
+          "running prompts and responses"),
+    FIELD("cluster.decoding.kv_tokens", "tokens in memory", REAL(1, 1e15), "tokens", "inf",
+          "tokens whose keys and values a sampler can hold. When they are full, the response begun "
+          "last is preempted; it continues before a new one is begun, and its keys and values are "
+          "computed again at `prefill_tokens_per_s`. Responses begin or continue while 1 % stays "
+          "free"),
+    FIELD("cluster.decoding.parameters", "parameters", REAL(1, 1e15), "", NULL,
+          "parameters of the model"),
+    FIELD("cluster.decoding.active_parameters", "active parameters", REAL(1, 1e15), "", NULL,
+          "parameters that a token uses, with two operations each", .rule = "parameters"),
+    FIELD("cluster.decoding.bytes_per_parameter", "bytes of a parameter", REAL(0.1, 16), "bytes",
+          "2", "size of a parameter; all are read in every step"),
+    FIELD("cluster.decoding.kv_bytes", "keys and values of a token", REAL(0, 1e9), "bytes", "0",
+          "size of the keys and values of a token in all layers"),
+    FIELD("cluster.decoding.memory_bandwidth", "memory bandwidth", POSITIVE, "bytes/s", NULL,
+          "of all devices of a sampler together"),
+    FIELD("cluster.decoding.flops", "operations per second", POSITIVE, "1/s", NULL,
+          "of all devices of a sampler together"),
+    FIELD("cluster.decoding.memory", "device memory", POSITIVE, "bytes", "inf",
+          "of all devices of a sampler together; what the weights leave holds keys and values",
+          .rule = "no limit"),
+    FIELD("cluster.decoding.overhead", "overhead of a step", REAL(0, 10), "s", "0",
+          "time of a step besides"),
     FIELD("cluster.concurrency", "concurrency", COUNT(1, 1000000000), "", NULL,
           "responses that a sampler decodes side by side", .rule = "all responses of a batch"),
     FIELD("cluster.batching", "batching", CHOICE("continuous", "padded"), "", "continuous",

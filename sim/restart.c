@@ -116,6 +116,7 @@ static void move_sampler(sim_clock *c, uint32_t i, double later) {
     c->interrupts.of[i].ends_s += later;
   }
   if (c->stream.engines == NULL) return;
+  if (c->stream.loads != NULL) load_pause(c, i, later);
   for (uint32_t k = c->stream.engines[i].first; k != UINT32_MAX; k = c->stream.running[k].next) {
     c->stream.running[k].begun_s += later;
     c->stream.running[k].ends_s += later;

@@ -327,6 +327,7 @@ void stream_init(sim_clock *c) {
   t->engines = ARENA_ARRAY(&c->memory, engine, c->spec->n_samplers);
   for (size_t i = 0; t->engines != NULL && i < c->spec->n_samplers; ++i)
     t->engines[i] = (engine){.first = NO_PLACE, .open = BUFFER_NONE, .coming = -1};
+  load_init(c);
 }
 
 void stream_fini(sim_clock *c) {
@@ -337,11 +338,12 @@ void stream_fini(sim_clock *c) {
   }
   free(t->units);
   free(t->running);
+  load_fini(c);
 }
 
 size_t stream_bytes(const sim_clock *c) {
   const streaming *t = &c->stream;
-  size_t bytes = t->n_units * sizeof *t->units + t->capacity * sizeof *t->running;
+  size_t bytes = t->n_units * sizeof *t->units + t->capacity * sizeof *t->running + load_bytes(c);
   for (size_t i = 0; i < t->n_units; ++i) {
     bytes += t->units[i].lengths != NULL ? c->spec->unit_responses * sizeof(double) : 0;
     bytes += t->units[i].from != NULL ? c->spec->unit_responses * sizeof(size_t) : 0;
@@ -472,6 +474,7 @@ static bool abort_below(sim_clock *c, uint32_t i, int64_t least, span_end how) {
     next = r->next;
     if (buffer_version(&c->buffer, slot) >= least) continue;
     e->slot_s += interrupt_decoded_to(c, i) - r->begun_s;
+    if (t->loads != NULL) load_leave(c, i, k);
     give_place_back(t, e, k);
     if (--t->units[slot].running == 0 && slot != e->open) end_unit(c, i, slot, how);
   }
@@ -506,6 +509,7 @@ void stream_trace_open(const sim_clock *c, uint32_t i) {
       clock_trace(
           c, (schedule_span){SPAN_GENERATION, SPAN_OPEN, i, b->start_s, c->now, b->number, -1});
   }
+  if (t->loads != NULL) load_trace_open(c, i);
 }
 
 /* --- decoding --- */
@@ -522,16 +526,18 @@ static gl_status begin_response(sim_clock *c, uint32_t i, gl_error *err) {
   const size_t k = u->begun++;
   ++u->running;
   if (u->begun == c->spec->unit_responses) e->open = BUFFER_NONE;
-  const double seconds = u->lengths[k] / s->group->responses.tokens_per_s;
-  const double time = seconds * sampler_jitter(c, i) / s->group->speed;
+  const double jitter = sampler_jitter(c, i);
   r->slot = slot;
   r->begun_s = c->now;
-  r->ends_s = c->now + fmax(time, shortest_response_s);
   r->segment = 0;
   if (c->spec->partial == PARTIAL_CONTINUE) {
     r->segment = buffer_begin_response(&c->buffer, slot, (int64_t)k, s->version);
     if (r->segment == UINT32_MAX) return gl_fail_memory(err, "segments");
   }
+  if (t->loads != NULL)
+    return load_join(c, i, place, u->lengths[k], jitter) ? GL_OK : gl_fail_memory(err, "responses");
+  const double seconds = u->lengths[k] / s->group->responses.tokens_per_s;
+  r->ends_s = c->now + fmax(seconds * jitter / s->group->speed, shortest_response_s);
   return clock_post(c, r->ends_s, RESPONSE_ENDS, i, place | (uint64_t)r->serial << 32, err);
 }
 
@@ -553,12 +559,14 @@ gl_status stream_start(sim_clock *c, uint32_t i, bool just_loaded, gl_error *err
   e->gated = false;
   if (is_due && e->running == 0 && e->open == BUFFER_NONE) return sampler_fetch(c, i, err);
   while (status == GL_OK && e->running < s->group->responses.concurrency) {
+    if (c->stream.loads != NULL && !load_has_room(c, i)) break;
     if (e->open == BUFFER_NONE) {
       if (!may_begin(c, i, is_due)) break;
       status = begin_unit(c, i, err);
     }
     if (status == GL_OK) status = begin_response(c, i, err);
   }
+  if (status == GL_OK && c->stream.loads != NULL) status = load_post(c, i, err);
   if (status != GL_OK) return status;
   if (e->running > 0) {
     sampler_enter(c, i, SAMPLER_GENERATING, SPAN_DONE);
@@ -575,12 +583,10 @@ static void use_weights(sim_clock *c, uint32_t i, int64_t version) {
   c->samplers[i].version = version;
 }
 
-gl_status stream_response_ends(sim_clock *c, uint32_t i, uint64_t which, gl_error *err) {
+static gl_status end_response(sim_clock *c, uint32_t i, uint32_t place, gl_error *err) {
   streaming *t = &c->stream;
   engine *e = &t->engines[i];
-  const uint32_t place = (uint32_t)which;
-  running_response *r = &t->running[place];
-  if (r->serial != which >> 32) return GL_OK; /* its sampler crashed, or it was dropped */
+  const running_response *r = &t->running[place];
   const uint32_t slot = r->slot;
   unit_progress *u = &t->units[slot];
   gl_status status = GL_OK;
@@ -604,10 +610,28 @@ gl_status stream_response_ends(sim_clock *c, uint32_t i, uint64_t which, gl_erro
   return status != GL_OK ? status : clock_post(c, c->now, SAMPLER_STARTS, i, 0, err);
 }
 
+gl_status stream_response_ends(sim_clock *c, uint32_t i, uint64_t which, gl_error *err) {
+  const uint32_t place = (uint32_t)which;
+  if (c->stream.running[place].serial != which >> 32)
+    return GL_OK; /* its sampler crashed, or it was dropped */
+  return end_response(c, i, place, err);
+}
+
+gl_status stream_decoding_moves(sim_clock *c, uint32_t i, uint64_t serial, gl_error *err) {
+  uint32_t place;
+  gl_status status = load_moves(c, i, serial, &place, err);
+  if (status != GL_OK || place == NO_PLACE) return status;
+  load_leave(c, i, place);
+  status = end_response(c, i, place, err);
+  return status == GL_OK ? load_post(c, i, err) : status;
+}
+
 /* --- pushed weights --- */
 
-/* The decoded fraction of a response. */
-static double fraction_done(const sim_clock *c, const running_response *r) {
+/* The decoded fraction of a response of sampler i. */
+static double fraction_done(const sim_clock *c, uint32_t i, const running_response *r) {
+  const streaming *t = &c->stream;
+  if (t->loads != NULL) return load_fraction(c, i, (uint32_t)(r - t->running));
   return (c->now - r->begun_s) / (r->ends_s - r->begun_s);
 }
 
@@ -620,9 +644,10 @@ static int64_t response_of(const sim_clock *c, const running_response *r) {
 static double tokens_held(const sim_clock *c, uint32_t i) {
   const streaming *t = &c->stream;
   double tokens = 0;
+  if (t->loads != NULL) return load_held(c, i);
   for (uint32_t k = t->engines[i].first; k != NO_PLACE; k = t->running[k].next) {
     const running_response *r = &t->running[k];
-    const double done = fraction_done(c, r);
+    const double done = fraction_done(c, i, r);
     if (done >= 1) continue;
     tokens += c->samplers[i].group->responses.prompt_tokens;
     tokens += done * t->units[r->slot].lengths[response_of(c, r)];
@@ -639,18 +664,21 @@ static gl_status stream_interrupt(sim_clock *c, uint32_t i, gl_error *err) {
   const double tokens = again ? tokens_held(c, i) : 0;
   const double seconds = c->spec->interrupt + (again ? tokens / prefill : 0);
   gl_status status = GL_OK;
+  if (t->loads != NULL) load_pause(c, i, seconds);
   uint32_t first =
       t->engines[i]
           .first; /* first started first, so that responses that end together keep their order */
   while (t->running[first].next != NO_PLACE) first = t->running[first].next;
   for (uint32_t k = first; k != NO_PLACE && status == GL_OK; k = t->running[k].previous) {
     running_response *r = &t->running[k];
-    if (fraction_done(c, r) >= 1) continue; /* it ends now */
+    if (fraction_done(c, i, r) >= 1) continue; /* it ends now */
     r->begun_s += seconds;
+    if (t->loads != NULL) continue;
     r->ends_s += seconds;
     ++r->serial;
     status = clock_post(c, r->ends_s, RESPONSE_ENDS, i, k | (uint64_t)r->serial << 32, err);
   }
+  if (status == GL_OK && t->loads != NULL) status = load_post(c, i, err);
   return status == GL_OK ? interrupt_begin(c, i, seconds, tokens, err) : status;
 }
 
@@ -663,9 +691,9 @@ static void stream_place_responses(const sim_clock *c, uint32_t i, uint32_t slot
     u->from[k] = k < u->begun ? SCHEDULE_LEAVES : 0;
   for (uint32_t k = t->engines[i].first; k != NO_PLACE; k = t->running[k].next) {
     const running_response *r = &t->running[k];
-    if (r->slot != slot || fraction_done(c, r) >= 1) continue;
+    if (r->slot != slot || fraction_done(c, i, r) >= 1) continue;
     const size_t which = (size_t)response_of(c, r);
-    const double at = ceil(fraction_done(c, r) * u->lengths[which]);
+    const double at = ceil(fraction_done(c, i, r) * u->lengths[which]);
     if (at < u->lengths[which]) u->from[which] = (size_t)at;
   }
 }
@@ -681,9 +709,13 @@ static gl_status take_new_lengths(sim_clock *c, uint32_t i, uint32_t slot, gl_er
     const size_t which = (size_t)response_of(c, r);
     const double old = r->slot == slot ? c->coupled.lengths[which] : 0;
     if (r->slot != slot || old == u->lengths[which]) continue;
-    r->ends_s = r->begun_s + (r->ends_s - r->begun_s) * (u->lengths[which] / old);
     buffer_rescale_response(&c->buffer, slot, (int64_t)which, old / u->lengths[which]);
     ++r->serial;
+    if (t->loads != NULL) {
+      if (!load_rescale(c, i, k, u->lengths[which] / old)) return gl_fail_memory(err, "responses");
+      continue;
+    }
+    r->ends_s = r->begun_s + (r->ends_s - r->begun_s) * (u->lengths[which] / old);
     status = clock_post(c, r->ends_s, RESPONSE_ENDS, i, k | (uint64_t)r->serial << 32, err);
   }
   return status;
@@ -731,7 +763,7 @@ static gl_status change_weights(sim_clock *c, uint32_t i, int64_t version, gl_er
   }
   for (uint32_t k = t->engines[i].first; k != NO_PLACE; k = t->running[k].next) {
     running_response *r = &t->running[k];
-    const double done = fraction_done(c, r);
+    const double done = fraction_done(c, i, r);
     if (done >= 1) continue;
     interrupts = true;
     r->segment = buffer_switch_response(&c->buffer, r->slot, r->segment, done, version);

@@ -91,6 +91,14 @@ typedef struct restart_report {
   double again;     /* updates that were made again, without those that were interrupted */
 } restart_report;
 
+/* What cluster.decoding did. */
+typedef struct decoding_report {
+  bool is_on;              /* false: the cluster has none */
+  double tokens_per_s;     /* of a sampler while it decodes, all its responses together */
+  double preemptions;      /* responses that gave their memory back */
+  double preempted_tokens; /* whose keys and values were computed again for this */
+} decoding_report;
+
 /* Measurements of cluster.network. */
 typedef struct network_report {
   bool is_on;                                     /* false: the cluster has none */
@@ -137,6 +145,7 @@ typedef struct schedule {
   double interrupted_s, recomputed_tokens;
   network_report network;
   restart_report restarts;
+  decoding_report decoding;
   size_t sampler_bytes; /* memory of the clock per sampler */
   size_t batch_bytes;   /* peak memory of all batches in generation, in transfer or waiting */
   size_t event_bytes;   /* memory of the event list */
@@ -217,7 +226,8 @@ typedef enum span_kind {
   SPAN_INGRESS,        /* bytes flow to the learner through its side of the network */
   SPAN_RELAY,          /* a sampler forwards weights */
   SPAN_OUTAGE,         /* a site is cut off; `sampler` is the site's index */
-  SPAN_RESTART         /* the whole job is down or recovering */
+  SPAN_RESTART,        /* the whole job is down or recovering */
+  SPAN_PREEMPTED       /* a response of the unit waits for memory at its sampler */
 } span_kind;
 
 /* How a span ended. SPAN_DROPPED: the batch was dropped; SPAN_LOST: the message was lost, or the

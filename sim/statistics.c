@@ -198,6 +198,13 @@ static void clock_fill_restarts(sim_clock *c) {
                                       (double)s->again};
 }
 
+static void clock_fill_decoding(sim_clock *c) {
+  const streaming *t = &c->stream;
+  c->out->decoding = (decoding_report){c->spec->decoding != NULL,
+                                       t->decoded_s > 0 ? t->decoded_tokens / t->decoded_s : 0,
+                                       (double)t->preemptions, t->preempted_tokens};
+}
+
 gl_status clock_summarise(sim_clock *c, gl_error *err) {
   gl_status status = count_staleness(c->out, err);
   if (status != GL_OK) return status;
@@ -207,6 +214,7 @@ gl_status clock_summarise(sim_clock *c, gl_error *err) {
   clock_fill_slots(c);
   clock_fill_interrupts(c);
   clock_fill_restarts(c);
+  clock_fill_decoding(c);
   transfer_report(c);
   return GL_OK;
 }
@@ -230,7 +238,22 @@ gl_status schedule_ks(const schedule *s, const cluster_spec *spec, double *dista
   return GL_OK;
 }
 
-enum { STALENESS_NUMBERS = 9, NETWORK_NUMBERS = 17, RESTART_NUMBERS = 3 };
+enum { STALENESS_NUMBERS = 9, NETWORK_NUMBERS = 17 };
+
+/* Appends numbers that only some clusters have; returns how many there are then. */
+static size_t add_sections(const schedule *s, schedule_number *out, size_t n) {
+  if (s->restarts.is_on) {
+    out[n++] = (schedule_number){"restarts", "", s->restarts.n};
+    out[n++] = (schedule_number){"restarts_s", "s", s->restarts.stopped_s};
+    out[n++] = (schedule_number){"updates_again", "", s->restarts.again};
+  }
+  if (s->decoding.is_on) {
+    out[n++] = (schedule_number){"decoding_tokens_per_s", "tokens/s", s->decoding.tokens_per_s};
+    out[n++] = (schedule_number){"preemptions", "", s->decoding.preemptions};
+    out[n++] = (schedule_number){"preempted_tokens", "", s->decoding.preempted_tokens};
+  }
+  return n;
+}
 
 size_t schedule_numbers(const schedule *s, schedule_number out[SCHEDULE_MOST_NUMBERS]) {
   const clock_record *c = &s->clock;
@@ -278,11 +301,7 @@ size_t schedule_numbers(const schedule *s, schedule_number out[SCHEDULE_MOST_NUM
                 "as many numbers as are counted");
   size_t used = SCHEDULE_COMMON_NUMBERS + STALENESS_NUMBERS + (n->is_on ? NETWORK_NUMBERS : 0);
   memcpy(out, all, used * sizeof *out);
-  const schedule_number restarts[RESTART_NUMBERS] = {{"restarts", "", s->restarts.n},
-                                                     {"restarts_s", "s", s->restarts.stopped_s},
-                                                     {"updates_again", "", s->restarts.again}};
-  if (s->restarts.is_on) memcpy(&out[used], restarts, sizeof restarts);
-  return used + (s->restarts.is_on ? RESTART_NUMBERS : 0);
+  return add_sections(s, out, used);
 }
 
 static int summary_add_numbers(cJSON *to, const schedule_number *all, size_t n) {
@@ -329,7 +348,7 @@ gl_status schedule_to_json(const schedule *s, const cluster_spec *spec, cJSON **
   *out = NULL;
   gl_status status = schedule_ks(s, spec, &ks, err);
   if (status != GL_OK) return status;
-  schedule_number all[SCHEDULE_MOST_NUMBERS];
+  schedule_number all[SCHEDULE_MOST_NUMBERS], sections[SCHEDULE_MOST_NUMBERS];
   schedule_numbers(s, all);
   cJSON *root = cJSON_CreateObject();
   int ok = root != NULL && json_add_string(root, "preset", spec->preset) != NULL &&
@@ -348,10 +367,7 @@ gl_status schedule_to_json(const schedule *s, const cluster_spec *spec, cJSON **
     ok = to != NULL && summary_add_numbers(to, all + SCHEDULE_COMMON_NUMBERS + STALENESS_NUMBERS,
                                            NETWORK_NUMBERS);
   }
-  if (ok && s->restarts.is_on)
-    ok = json_add_number(root, "restarts", s->restarts.n) != NULL &&
-         json_add_number(root, "restarts_s", s->restarts.stopped_s) != NULL &&
-         json_add_number(root, "updates_again", s->restarts.again) != NULL;
+  if (ok) ok = summary_add_numbers(root, sections, add_sections(s, sections, 0));
   const measured_staleness *m = &spec->measured;
   if (ok && m->n > 0) ok = json_add_number(root, "ks_distance", ks) != NULL;
   if (ok && !isnan(m->seconds))

@@ -78,6 +78,10 @@ void schedule_print_table(const schedule *s, const cluster_spec *spec, FILE *to)
   if (s->restarts.is_on)
     fprintf(to, "%-20s  %.6g, %.6g s down in all, %.6g finished updates made again\n", "restarts",
             s->restarts.n, s->restarts.stopped_s, s->restarts.again);
+  if (s->decoding.is_on)
+    fprintf(to, "%-20s  %.6g tokens/s of a sampler, %.6g preemptions, %.6g tokens computed again\n",
+            "decoding", s->decoding.tokens_per_s, s->decoding.preemptions,
+            s->decoding.preempted_tokens);
   print_staleness(s, spec, to);
   print_seconds(s, cluster_measured_time(spec), to);
   if (measured == NULL) return;

@@ -314,11 +314,12 @@ static gl_status require_measured(const plan_description *d, gl_error *err) {
                     "GPUs (plan.learner.gpus); `gepolab llm profile` measures it",
                     d->learner_gpus);
   if (d->n_decoding == 0 && cfg_find(root, "cluster.generation") == NULL &&
-      cfg_find(root, "cluster.tokens_per_s") == NULL)
-    return cfg_fail(cfg_find(root, "plan"), err,
-                    "a plan needs to know how fast a sampler is: plan.sampler.decoding, or "
-                    "cluster.tokens_per_s and concurrency, or cluster.generation; `gepolab llm "
-                    "profile` measures them");
+      cfg_find(root, "cluster.tokens_per_s") == NULL && cfg_find(root, "cluster.decoding") == NULL)
+    return cfg_fail(
+        cfg_find(root, "plan"), err,
+        "a plan needs to know how fast a sampler is: plan.sampler.decoding, or "
+        "cluster.tokens_per_s or decoding with concurrency, or cluster.generation; `gepolab llm "
+        "profile` measures them");
   return GL_OK;
 }
 
@@ -333,14 +334,14 @@ static gl_status refuse_chosen(const plan_description *d, const cfg_node *cluste
                 {"learner.batches", "plan.search.batches"},
                 {"learner.tokens", "plan.search.batches"},
                 {"learner.publish_every", "plan.search.publish_every"}};
-  static const char *const measured[] = {"concurrency", "tokens_per_s"};
+  static const char *const measured[] = {"concurrency", "tokens_per_s", "decoding"};
   for (size_t i = 0; i < sizeof chosen / sizeof *chosen; ++i) {
     const cfg_node *at = cfg_find(cluster, chosen[i].field);
     if (at != NULL && !cfg_is_null(at))
       return cfg_fail(at, err, "a plan chooses cluster.%s itself; leave it out and give %s",
                       chosen[i].field, chosen[i].instead);
   }
-  for (size_t i = 0; i < 2 && d->n_decoding > 0; ++i) {
+  for (size_t i = 0; i < 3 && d->n_decoding > 0; ++i) {
     const cfg_node *at = cfg_find(cluster, measured[i]);
     if (at != NULL && !cfg_is_null(at))
       return cfg_fail(at, err,

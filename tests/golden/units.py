@@ -265,4 +265,5 @@ def main():
                 out.write(f"{start!r} {len(chosen)} {sum(u.version for u in chosen)} {order}\n")
 
 
-main()
+if __name__ == "__main__":
+    main()

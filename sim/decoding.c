@@ -1,0 +1,292 @@
+/* Decoding speed that depends on the load (cluster.decoding): the responses that a sampler decodes
+ * get one token per step, and the time of a step depends on their number and on the tokens whose
+ * keys and values it holds. Where the memory for these is limited, responses are preempted. */
+#include "core/base/array.h"
+#include "sim/clock.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { NO_RESPONSE = UINT32_MAX };
+/* Fraction of the memory that stays free when a response begins or continues (vLLM's watermark). */
+static const double watermark = 0.01;
+/* Steps that are lost to rounding: a response with fewer left has ended. */
+static const double rounding = 1e-9;
+
+/* --- time of steps --- */
+
+static double measured_step(const decoding_spec *d, double n) {
+  const double *x = d->running, *y = d->step_s;
+  size_t k = 1;
+  if (d->n_points == 1 || n <= x[0]) return y[0];
+  while (k + 1 < d->n_points && n > x[k]) ++k;
+  const double slope = (y[k] - y[k - 1]) / (x[k] - x[k - 1]);
+  return n > x[k] ? y[k] + fmax(slope, 0) * (n - x[k]) : y[k - 1] + slope * (n - x[k - 1]);
+}
+
+double decoding_step_s(const decoding_spec *d, double running) {
+  if (d->n_points > 0) return measured_step(d, running);
+  return d->overhead_s + fmax(d->least_s, running * d->response_s);
+}
+
+/* Each step takes a + c held seconds and adds `rate` tokens to those that are held, so that m steps
+ * take (a + c held) m + c rate m^2 / 2 seconds. */
+typedef struct pace {
+  double linear, half; /* seconds = linear m + half m^2 */
+} pace;
+
+static pace pace_of(const sim_clock *c, uint32_t i) {
+  const decoding_spec *d = c->spec->decoding;
+  const engine_load *l = &c->stream.loads[i];
+  const double speed = c->samplers[i].group->speed;
+  const double step = decoding_step_s(d, (double)l->active) + d->cached_s * fmax(l->held, 0);
+  return (pace){step / speed, d->cached_s * fmax(l->rate, 0) / 2 / speed};
+}
+
+static double steps_in(pace p, double seconds) {
+  if (seconds <= 0) return 0;
+  return 2 * seconds / (p.linear + sqrt(p.linear * p.linear + 4 * p.half * seconds));
+}
+
+static double seconds_of(pace p, double steps) {
+  return steps > 0 ? (p.linear + p.half * steps) * steps : 0;
+}
+
+/* --- a sampler's load --- */
+
+static bool is_stale(const sim_clock *c, const sim_event *e) {
+  return c->stream.running[e->node].serial != (uint32_t)e->data;
+}
+
+/* The response that ends next, NO_RESPONSE: none is decoded. */
+static uint32_t next_end(sim_clock *c, engine_load *l) {
+  while (!eq_is_empty(&l->ends) && is_stale(c, eq_top(&l->ends))) eq_pop(&l->ends);
+  return eq_is_empty(&l->ends) ? NO_RESPONSE : eq_top(&l->ends)->node;
+}
+
+/* Brings the state up to now. */
+static void advance(sim_clock *c, uint32_t i) {
+  engine_load *l = &c->stream.loads[i];
+  if (c->now <= l->at_s) return;
+  double steps = l->active > 0 ? steps_in(pace_of(c, i), c->now - l->at_s) : 0;
+  const uint32_t next = steps > 0 ? next_end(c, l) : NO_RESPONSE;
+  if (next != NO_RESPONSE) { /* rounding: no response is decoded beyond its end */
+    const double left = c->stream.loaded[next].to - l->steps;
+    if (steps > left - rounding) steps = fmax(left, 0);
+  }
+  c->stream.decoded_s += l->active > 0 ? c->now - l->at_s : 0;
+  c->stream.decoded_tokens += l->rate * steps;
+  l->steps += steps;
+  l->held += l->rate * steps;
+  l->at_s = c->now;
+}
+
+static double steps_now(const sim_clock *c, uint32_t i) {
+  const engine_load *l = &c->stream.loads[i];
+  if (l->active == 0 || c->now <= l->at_s) return l->steps;
+  return l->steps + steps_in(pace_of(c, i), c->now - l->at_s);
+}
+
+/* Tokens that the response holds after so many steps of its sampler. */
+static double tokens_of(const sim_clock *c, uint32_t i, uint32_t place, double steps) {
+  const loaded_response *r = &c->stream.loaded[place];
+  return c->samplers[i].group->responses.prompt_tokens + r->rate * (steps - r->from);
+}
+
+double load_fraction(const sim_clock *c, uint32_t i, uint32_t place) {
+  const loaded_response *r = &c->stream.loaded[place];
+  const double steps = r->preempted ? 0 : steps_now(c, i);
+  return r->to - steps <= rounding ? 1 : (steps - r->from) / (r->to - r->from);
+}
+
+static bool push_end(sim_clock *c, engine_load *l, uint32_t place) {
+  return eq_push(&l->ends, c->stream.loaded[place].to, 0, 0, place,
+                 c->stream.running[place].serial) != 0;
+}
+
+bool load_join(sim_clock *c, uint32_t i, uint32_t place, double tokens, double factor) {
+  streaming *t = &c->stream;
+  engine_load *l = &t->loads[i];
+  if (!ARRAY_RESERVE(t->loaded, t->loaded_capacity, t->n_running)) return false;
+  advance(c, i);
+  if (l->active == 0) {
+    l->steps = 0; /* nothing refers to earlier steps */
+    l->ends.size = 0;
+  }
+  t->loaded[place] =
+      (loaded_response){.from = l->steps, .to = l->steps + tokens * factor, .rate = 1 / factor};
+  ++l->active;
+  l->rate += 1 / factor;
+  l->held += c->samplers[i].group->responses.prompt_tokens;
+  l->changed = true;
+  return push_end(c, l, place);
+}
+
+void load_leave(sim_clock *c, uint32_t i, uint32_t place) {
+  engine_load *l = &c->stream.loads[i];
+  const loaded_response *r = &c->stream.loaded[place];
+  advance(c, i);
+  l->changed = true;
+  if (r->preempted) {
+    --l->preempted;
+  } else {
+    l->held -= tokens_of(c, i, place, l->steps);
+    l->rate -= r->rate;
+    --l->active;
+  }
+  if (l->active == 0) l->held = l->rate = 0; /* without rounding */
+  if (l->active == 0 && l->preempted == 0) l->at_s = c->now;
+}
+
+bool load_rescale(sim_clock *c, uint32_t i, uint32_t place, double factor) {
+  engine_load *l = &c->stream.loads[i];
+  loaded_response *r = &c->stream.loaded[place];
+  advance(c, i);
+  r->to = r->from + (r->to - r->from) * factor;
+  l->changed = true;
+  return r->preempted || push_end(c, l, place);
+}
+
+void load_pause(sim_clock *c, uint32_t i, double seconds) {
+  engine_load *l = &c->stream.loads[i];
+  advance(c, i);
+  l->at_s = fmax(l->at_s, c->now) + seconds;
+  l->changed = true;
+}
+
+double load_held(const sim_clock *c, uint32_t i) {
+  const engine_load *l = &c->stream.loads[i];
+  return l->held + l->rate * (steps_now(c, i) - l->steps);
+}
+
+bool load_has_room(const sim_clock *c, uint32_t i) {
+  const decoding_spec *d = c->spec->decoding;
+  const engine_load *l = &c->stream.loads[i];
+  const double prompt = c->samplers[i].group->responses.prompt_tokens;
+  if (l->active == 0 && l->preempted == 0) return true;
+  return l->preempted == 0 && load_held(c, i) + prompt <= (1 - watermark) * d->kv_tokens;
+}
+
+/* --- preemption --- */
+
+static void trace_preempted(const sim_clock *c, uint32_t i, uint32_t place, span_end end) {
+  const schedule_batch *b = &c->buffer.pool[c->stream.running[place].slot].facts;
+  clock_trace(c, (schedule_span){SPAN_PREEMPTED, end, i, c->stream.loaded[place].since_s, c->now,
+                                 b->number, -1});
+}
+
+/* The response begun last gives its memory back, as in vLLM, and keeps its tokens. */
+static void preempt_last(sim_clock *c, uint32_t i) {
+  streaming *t = &c->stream;
+  engine_load *l = &t->loads[i];
+  uint32_t k = t->engines[i].first;
+  while (t->loaded[k].preempted) k = t->running[k].next;
+  loaded_response *r = &t->loaded[k];
+  l->held -= tokens_of(c, i, k, l->steps);
+  l->rate -= r->rate;
+  --l->active;
+  ++l->preempted;
+  ++t->preemptions;
+  ++t->running[k].serial;
+  *r = (loaded_response){r->from - l->steps, r->to - l->steps, r->rate, c->now, true};
+}
+
+/* Lets preempted responses go on, the one begun first first, as far as memory allows; their tokens
+ * are computed again, for which decoding stands still if this takes time. */
+static bool resume_preempted(sim_clock *c, uint32_t i) {
+  streaming *t = &c->stream;
+  engine_load *l = &t->loads[i];
+  uint32_t k = t->engines[i].first;
+  if (l->preempted == 0) return true;
+  while (t->running[k].next != NO_RESPONSE) k = t->running[k].next;
+  for (; k != NO_RESPONSE && l->preempted > 0; k = t->running[k].previous) {
+    loaded_response *r = &t->loaded[k];
+    if (!r->preempted) continue;
+    const double tokens = tokens_of(c, i, k, 0);
+    const double room = (1 - watermark) * c->spec->decoding->kv_tokens - l->held;
+    if (l->active > 0 && tokens > room) return true;
+    const response_spec *of = &c->samplers[i].group->responses;
+    const double prefill = of->prefill_tokens_per_s * c->samplers[i].group->speed;
+    trace_preempted(c, i, k, SPAN_DONE);
+    *r = (loaded_response){l->steps + r->from, l->steps + r->to, r->rate, 0, false};
+    l->held += tokens;
+    l->rate += r->rate;
+    ++l->active;
+    --l->preempted;
+    t->preempted_tokens += tokens;
+    if (prefill > 0) l->at_s += tokens / prefill;
+    if (!push_end(c, l, k)) return false;
+  }
+  return true;
+}
+
+/* --- events --- */
+
+/* Steps until the held tokens fill the memory; infinite if they cannot before a response ends. */
+static double steps_to_full(const sim_clock *c, const engine_load *l) {
+  return l->active > 1 && l->rate > 0 ? fmax((c->spec->decoding->kv_tokens - l->held) / l->rate, 0)
+                                      : INFINITY;
+}
+
+gl_status load_post(sim_clock *c, uint32_t i, gl_error *err) {
+  engine_load *l = &c->stream.loads[i];
+  if (!l->changed) return GL_OK;
+  l->changed = false;
+  ++l->serial;
+  advance(c, i);
+  if (!resume_preempted(c, i)) return gl_fail_memory(err, "responses under way");
+  const uint32_t next = next_end(c, l);
+  if (next == NO_RESPONSE) return GL_OK;
+  const double left = c->stream.loaded[next].to - l->steps, full = steps_to_full(c, l);
+  const double time = left <= rounding
+                          ? c->now
+                          : fmax(l->at_s, c->now) + seconds_of(pace_of(c, i), fmin(left, full));
+  return clock_post(c, time, DECODING_MOVES, i, l->serial, err);
+}
+
+gl_status load_moves(sim_clock *c, uint32_t i, uint64_t serial, uint32_t *ended, gl_error *err) {
+  engine_load *l = &c->stream.loads[i];
+  *ended = NO_RESPONSE;
+  if (l->serial != (uint32_t)serial) return GL_OK;
+  advance(c, i);
+  l->changed = true;
+  const uint32_t next = next_end(c, l);
+  if (next == NO_RESPONSE) return GL_OK;
+  const double left = c->stream.loaded[next].to - l->steps;
+  if (left > rounding && steps_to_full(c, l) > left) { /* the time was rounded down */
+    l->held += l->rate * left;
+    l->steps = c->stream.loaded[next].to;
+  }
+  if (c->stream.loaded[next].to - l->steps <= rounding) {
+    *ended = next;
+    return GL_OK;
+  }
+  preempt_last(c, i);
+  return load_post(c, i, err);
+}
+
+/* --- memory and the end of the clock --- */
+
+void load_init(sim_clock *c) {
+  if (c->spec->decoding != NULL)
+    c->stream.loads = ARENA_ARRAY(&c->memory, engine_load, c->spec->n_samplers);
+}
+
+void load_fini(sim_clock *c) {
+  for (size_t i = 0; c->stream.loads != NULL && i < c->spec->n_samplers; ++i)
+    eq_fini(&c->stream.loads[i].ends);
+  free(c->stream.loaded);
+}
+
+size_t load_bytes(const sim_clock *c) {
+  size_t bytes = c->stream.loaded_capacity * sizeof *c->stream.loaded;
+  for (size_t i = 0; c->stream.loads != NULL && i < c->spec->n_samplers; ++i)
+    bytes += c->stream.loads[i].ends.capacity * sizeof(sim_event);
+  return bytes;
+}
+
+void load_trace_open(const sim_clock *c, uint32_t i) {
+  const streaming *t = &c->stream;
+  for (uint32_t k = t->engines[i].first; k != NO_RESPONSE; k = t->running[k].next)
+    if (t->loaded[k].preempted) trace_preempted(c, i, k, SPAN_OPEN);
+}
