@@ -455,8 +455,8 @@ static void check_decoding(const decoding_spec *d, cfg_reader *r, const cfg_node
   }
 }
 
-static gl_status read_decoding(decoding_spec *d, const cfg_node *node, const cluster_spec *c,
-                               gl_error *err) {
+static gl_status read_decoding_section(decoding_spec *d, const cfg_node *node,
+                                       const cluster_spec *c, gl_error *err) {
   cfg_reader r;
   cfg_begin(&r, node, "cluster.decoding", err);
   const bool roofline = field_choice(&r, "kind");
@@ -480,7 +480,7 @@ gl_status decoding_parse(decoding_spec **out, const cfg_node *node, const cluste
   if (node == NULL || cfg_is_null(node)) return GL_OK;
   decoding_spec *d = calloc(1, sizeof *d);
   if (d == NULL) return gl_fail_memory(err, "decoding");
-  const gl_status status = read_decoding(d, node, c, err);
+  const gl_status status = read_decoding_section(d, node, c, err);
   if (status == GL_OK)
     *out = d;
   else

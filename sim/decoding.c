@@ -48,7 +48,7 @@ static double steps_in(pace p, double seconds) {
   return 2 * seconds / (p.linear + sqrt(p.linear * p.linear + 4 * p.half * seconds));
 }
 
-static double seconds_of(pace p, double steps) {
+static double load_seconds(pace p, double steps) {
   return steps > 0 ? (p.linear + p.half * steps) * steps : 0;
 }
 
@@ -65,7 +65,7 @@ static uint32_t next_end(sim_clock *c, engine_load *l) {
 }
 
 /* Brings the state up to now. */
-static void advance(sim_clock *c, uint32_t i) {
+static void load_advance(sim_clock *c, uint32_t i) {
   engine_load *l = &c->stream.loads[i];
   if (c->now <= l->at_s) return;
   double steps = l->active > 0 ? steps_in(pace_of(c, i), c->now - l->at_s) : 0;
@@ -88,7 +88,7 @@ static double steps_now(const sim_clock *c, uint32_t i) {
 }
 
 /* Tokens that the response holds after so many steps of its sampler. */
-static double tokens_of(const sim_clock *c, uint32_t i, uint32_t place, double steps) {
+static double load_tokens(const sim_clock *c, uint32_t i, uint32_t place, double steps) {
   const loaded_response *r = &c->stream.loaded[place];
   return c->samplers[i].group->responses.prompt_tokens + r->rate * (steps - r->from);
 }
@@ -108,7 +108,7 @@ bool load_join(sim_clock *c, uint32_t i, uint32_t place, double tokens, double f
   streaming *t = &c->stream;
   engine_load *l = &t->loads[i];
   if (!ARRAY_RESERVE(t->loaded, t->loaded_capacity, t->n_running)) return false;
-  advance(c, i);
+  load_advance(c, i);
   if (l->active == 0) {
     l->steps = 0; /* nothing refers to earlier steps */
     l->ends.size = 0;
@@ -125,12 +125,12 @@ bool load_join(sim_clock *c, uint32_t i, uint32_t place, double tokens, double f
 void load_leave(sim_clock *c, uint32_t i, uint32_t place) {
   engine_load *l = &c->stream.loads[i];
   const loaded_response *r = &c->stream.loaded[place];
-  advance(c, i);
+  load_advance(c, i);
   l->changed = true;
   if (r->preempted) {
     --l->preempted;
   } else {
-    l->held -= tokens_of(c, i, place, l->steps);
+    l->held -= load_tokens(c, i, place, l->steps);
     l->rate -= r->rate;
     --l->active;
   }
@@ -141,7 +141,7 @@ void load_leave(sim_clock *c, uint32_t i, uint32_t place) {
 bool load_rescale(sim_clock *c, uint32_t i, uint32_t place, double factor) {
   engine_load *l = &c->stream.loads[i];
   loaded_response *r = &c->stream.loaded[place];
-  advance(c, i);
+  load_advance(c, i);
   r->to = r->from + (r->to - r->from) * factor;
   l->changed = true;
   return r->preempted || push_end(c, l, place);
@@ -149,7 +149,7 @@ bool load_rescale(sim_clock *c, uint32_t i, uint32_t place, double factor) {
 
 void load_pause(sim_clock *c, uint32_t i, double seconds) {
   engine_load *l = &c->stream.loads[i];
-  advance(c, i);
+  load_advance(c, i);
   l->at_s = fmax(l->at_s, c->now) + seconds;
   l->changed = true;
 }
@@ -182,7 +182,7 @@ static void preempt_last(sim_clock *c, uint32_t i) {
   uint32_t k = t->engines[i].first;
   while (t->loaded[k].preempted) k = t->running[k].next;
   loaded_response *r = &t->loaded[k];
-  l->held -= tokens_of(c, i, k, l->steps);
+  l->held -= load_tokens(c, i, k, l->steps);
   l->rate -= r->rate;
   --l->active;
   ++l->preempted;
@@ -202,7 +202,7 @@ static bool resume_preempted(sim_clock *c, uint32_t i) {
   for (; k != NO_RESPONSE && l->preempted > 0; k = t->running[k].previous) {
     loaded_response *r = &t->loaded[k];
     if (!r->preempted) continue;
-    const double tokens = tokens_of(c, i, k, 0);
+    const double tokens = load_tokens(c, i, k, 0);
     const double room = (1 - watermark) * c->spec->decoding->kv_tokens - l->held;
     if (l->active > 0 && tokens > room) return true;
     const response_spec *of = &c->samplers[i].group->responses;
@@ -233,14 +233,14 @@ gl_status load_post(sim_clock *c, uint32_t i, gl_error *err) {
   if (!l->changed) return GL_OK;
   l->changed = false;
   ++l->serial;
-  advance(c, i);
+  load_advance(c, i);
   if (!resume_preempted(c, i)) return gl_fail_memory(err, "responses under way");
   const uint32_t next = next_end(c, l);
   if (next == NO_RESPONSE) return GL_OK;
   const double left = c->stream.loaded[next].to - l->steps, full = steps_to_full(c, l);
   const double time = left <= rounding
                           ? c->now
-                          : fmax(l->at_s, c->now) + seconds_of(pace_of(c, i), fmin(left, full));
+                          : fmax(l->at_s, c->now) + load_seconds(pace_of(c, i), fmin(left, full));
   return clock_post(c, time, DECODING_MOVES, i, l->serial, err);
 }
 
@@ -248,7 +248,7 @@ gl_status load_moves(sim_clock *c, uint32_t i, uint64_t serial, uint32_t *ended,
   engine_load *l = &c->stream.loads[i];
   *ended = NO_RESPONSE;
   if (l->serial != (uint32_t)serial) return GL_OK;
-  advance(c, i);
+  load_advance(c, i);
   l->changed = true;
   const uint32_t next = next_end(c, l);
   if (next == NO_RESPONSE) return GL_OK;
