@@ -66,6 +66,12 @@ static const base bases[] = {
     {"run", "cluster", "{" TRAIN BANDIT "cluster: {preset: fifo, learner: {capacity: 3}}}"},
     {"sim", "cluster", "{" TRAIN BANDIT "cluster: {preset: fifo, window: 2, stale: downweight}}"},
     {"sim", "cluster.restarts", "{" TRAIN BANDIT "cluster: {restarts: {at: [900]}}}"},
+    {"sim", "cluster.decoding",
+     "{" TRAIN BANDIT
+     "cluster: {preset: verl_async, decoding: {running: [1, 2], tokens_per_s: [9, 8]}}}"},
+    {"sim", "cluster.decoding",
+     "{" TRAIN BANDIT "cluster: {preset: verl_async, decoding: {kind: roofline, parameters: 1e9, "
+     "memory_bandwidth: 1e12, flops: 1e15}}}"},
     {"sim", "cluster", "{" TRAIN BANDIT "cluster: {preset: verl_async}}"},
     {"sim", "cluster", "{" TRAIN BANDIT "cluster: {preset: verl_async, unit: batch}}"},
     {"sim", "cluster", "{" TRAIN BANDIT "cluster: {preset: prime_rl}}"},
