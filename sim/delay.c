@@ -772,7 +772,9 @@ gl_status delay_parse(delay_dist **out, const cfg_node *node, const char *sectio
   else if (cfg_kind_of(node) == CFG_SCALAR)
     status = delay_parse_scalar(dist, node, end, err);
   else
-    status = cfg_fail(node, err, "a distribution is a number, none or a map, not a list");
+    status = cfg_fail(node, err,
+                      "a distribution is a number, none or a map, not a list; as in {law: uniform, "
+                      "interval: [60, 1800]}");
   if (status != GL_OK || max_delay == 0) {
     delay_free(dist);
     if (status != GL_OK) return status;

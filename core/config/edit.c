@@ -4,6 +4,7 @@
 #include "core/config/internal.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -158,6 +159,14 @@ static gl_status override(cfg_doc *doc, const char *assignment, gl_error *err) {
     return cfg_fail_at(&start, err, "the path is not UTF-8; write an override as a.b.c=VALUE");
   const char *path = cfg_strdup(doc, assignment, length);
   if (path == NULL) return gl_fail_memory(err, "an override");
+  if (equals[1] == '\0') {
+    char own[FIELD_HINT_SIZE];
+    const bool is_axis = cfg_path_is_inside(path, "sweep") && strcmp(path, "sweep") != 0;
+    return cfg_fail_at(&start, err,
+                       is_axis ? "no value; write sweep.%s=[VALUE, ...]"
+                               : "no value; write %s=VALUE (null: the default)",
+                       fields_meant(path + (is_axis ? strlen("sweep.") : 0), own));
+  }
   cfg_node *value;
   const cfg_input after = {equals + 1, strlen(equals + 1), CFG_ASSIGNED, length + 1};
   gl_status status = cfg_parse(doc, source, &after, &value, err);

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Weak: a program that reads no recipes need not define it. */
@@ -226,16 +227,31 @@ static void find_elsewhere(const char *word, char text[FIELD_HINT_SIZE]) {
   if (n > MOST_ELSEWHERE) *text = '\0';
 }
 
+/* The first alias whose name is `name`, or its last words: "rollout.n" of "actor.rollout.n". */
+static bool find_entry(const char *name, field_alias *a) {
+  const size_t length = strlen(name);
+  for (size_t i = 0; field_alias_at != NULL && field_alias_at(i, a); ++i) {
+    const size_t own = strlen(a->name);
+    if (own <= length && strcmp(name + length - own, a->name) == 0 &&
+        (own == length || name[length - own - 1] == '.'))
+      return true;
+  }
+  return false;
+}
+
 static void find_alias(const char *name, char text[FIELD_HINT_SIZE]) {
   field_alias a;
-  for (size_t i = 0; field_alias_at != NULL && field_alias_at(i, &a); ++i) {
-    if (strcmp(a.name, name) != 0) continue;
-    const size_t n = strlen(a.path);
-    snprintf(text, FIELD_HINT_SIZE, "%s%s%s%s%s", a.path,
-             n > 0 && a.path[n - 1] == '.' ? a.name : "", a.note[0] != '\0' ? " (" : "", a.note,
-             a.note[0] != '\0' ? ")" : "");
-    return;
-  }
+  if (!find_entry(name, &a) || a.path[0] == '\0') return;
+  snprintf(text, FIELD_HINT_SIZE, "%s%s%s%s%s", a.path,
+           a.path[strlen(a.path) - 1] == '.' ? a.name : "", a.note[0] != '\0' ? " (" : "", a.note,
+           a.note[0] != '\0' ? ")" : "");
+}
+
+const char *fields_absent(const char *name) {
+  char plain[FIELD_PATH_SIZE];
+  field_alias a;
+  plain_name(name, plain);
+  return find_entry(plain, &a) && a.path[0] == '\0' ? a.note : NULL;
 }
 
 static bool is_field_at(const char *path) {
@@ -249,7 +265,7 @@ const char *fields_alias(const char *name, const char *not_at, char text[FIELD_H
   if (not_at == NULL && fields_named(plain) != NULL)
     add_elsewhere(text, plain);
   else if (!is_field_at(not_at) || strchr(not_at, '.') == NULL)
-    find_alias(last_word_of(plain), text);
+    find_alias(plain, text);
   return text;
 }
 
@@ -261,12 +277,22 @@ const char *fields_elsewhere(const char *name, const char *not_at, char text[FIE
   return text;
 }
 
+const char *fields_meant(const char *path, char text[FIELD_HINT_SIZE]) {
+  if (fields_of_item(path) != NULL || *fields_alias(path, NULL, text) == '\0') return path;
+  text[strcspn(text, " ")] = '\0';
+  return cfg_path_is_inside(text, "sweep") ? text + strlen("sweep.") : text;
+}
+
 const char *fields_value_elsewhere(const char *path, const char *value,
                                    char text[FIELD_HINT_SIZE]) {
   char both[2 * FIELD_PATH_SIZE], plain[FIELD_PATH_SIZE];
   *text = '\0';
   plain_name(value, plain);
   snprintf(both, sizeof both, "%s=%s", path, plain);
+  find_alias(both, text);
+  char *end = NULL;
+  if (*text != '\0' || (strtod(value, &end), end == value) || *end != '\0') return text;
+  snprintf(both, sizeof both, "%s=number", path);
   find_alias(both, text);
   return text;
 }

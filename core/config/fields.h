@@ -177,10 +177,12 @@ const field *fields_of_item(const char *path);
 /* --- names of other programs --- */
 
 /* A field under the name that another program gives it: {"rtt", "cluster.delay", "half of it"}; or
- * a value: {"cluster.preset=trl", "cluster.preset=sync", ""}. */
+ * a value: {"cluster.preset=trl", "cluster.preset=sync", ""}; "algorithm.clip=number": any number.
+ */
 typedef struct field_alias {
-  const char *name; /* lower case, with underscores */
-  const char *path; /* one or more fields here; one that ends with a dot is followed by the name */
+  const char *name; /* lower case, with underscores; also the last words of a dotted name */
+  const char *path; /* one or more fields here; one that ends with a dot is followed by the name;
+                       "": no field here does it, and the note says what does */
   const char *note; /* how the value differs; "" where it does not */
 } field_alias;
 
@@ -195,6 +197,10 @@ enum { FIELD_HINT_SIZE = 320 };
 const char *fields_alias(const char *name, const char *not_at, char text[FIELD_HINT_SIZE]);
 /* The same, and without an alias the fields elsewhere with that last word. */
 const char *fields_elsewhere(const char *name, const char *not_at, char text[FIELD_HINT_SIZE]);
+/* The first of those paths (of an axis without "sweep."), or path if it is a field or has none. */
+const char *fields_meant(const char *path, char text[FIELD_HINT_SIZE]);
+/* What serves in place of a field of another program that has none here, or NULL. */
+const char *fields_absent(const char *name);
 /* What is written in place of a value that a field does not have, as fields_elsewhere(). */
 const char *fields_value_elsewhere(const char *path, const char *value, char text[FIELD_HINT_SIZE]);
 

@@ -201,17 +201,33 @@ void cfg_defaults(cfg_reader *r, const void *set) {
 }
 
 /* Writes the field that an unknown key means, "optimizer.lr": that of an alias, or the one of the
- * same name in another section. "" if there is none, or if the key is no alias and one edit away
- * from a name of this section. */
-static const char *meant(const cfg_reader *r, const char *key, char text[FIELD_HINT_SIZE]) {
+ * same name in another section; `written` is the key with what stands alone below it. "" if there
+ * is none, or if the key is no alias and one edit away from a name of this section. */
+static const char *meant(const cfg_reader *r, const char *key, const char *written,
+                         char text[FIELD_HINT_SIZE]) {
   char path[FIELD_PATH_SIZE], head[CFG_MAX_KEY + 1];
   const int is_root = *r->path == '\0' && strcmp(r->section, "recipe") == 0;
   *text = '\0';
   snprintf(head, sizeof head, "%.*s", (int)strcspn(r->path, "."), r->path);
   if (!is_root && (fields_named(head) == NULL || fields_is_whole(r->path))) return text;
   snprintf(path, sizeof path, "%s%s%.64s", r->path, is_root ? "" : ".", key);
-  return nearest_within(1, key, r->asked, r->n_asked) != NULL ? fields_alias(key, path, text)
-                                                              : fields_elsewhere(key, path, text);
+  const bool is_near = nearest_within(1, key, r->asked, r->n_asked) != NULL;
+  if (is_near && *fields_alias(key, path, text) == '\0') return text;
+  *text = '\0';
+  if (strcmp(key, written) != 0 &&
+      (*fields_alias(written, NULL, text) != '\0' || fields_absent(written) != NULL))
+    return text;
+  return is_near ? fields_alias(key, path, text) : fields_elsewhere(key, path, text);
+}
+
+/* Writes the dotted name that the key begins: "trainer.total_epochs" for one override of that. */
+static const char *written_below(const cfg_entry *e, char text[FIELD_PATH_SIZE]) {
+  size_t used = (size_t)snprintf(text, FIELD_PATH_SIZE, "%.64s", e->key);
+  for (const cfg_node *v = e->value; v->kind == CFG_MAP && v->n == 1; v = v->entry[0].value) {
+    if (used + strlen(v->entry[0].key) + 2 > FIELD_PATH_SIZE) break;
+    used += (size_t)snprintf(text + used, FIELD_PATH_SIZE - used, ".%s", v->entry[0].key);
+  }
+  return text;
 }
 
 /* Says so where the key is one of the section with other settings, as world.model is of kind llm.
@@ -233,10 +249,13 @@ gl_status cfg_end(cfg_reader *r) {
     size_t k = 0;
     while (k < r->n_asked && strcmp(r->asked[k], e->key) != 0) ++k;
     if (k < r->n_asked) continue;
-    char near[CFG_HINT_SIZE], all[500], other[FIELD_HINT_SIZE];
-    if (*meant(r, e->key, other) != '\0')
+    char near[CFG_HINT_SIZE], all[500], other[FIELD_HINT_SIZE], written[FIELD_PATH_SIZE];
+    if (*meant(r, e->key, written_below(e, written), other) != '\0')
       return r->status = cfg_fail_at(&e->key_at, r->err, "unknown key '%.64s' in '%s'; write %s",
                                      e->key, r->section, other);
+    if (fields_absent(written) != NULL)
+      return r->status = cfg_fail_at(&e->key_at, r->err, "unknown key '%.64s' in '%s': %s", e->key,
+                                     r->section, fields_absent(written));
     const char *hint = of_another_kind(r, e->key, other);
     if (*hint == '\0') hint = cfg_hint(e->key, r->asked, r->n_asked, near);
     r->status =

@@ -186,15 +186,16 @@ static const args_option *option_lettered(const parser *p, char letter) {
 /* Of a command that takes a recipe: --steps 20 is written steps=20. */
 static bool is_field_as_option(const parser *p, const char *word, size_t length, gl_error *err) {
   char name[64], own[FIELD_HINT_SIZE], path[FIELD_HINT_SIZE];
-  if (!p->command->words.overrides || p->command->words.input != ARGS_RECIPE) return false;
+  if (!p->command->words.overrides || !is_embedded(p->command)) return false;
   snprintf(name, sizeof name, "%.*s", (int)length, word);
   if (*fields_elsewhere(name, NULL, own) == '\0') return false;
   const char *next = p->next < p->argc && p->argv[p->next][0] != '-' ? p->argv[p->next] : "VALUE";
   snprintf(path, sizeof path, "%.*s", (int)strcspn(own, " "), own);
+  const bool is_list = strncmp(path, "sweep.", 6) == 0;
   gl_fail(err, GL_EINPUT,
-          "%s has no option --%s; a field of the recipe is written key=value: %s=%s%s",
-          p->command->name, name, path, word[length] == '=' ? word + length + 1 : next,
-          own + strlen(path));
+          "%s has no option --%s; a field of the recipe is written key=value: %s=%s%s%s%s",
+          p->command->name, name, path, is_list ? "[" : "",
+          word[length] == '=' ? word + length + 1 : next, is_list ? "]" : "", own + strlen(path));
   return true;
 }
 
@@ -206,8 +207,9 @@ static bool is_field_as_word(const parser *p, const char *word) {
   int at = p->next;
   const bool is_assigned = at < p->argc && strcmp(p->argv[at], "=") == 0;
   if (is_assigned) ++at;
-  /* A field further down has a value behind it; alone the word is rather a name. */
-  if (!is_assigned && at == p->argc && strchr(own, '.') != NULL) return false;
+  /* A field further down has a value behind it; alone a word without a dot is rather a name. */
+  if (!is_assigned && at == p->argc && strchr(own, '.') != NULL && strchr(word, '.') == NULL)
+    return false;
   gl_fail(p->err, GL_EINPUT,
           "%s does not know what to do with '%s'; a field of the recipe is written key=value, "
           "without blanks: %.*s=%s",
@@ -261,6 +263,9 @@ static gl_status unknown_option(const parser *p, const char *word, size_t length
   char dashed[MAX_OPTIONS + 1][NAME_SIZE], name[NAME_SIZE], hint[CFG_HINT_SIZE];
   const char *names[MAX_OPTIONS + 1];
   snprintf(name, sizeof name, "--%.*s", (int)length, word);
+  const char *absent = p->command->words.input == ARGS_RECIPE ? fields_absent(name + 2) : NULL;
+  if (absent != NULL)
+    return gl_fail(p->err, GL_EINPUT, "%s has no option %s: %s", p->command->name, name, absent);
   size_t n = 0;
   for (size_t i = 0; i <= p->n_options; ++i) {
     if (i < p->n_options && p->options[i].kind == ARGS_RENAMED) continue;
@@ -373,8 +378,9 @@ static gl_status args_take_word(parser *p, const char *word) {
   if (a->n_words == p->command->words.max) {
     const char *hint = p->command->words.overrides ? "; an override has the form key=value" : "";
     return gl_fail(p->err, GL_EINPUT,
-                   "%s does not know what to do with '%s'%s (usage: gepolab %s %s)",
-                   p->command->name, word, hint, p->command->name, p->command->arguments);
+                   "%s does not know what to do with '%s'%s (usage: gepolab %s%s%s)",
+                   p->command->name, word, hint, p->command->name,
+                   p->command->arguments[0] != '\0' ? " " : "", p->command->arguments);
   }
   a->words[a->n_words++] = word;
   return GL_OK;
@@ -447,6 +453,24 @@ static gl_status print_embedded(args *a, const command *c, gl_error *err) {
   return GL_OK;
 }
 
+/* Fails if the word names what another command reads. */
+static gl_status refuse_input(const command *c, const char *word, gl_error *err) {
+  if (c->words.input == ARGS_RUNS && resources_recipe(word) != NULL && access(word, F_OK) != 0)
+    return gl_fail(err, GL_EINPUT,
+                   "%s is a recipe inside the program, and %s reads what its runs were kept in: "
+                   "`gepolab sweep` or `run %s -o %s.db` first, then %s.db",
+                   word, c->name, word, word, word);
+  if (c->words.input == ARGS_LOGS && resources_recipe(word) != NULL && access(word, F_OK) != 0)
+    return gl_fail(err, GL_EINPUT, "%s is a recipe inside the program; usage: gepolab %s %s", word,
+                   c->name, c->arguments);
+  if ((c->words.input == ARGS_LOGS || c->words.input == ARGS_CLUSTER) && file_is_database(word))
+    return gl_fail(err, GL_EINPUT,
+                   "%s is a study, which `gepolab analyze`, plot and report read; usage: gepolab "
+                   "%s %s",
+                   word, c->name, c->arguments);
+  return GL_OK;
+}
+
 args_help args_help_form(int argc, char **argv) {
   for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; ++i) {
     if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return ARGS_HELP_TERMINAL;
@@ -488,12 +512,8 @@ gl_status args_parse(args *a, const command *c, const args_option *options, size
   if (p.algorithms != NULL && setenv(PROGRAM_ALGORITHMS, p.algorithms, 1) != 0)
     return gl_fail_memory(err, "the command line");
   if (p.prints && a->n_words == 1) return print_embedded(a, c, err);
-  for (size_t i = 0; i < a->n_words && c->words.input == ARGS_RUNS; ++i)
-    if (resources_recipe(a->words[i]) != NULL && access(a->words[i], F_OK) != 0)
-      return gl_fail(err, GL_EINPUT,
-                     "%s is a recipe inside the program, and %s reads what its runs were kept in: "
-                     "`gepolab sweep` or `run %s -o %s.db` first, then %s.db",
-                     a->words[i], c->name, a->words[i], a->words[i], a->words[i]);
+  for (size_t i = 0; i < a->n_words; ++i)
+    if (refuse_input(c, a->words[i], err) != GL_OK) return GL_EINPUT;
   if (a->n_words < c->words.min)
     return gl_fail(err, GL_EINPUT, "usage: gepolab %s %s", c->name, c->arguments);
   return check_written(&p);

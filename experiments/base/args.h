@@ -21,7 +21,8 @@ typedef enum args_input {
   ARGS_ANY,     /* none of the following */
   ARGS_RECIPE,  /* a recipe, from a file or inside the program, or a folder in its place */
   ARGS_CLUSTER, /* the description of a cluster, from a file or inside the program */
-  ARGS_RUNS     /* every word is a file of runs: a study, or the log of another program */
+  ARGS_RUNS,    /* every word is a file of runs: a study, or the log of another program */
+  ARGS_LOGS     /* every word is the log of another program, and no study */
 } args_input;
 
 typedef struct command command;

@@ -2,6 +2,7 @@
  * settings of trainers that make them, and their fields. */
 #include "core/base/shown.h"
 #include "core/config/config.h"
+#include "core/config/fields.h"
 #include "core/policy/algorithm.h"
 #include "core/policy/own.h"
 #include "core/policy/settings.h"
@@ -182,6 +183,10 @@ static void algorithms_print_lines(const listed_algorithm *a, size_t n) {
 
 static gl_status unknown_algorithm(const char *name, const listed_algorithm *all, size_t n,
                                    gl_error *err) {
+  char other[FIELD_HINT_SIZE];
+  if (*fields_value_elsewhere("algorithm", name, other) != '\0')
+    return gl_fail(err, GL_EINPUT, "there is no algorithm '%s'; here %s", name,
+                   strchr(other, '=') + 1);
   const char **names = MUST_ARRAY(const char *, n, "the algorithms' names");
   for (size_t i = 0; i < n; ++i) names[i] = all[i].algorithm->name;
   char hint[CFG_HINT_SIZE];
@@ -228,12 +233,12 @@ static const char *coupling_words(policy_ratio_coupling coupling) {
 
 static void algorithms_print_fields(void) {
   enum { COLUMN = 21 };
-  for (size_t f = 0; f < policy_fields_count(); ++f) {
-    const policy_field *field = policy_fields_at(f);
-    printf("%-20s ", field->name);
-    shown_wrap(field->meaning, COLUMN, COLUMN, stdout);
+  for (size_t i = 0; i < policy_fields_count(); ++i) {
+    const policy_field *f = policy_fields_at(i);
+    printf("%-20s ", f->name);
+    shown_wrap(f->meaning, COLUMN, COLUMN, stdout);
     putchar('\n');
-    if (field->offset == offsetof(policy_algorithm, ratio)) {
+    if (f->offset == offsetof(policy_algorithm, ratio)) {
       for (int r = 0; r < RATIO_COUNT; ++r) {
         const policy_ratio_info *about = policy_ratio_about((policy_ratio)r);
         char *text = must_textf("a ratio", "%-18s %s: %s, %s%s", about->name, about->meaning,
@@ -246,12 +251,11 @@ static void algorithms_print_fields(void) {
       }
       continue;
     }
-    if (field->n_choices == 0) continue;
+    if (f->n_choices == 0) continue;
     char *words = NULL;
     size_t size = 0;
     FILE *to = must_have(open_memstream(&words, &size), "the words of a field");
-    for (int c = 0; c < field->n_choices; ++c)
-      fprintf(to, "%s%s", c == 0 ? "" : " | ", field->choice(c));
+    for (int c = 0; c < f->n_choices; ++c) fprintf(to, "%s%s", c == 0 ? "" : " | ", f->choice(c));
     must_succeed(fclose(to) == 0, "the words of a field");
     printf("%*s", COLUMN, "");
     shown_wrap(words, COLUMN, COLUMN, stdout);

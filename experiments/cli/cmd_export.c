@@ -138,6 +138,20 @@ static gl_status choose_table(const export_table **out, const char *name, gl_err
   return status;
 }
 
+/* The format that a file's name says; csv for a name without an extension. */
+static gl_status format_of_name(size_t *format, const char *path, const char *const *formats,
+                                gl_error *err) {
+  const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
+  *format = RECORDS_CSV;
+  if (dot == NULL || dot == path || (slash != NULL && dot < slash + 2)) return GL_OK;
+  for (*format = 0; *format < RECORDS_FORMAT_COUNT; ++*format)
+    if (strcmp(formats[*format], dot + 1) == 0) return GL_OK;
+  return gl_fail(err, GL_EINPUT,
+                 "no table is written as '%s'; name the file .csv, .tsv or .jsonl, or say "
+                 "--format csv",
+                 dot);
+}
+
 static gl_status choose_tables(const request *q, gl_error *err) {
   static const char *const formats[] = {"csv", "tsv", "jsonl", "markdown"};
   const export_table *chosen = NULL;
@@ -147,6 +161,8 @@ static gl_status choose_tables(const request *q, gl_error *err) {
     status = choose_table(&chosen, q->table != NULL ? q->table : "runs", err);
   if (status == GL_OK && q->format != NULL)
     status = args_choose(&format, "--format", q->format, formats, q->list ? 4 : 3, err);
+  else if (status == GL_OK && q->path != NULL && !q->all)
+    status = format_of_name(&format, q->path, formats, err);
   if (status != GL_OK) return status;
   return q->list ? list_tables(chosen, format == RECORDS_FORMAT_COUNT, err)
                  : export_file(q, chosen, (records_format)format, err);
@@ -156,7 +172,8 @@ static gl_status run_export(const command *self, int argc, char **argv, gl_error
   request q = {0};
   const args_option options[] = {
       {"table", 't', ARGS_TEXT, "TABLE", "the table (default: runs); --list names all", &q.table},
-      {"format", ARGS_OLD('f'), ARGS_TEXT, "csv|tsv|jsonl", "csv is the default", &q.format},
+      {"format", ARGS_OLD('f'), ARGS_TEXT, "csv|tsv|jsonl", "default: what -o FILE ends in, or csv",
+       &q.format},
       {"output", 'o', ARGS_WRITE, "FILE",
        "write there instead of standard output; an old file stays until the new one is whole",
        &q.path},

@@ -318,6 +318,8 @@ static gl_status refuse_unknown(const char *path, gl_error *err) {
     if (is_path_of_plan(path) || plan_mentions(plan_field_at(i), path)) return GL_OK;
   if (*fields_elsewhere(path, NULL, other) != '\0')
     return gl_fail(err, GL_EINPUT, "recipes have no field '%s'; here that is %s", path, other);
+  if (fields_absent(path) != NULL)
+    return gl_fail(err, GL_EINPUT, "recipes have no field '%s': %s", path, fields_absent(path));
   size_t n = 0;
   for (size_t i = 0; fields_at(i) != NULL && n < LONGEST_HINTS; ++i)
     names[n++] = fields_at(i)->path;

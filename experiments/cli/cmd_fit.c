@@ -264,7 +264,7 @@ static gl_status run_fit(const command *self, int argc, char **argv, gl_error *e
 const command command_fit = {
     .name = "fit",
     .arguments = "LOG…",
-    .words = {ARGS_ANY, 1, 256, false},
+    .words = {ARGS_LOGS, 1, 256, false},
     .summary = "distributions of delays, times and lengths from logs",
     .about =
         "Fits exponential, shifted exponential, lognormal, Weibull, gamma, Pareto and uniform\n"

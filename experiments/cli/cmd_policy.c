@@ -251,7 +251,7 @@ static gl_status run_policy(const command *self, int argc, char **argv, gl_error
 const command command_policy = {
     .name = "policy",
     .arguments = "--algorithm ALGORITHM [key=value …] FILE.json",
-    .words = {ARGS_ANY, 1, 1, true, true},
+    .words = {ARGS_LOGS, 1, 1, true, true},
     .summary = "loss and coefficients of a group, to check a trainer with",
     .about =
         "FILE (or - for standard input) holds one group, {\"rewards\": [G], \"logp\": [[T_1], …],\n"
@@ -499,7 +499,7 @@ static gl_status run_whatif(const command *self, int argc, char **argv, gl_error
 const command command_whatif = {
     .name = "whatif",
     .arguments = "[--algorithm ALGORITHM] LOG…",
-    .words = {ARGS_ANY, 1, 256, false, true},
+    .words = {ARGS_LOGS, 1, 256, false, true},
     .summary = "what each algorithm would do with a recorded run's batches",
     .about =
         "LOG is a log of tokens: a file, a folder, compressed or not, or - for standard input. "

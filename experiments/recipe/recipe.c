@@ -279,10 +279,14 @@ static gl_status must_be_map(const cfg_node *node, const char *key, gl_error *er
   if (node == NULL || cfg_kind_of(node) == CFG_MAP) return GL_OK;
   static const char *const named[][2] = {
       {"world", "kind"}, {"optimizer", "kind"}, {"cluster", "preset"}};
-  for (size_t i = 0; i < sizeof named / sizeof *named && cfg_kind_of(node) == CFG_SCALAR; ++i)
-    if (strcmp(named[i][0], key) == 0)
-      return cfg_fail(node, err, "'%s' must be a map of keys to values; write %s.%s=%s", key, key,
-                      named[i][1], cfg_text(node));
+  for (size_t i = 0; i < sizeof named / sizeof *named && cfg_kind_of(node) == CFG_SCALAR; ++i) {
+    char path[64], other[FIELD_HINT_SIZE];
+    if (strcmp(named[i][0], key) != 0) continue;
+    snprintf(path, sizeof path, "%s.%s", key, named[i][1]);
+    if (*fields_value_elsewhere(path, cfg_text(node), other) == '\0')
+      snprintf(other, sizeof other, "%s=%.200s", path, cfg_text(node));
+    return cfg_fail(node, err, "'%s' must be a map of keys to values; write %s", key, other);
+  }
   return cfg_fail(node, err, "'%s' must be a map of keys to values", key);
 }
 

@@ -144,6 +144,58 @@ static void more_mistakes_of_the_first_day_are_answered(void) {
   refuse_each(all, sizeof all / sizeof *all);
 }
 
+/* Settings and options of TRL, verl, AReaL and W&B, as their users type them. */
+static void settings_of_trainers_are_answered(void) {
+#define SWEEP(word)                                                                                \
+  { "sweep", "quickstart", word, "-o", "s.db" }
+  static const mistake all[] = {
+      {SWEEP("sweep.lr=1e-3,1e-4"), "in brackets: sweep.optimizer.lr=[1e-3,1e-4]"},
+      {SWEEP("sweep.lr="), "write sweep.optimizer.lr=[VALUE, ...]"},
+      {SWEEP("sweep.seeds=3"), "in brackets: sweep.seed=[3]"},
+      {{"sweep", "quickstart", "--seeds", "3", "-o", "s.db"}, "key=value: sweep.seed=[3]"},
+      {RUN("optimizer.lr="), "write optimizer.lr=VALUE (null: the default)"},
+      {{"run", "quickstart", "optimizer.lr"}, "without blanks: optimizer.lr=VALUE"},
+      {{"plan", "one_node", "gpus=16"}, "of `gepolab plan`: plan.sites.0.gpus"},
+      {{"plan", "one_node", "nodes=2"}, "plan.sites=[{name: a, gpus: 8}]"},
+      {{"plan", "--gpus", "16"}, "plan.sites.0.gpus"},
+      {RUN("algorithm=PPO-clip"), "write algorithm=grpo (the same clip"},
+      {RUN("algorithm=REINFORCE++"), "write algorithm=reinforce_plus_plus"},
+      {{"list", "algorithms", "PPO-clip"}, "here grpo (the same clip"},
+      {RUN("algorithm={base: grpo, clip: 0.2}"), "write algorithm.eps_low (and algorithm.eps_high"},
+      {RUN("clip=0.2"), "write algorithm.eps_low (and algorithm.eps_high"},
+      {RUN("actor_rollout_ref.actor.optim.lr=1e-6"), "write optimizer.lr"},
+      {RUN("actor_rollout_ref.rollout.n=8"), "write train.group_size"},
+      {RUN("actor_rollout_ref.rollout.tensor_model_parallel_size=2"), "cluster.tokens_per_s is"},
+      {RUN("data.train_batch_size=64"), "write train.groups"},
+      {RUN("trainer.save_freq=10"), "write checkpoint.every"},
+      {RUN("trainer.logger=wandb"), "kept with -o runs.db"},
+      {RUN("async_training.staleness_threshold=2"), "write cluster.window"},
+      {RUN("algorithm.kl_ctrl.kl_coef=0.001"), "write algorithm.reward_kl_coef"},
+      {RUN("algorithm.rollout_is=true"), "write algorithm.tis_level (token or sequence"},
+      {RUN("loss_mode=gspo"), "as in algorithm=gspo"},
+      {RUN("kl_loss_type=k3"), "write algorithm.ref_kl_form"},
+      {RUN("entropy_coeff=0.01"), "no algorithm here has a bonus for entropy"},
+      {RUN("lam=0.95"), "there is no critic"},
+      {RUN("use_vllm=true"), "no engine is called"},
+      {RUN("gradient_checkpointing=true"), "write world.recompute"},
+      {RUN("lora_rank=16"), "all parameters are trained"},
+      {RUN("logging_steps=10"), "eval_every: updates between evaluations"},
+      {RUN("report_to=wandb"), "kept with -o runs.db"},
+      {RUN("run_name=first"), "write name"},
+      {{"run", "quickstart", "--project", "x"}, "kept with -o runs.db"},
+      {{"run", "quickstart", "--output_dir", "out"}, "-o runs.db"},
+      {{"run", "quickstart", "--resume"}, "--checkpoint DIR goes on"},
+      {{"run", "--config", "my.yaml"}, "gepolab run my.yaml"},
+      {RUN("world=countdown"), "write 'world={kind: llm, task: countdown}'"},
+      {RUN("cluster=verl"), "write cluster.preset=verl_async"},
+      {RUN("cluster.delay=[1,2]"), "{law: uniform, interval: [60, 1800]}"},
+      {{"fit", "quickstart"}, "usage: gepolab fit LOG"},
+      {{"list", "fields", "report_to"}, "kept with -o runs.db"},
+  };
+#undef SWEEP
+  refuse_each(all, sizeof all / sizeof *all);
+}
+
 /* A file of another kind where a recipe is read. */
 static void a_file_that_is_no_recipe_is_answered_by_what_it_is(void) {
   char folder[64], study[128], text[128];
@@ -151,6 +203,16 @@ static void a_file_that_is_no_recipe_is_answered_by_what_it_is(void) {
   cli_path(study, folder, "study.db");
   CU_ASSERT_TRUE_FATAL(CLI_GIVES(0, "run", "quickstart", "steps=2", "-q", "-o", study));
   REFUSED(2, "is a study and no recipe; `gepolab analyze`, plot and report read it", "run", study);
+  REFUSED(2, "is a study, which `gepolab analyze`, plot and report read; usage: gepolab fit LOG",
+          "fit", study);
+  REFUSED(2, "is a study, which `gepolab analyze`", "whatif", study);
+  REFUSED(2, "is a study, which `gepolab analyze`", "policy", "-a", "grpo", study);
+  REFUSED(2, "is a study, which `gepolab analyze`", "plan", study);
+  REFUSED(2, "--format csv", "study", "export", study, "-o", cli_path(text, folder, "t.parquet"));
+  CU_ASSERT(CLI_GIVES(0, "study", "export", study, "-o", cli_path(text, folder, "t.tsv")));
+  char *tsv = cli_read(text);
+  CU_ASSERT_EQUAL(strncmp(tsv, "study\t", 6), 0);
+  free(tsv);
   static const char assigned[] = "steps=10\nworld.kind=bandit\n";
   cli_write(cli_path(text, folder, "assigned.yaml"), assigned, sizeof assigned - 1);
   REFUSED(2, "a file has key: value", "run", text);
@@ -403,7 +465,7 @@ static void a_run_that_is_stopped_says_how_far_it_came(void) {
 SUITE(cli_mistakes, "cli: mistakes", TEST(names_of_other_programs_are_answered_with_ours),
       TEST(a_field_written_as_an_option_is_answered_as_a_field),
       TEST(forty_mistakes_of_the_first_day_are_answered),
-      TEST(more_mistakes_of_the_first_day_are_answered),
+      TEST(more_mistakes_of_the_first_day_are_answered), TEST(settings_of_trainers_are_answered),
       TEST(a_file_that_is_no_recipe_is_answered_by_what_it_is),
       TEST(a_recipe_for_another_command_says_for_which), TEST(algorithms_are_found_in_any_case),
       TEST(the_case_of_a_name_makes_no_other_cell), TEST(fields_and_metrics_are_searched),
