@@ -437,7 +437,7 @@ static const field entries[] = {
           "size of the keys and values of a token in all layers"),
     FIELD("cluster.decoding.memory_bandwidth", "memory bandwidth", POSITIVE, "bytes/s", NULL,
           "of all devices of a sampler together"),
-    FIELD("cluster.decoding.flops", "operations per second", POSITIVE, "1/s", NULL,
+    FIELD("cluster.decoding.flops", "operations per second", POSITIVE, "FLOP/s", NULL,
           "of all devices of a sampler together"),
     FIELD("cluster.decoding.memory", "device memory", POSITIVE, "bytes", "inf",
           "of all devices of a sampler together; what the weights leave holds keys and values",

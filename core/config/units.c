@@ -73,6 +73,11 @@ static const unit table[] = {
     {"steps", "steps", 1, 0, "optimiser steps of the warm-up"},
     {"step", "steps", 1, 0, "optimiser steps of the warm-up"},
 
+    {"FLOP", "FLOP", 1, 0, "floating-point operations"},
+    {"GFLOP", "FLOP", 1, 9, "10^9 floating-point operations"},
+    {"TFLOP", "FLOP", 1, 12, "10^12 floating-point operations"},
+    {"PFLOP", "FLOP", 1, 15, "10^15 floating-point operations"},
+
     {"letters", "letters", 1, 0, "letters of a vocabulary"},
     {"letter", "letters", 1, 0, "letters of a vocabulary"},
 
@@ -111,6 +116,7 @@ const char *units_example(const char *dimension) {
                                             {"bytes/s", "100Mbit/s"},
                                             {"tokens", "512tokens"},
                                             {"tokens/s", "50tokens/s"},
+                                            {"FLOP/s", "989TFLOP/s"},
                                             {"updates", "200updates"},
                                             {"steps", "200steps"},
                                             {"letters", "4letters"},
