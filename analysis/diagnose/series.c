@@ -11,7 +11,8 @@
  *   prime-rl 0.8.0 src/prime_rl/trainer/rl/train.py, src/prime_rl/orchestrator/orchestrator.py
  *   verl 0.10.0.dev (1dda039) verl/trainer/ppo/v1/trainer_base.py,
  * verl/trainer/ppo/metric_utils.py, verl/trainer/ppo/rollout_corr_helper.py NeMo-RL 0.6.0
- * nemo_rl/algorithms/grpo.py; SkyRL 0.3 skyrl/train/fully_async_trainer.py A name matches a whole
+ * nemo_rl/algorithms/grpo.py; SkyRL 0.3 skyrl/train/fully_async_trainer.py; miles 0.1.0
+ * miles/utils/train_metric_utils.py:28, miles/ray/rollout/metrics.py:142 A name matches a whole
  * series name, or its end after a slash. The first match in this table is used for roles other than
  * staleness. */
 static const struct {
@@ -24,7 +25,9 @@ static const struct {
     {"timing_s/step", SERIES_STEP_TIME, NULL},
     {"timing/train/total_step_time", SERIES_STEP_TIME, NULL},
     {"timing/step", SERIES_STEP_TIME, NULL},
+    {"step_time", SERIES_STEP_TIME, NULL}, /* TRL; perf/step_time: miles and slime */
     {"perf/rollout_wait_s", SERIES_WAIT, NULL},
+    {"perf/train_wait_time", SERIES_WAIT, NULL},
     {"time/wait_for_batch", SERIES_WAIT, NULL},
     {"timing/train/exposed_generation", SERIES_WAIT, NULL},
     {"timing/wait_for_generation_buffer", SERIES_WAIT, NULL},
@@ -33,7 +36,9 @@ static const struct {
     {"timing/train/generation", SERIES_GENERATE, NULL},
     {"timing/generate", SERIES_GENERATE, NULL},
     {"timing_s/outer_gen", SERIES_GENERATE, NULL},
+    {"perf/rollout_time", SERIES_GENERATE, NULL},
     {"perf/fwd_bwd_s", SERIES_TRAIN, NULL},
+    {"perf/train_time", SERIES_TRAIN, NULL},
     {"time/forward_backward", SERIES_TRAIN, NULL},
     {"timing_s/update_actor", SERIES_TRAIN, NULL},
     {"timing/train/policy_training", SERIES_TRAIN, NULL},
@@ -42,6 +47,7 @@ static const struct {
     {"timing_s/trainer_ops", SERIES_TRAIN, NULL},
     {"perf/weight_sync_s", SERIES_SYNC, NULL},
     {"time/broadcast_weights", SERIES_SYNC, NULL},
+    {"perf/update_weights_time", SERIES_SYNC, NULL},
     {"timing_s/update_weights", SERIES_SYNC, NULL},
     {"timing_s/param_sync", SERIES_SYNC, NULL},
     {"timing/train/weight_sync", SERIES_SYNC, NULL},
@@ -70,12 +76,14 @@ static const struct {
     {"sample/dropped_stale_total", SERIES_DROPPED, NULL},
     {"off_policy/dropped", SERIES_DROPPED, NULL},
     {"off_policy/evicted_samples", SERIES_DROPPED, NULL},
+    {"fully_async/count/dropped_stale_samples", SERIES_DROPPED, NULL},
     {"async/num_groups_dropped", SERIES_DROPPED, NULL},
     {"async/keep_rate", SERIES_KEEP_RATE, NULL},
     {"mismatch_kl/all/mean", SERIES_KL, NULL},
     {"rollout_corr/k3_kl", SERIES_KL, NULL},
     {"gen_kl_error", SERIES_KL, NULL}, /* NeMo-RL: exp(l) - l - 1 */
     {"kl_k3", SERIES_KL, NULL},
+    {"train/train_rollout_kl", SERIES_KL, NULL},
     {"training/rollout_probs_diff_mean", SERIES_DIFFERENCE, NULL},
     {"rollout_corr/rollout_is_eff_sample_size", SERIES_ESS, NULL},
     {"ess", SERIES_ESS, NULL},
@@ -87,7 +95,16 @@ static bool series_ends_with(const char *text, const char *end) {
   return n >= m && strcmp(text + n - m, end) == 0 && (n == m || text[n - m - 1] == '/');
 }
 
+/* verl's fully asynchronous trainer of before V1 times its wait for samples as "gen"
+ * (fully_async_trainer.py; detach_utils.py:358 divides it by the step to an idle_ratio). */
+static bool is_of_waiting_trainer(const gathered *from) {
+  for (size_t i = 0; i < from->n_series; ++i)
+    if (strncmp(from->series[i].metric, "fully_async/", 12) == 0) return true;
+  return false;
+}
+
 gl_status diagnosis_add_series(diagnosis *d, const gathered *from, gl_error *err) {
+  const bool waits = is_of_waiting_trainer(from);
   for (size_t k = 0; k < N_NAMES; ++k)
     for (size_t i = 0; i < from->n_series; ++i) {
       const gathered_series *s = &from->series[i];
@@ -102,6 +119,7 @@ gl_status diagnosis_add_series(diagnosis *d, const gathered *from, gl_error *err
       role_series *to = ARRAY_ADD(d->series, d->n_series);
       if (to == NULL) return gl_fail_memory(err, "the series of a log");
       *to = (role_series){names[k].role, s, names[k].definition};
+      if (waits && strcmp(names[k].name, "timing_s/gen") == 0) to->role = SERIES_WAIT;
     }
   d->n_all_series += from->n_series;
   d->gathered = from;

@@ -1,5 +1,6 @@
 /* Fields and settings of trainers, as their sources have them. */
 #include "analysis/diagnose/internal.h"
+#include "analysis/import/foreign.h"
 
 #include <string.h>
 
@@ -137,7 +138,7 @@ static const trainer_info trainers[] = {
      .rewards = "rewards",
      .log_tokens = "--dump-details DIR",
      .log_versions = "--dump-details DIR (weight_versions)",
-     .log_times = "the dashboard's phases",
+     .log_times = "perf/*_time of the dashboard's metrics.jsonl (--dump-details DIR)",
      .setting = {[CAUSE_MISMATCH] = "--use-tis --tis-clip 2",
                  [CAUSE_AGE] = "--max-weight-staleness",
                  [CAUSE_RATE] = "--lr",
@@ -158,18 +159,28 @@ const trainer_info *trainer_find(const char *name) {
   return &trainers[0];
 }
 
-/* Definitions of staleness begin with their system. */
+/* How the systems of the table of foreign metrics begin; trainer NULL: its settings are not known.
+ */
 static const struct {
-  const char *prefix, *trainer;
-} systems[] = {{"trl/", "trl"},           {"verl", "verl"},    {"areal/", "areal"},
-               {"prime_rl/", "prime_rl"}, {"skyrl/", "skyrl"}, {"miles/", "miles"}};
+  const char *system, *trainer;
+} systems[] = {{"TRL ", "trl"},     {"verl ", "verl"},   {"prime-rl ", "prime_rl"},
+               {"SkyRL ", "skyrl"}, {"miles ", "miles"}, {"MiMo", NULL}};
+enum { N_SYSTEMS = sizeof systems / sizeof *systems };
+
+/* The system that most of the series are named by; of equals the first in the table. */
+static const char *trainer_of_series(const gathered *from) {
+  size_t n[N_SYSTEMS] = {0}, best = 0;
+  for (size_t i = 0; from != NULL && i < from->n_series; ++i) {
+    const foreign_metric *f = foreign_find(from->series[i].metric);
+    for (size_t k = 0; f != NULL && k < N_SYSTEMS; ++k)
+      n[k] += strncmp(f->system, systems[k].system, strlen(systems[k].system)) == 0;
+  }
+  for (size_t k = 1; k < N_SYSTEMS; ++k)
+    if (n[k] > n[best]) best = k;
+  return n[best] > 0 ? systems[best].trainer : NULL;
+}
 
 const trainer_info *trainer_of(const diagnosis *d) {
   if (d->request.trainer != NULL) return trainer_find(d->request.trainer);
-  for (size_t i = 0; i < d->n_series; ++i)
-    for (size_t k = 0; k < sizeof systems / sizeof *systems; ++k)
-      if (d->series[i].definition != NULL &&
-          strncmp(d->series[i].definition, systems[k].prefix, strlen(systems[k].prefix)) == 0)
-        return trainer_find(systems[k].trainer);
-  return trainer_find(NULL);
+  return trainer_find(trainer_of_series(d->gathered));
 }

@@ -155,12 +155,14 @@ gl_status folder_list(folder_logs *out, const char *folder, read_kind kind, gl_e
   *out = (folder_logs){.n = 0};
   found_files f = {.memory = &out->memory, .err = err};
   bool any_log = false;
+  size_t n_other_logs = 0;
   gl_status status = find_folder_files(&f, folder, 0);
   read_kind *kinds = status == GL_OK ? ARENA_ARRAY(&out->memory, read_kind, f.n) : NULL;
   if (status == GL_OK) status = arena_check(&out->memory, "files", err);
   if (status == GL_OK) status = kinds_of_files(kinds, &f, &any_log, err);
   for (size_t i = 0; i < f.n && status == GL_OK; i++) {
     const bool is_wanted = any_log ? kinds[i] == kind : is_table_name(f.path[i]);
+    n_other_logs += kinds[i] != READ_IS_OTHER && kinds[i] != kind;
     const char **added = is_wanted ? ARRAY_ADD(out->path, out->n) : NULL;
     if (is_wanted && !added) status = gl_fail_memory(err, "files");
     if (added)
@@ -170,7 +172,12 @@ gl_status folder_list(folder_logs *out, const char *folder, read_kind kind, gl_e
   }
   free(f.path);
   out->are_tables = !any_log;
-  if (status == GL_OK && out->n == 0)
+  if (status == GL_OK && out->n == 0 && n_other_logs > 0)
+    status = gl_fail(err, GL_EINPUT, "%.400s: the logs in this folder have %s", folder,
+                     kind == READ_IS_ROWS
+                         ? "series of steps and no times of requests; gepolab analyze reads them"
+                         : "times of requests and no series of steps; gepolab fit reads them");
+  else if (status == GL_OK && out->n == 0)
     status = gl_fail(err, GL_EINPUT,
                      "%.400s: there is no %s in this folder; name the file, or its format with "
                      "--log-format",

@@ -39,6 +39,9 @@ static const foreign_metric names[] = {
     {"fully_async/count/stale_trajectory_processed", VERL, METRIC_COUNT,
      "trajectories trained so far whose newest version is not the current one: a count, not an age",
      "verl/experimental/fully_async_policy/fully_async_trainer.py:1040"},
+    {"fully_async/count/dropped_stale_samples", VERL, METRIC_COUNT,
+     "samples dropped so far as too stale",
+     "verl/experimental/fully_async_policy/fully_async_rollouter.py:1177"},
     {"sample/staleness_mean", ASYNC, METRIC_STALENESS,
      "learner's version when a sample leaves the queue, less the version at the sample's start, "
      "mean over samples; of dropped samples nothing is counted",
@@ -230,6 +233,15 @@ static const foreign_metric names[] = {
      "fraction of all tokens with A > 0 and a ratio above the interval (clipped_positive: of the "
      "tokens with A > 0)",
      "trl/trainer/grpo_trainer.py:3278"},
+    {"train/agg/effective/<name>/reward/mean", PRIME, METRIC_REWARD_MEAN,
+     "reward of an agent, mean over the traces of the step's batch, all environments",
+     "src/prime_rl/orchestrator/orchestrator.py:699"},
+    {"train/agg/effective/<name>/num_output_tokens/mean", PRIME, METRIC_RESPONSE_LENGTH,
+     "generated tokens of a trace, mean over the traces of the step's batch",
+     "src/prime_rl/orchestrator/orchestrator.py:699"},
+    {"train/<name>/<name>/<name>/reward/mean", PRIME, METRIC_COUNT,
+     "the same, of one environment, or (all) of every episode that arrived",
+     "src/prime_rl/orchestrator/orchestrator.py:699"},
     {"entropy/all/mean", PRIME, METRIC_ENTROPY,
      "entropy of a token's distribution, mean over the trained tokens",
      "src/prime_rl/trainer/rl/train.py:484"},
@@ -250,15 +262,19 @@ const foreign_metric *foreign_at(size_t i) {
   return i < N_NAMES ? &names[i] : NULL;
 }
 
-/* Whether the name is that of the entry, in which <k> stands for a number. */
+/* Whether the name is that of the entry, in which <k> stands for a number and <name> for any word
+ * between slashes. */
 static bool is_entry(const char *entry, const char *name) {
-  const char *k = strstr(entry, "<k>");
-  if (!k) return strcmp(entry, name) == 0;
-  const size_t n = (size_t)(k - entry);
   if (strcmp(entry, name) == 0) return true;
-  if (strncmp(entry, name, n) != 0) return false;
-  const size_t digits = strspn(name + n, "0123456789");
-  return digits > 0 && strcmp(k + 3, name + n + digits) == 0;
+  for (;; entry++, name++) {
+    if (*entry == '<') {
+      const size_t n = entry[1] == 'k' ? strspn(name, "0123456789") : strcspn(name, "/");
+      if (n == 0) return false;
+      entry = strchr(entry, '>') + 1, name += n;
+    }
+    if (*entry != *name) return false;
+    if (*entry == '\0') return true;
+  }
 }
 
 static const foreign_metric *find_exact(const char *name) {

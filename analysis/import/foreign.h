@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 typedef struct foreign_metric {
-  const char *name;       /* whole name in the log; <k> stands for a number */
+  const char *name;       /* whole name in the log; <k> stands for a number, <name> for a word */
   const char *system;     /* program and version */
   metric known;           /* METRIC_COUNT: no metric of gepolab measures this */
   const char *definition; /* what it counts, and how it differs from the metric of gepolab */

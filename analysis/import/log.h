@@ -35,7 +35,7 @@ void log_begin(log_builder *b, const import_file *f, gl_error *err);
 /* Adds a value; NaN and infinities are kept. */
 void log_value(log_builder *b, const char *metric, double step, double value);
 /* Adds the time since the start, in seconds, as the series time_s. A step may have several; the
- * last one is used. */
+ * last one is used, and the step may go back without a restart. */
 void log_time(log_builder *b, double step, double seconds);
 /* Reads the value after a key: a number or truth value is added, the members of an object are added
  * as "metric/key". Lists and texts are counted and skipped, and so is null unless null_is_nan. */

@@ -1,5 +1,6 @@
 /* The metrics of miles' dashboard, metrics.jsonl: {"ts", "step_key", "step", "metrics": {…}} a
- * line. time_s is the time since the first line. */
+ * line. "rollout/step" counts rollouts, "train/step" optimiser steps; of a log with both, time_s is
+ * the time of the rollouts' lines since the first line. */
 #include "analysis/import/miles.h"
 
 #include <math.h>
@@ -53,18 +54,20 @@ void miles_check_keys(json_reader *r, miles_stream s, uint32_t found) {
 
 typedef struct miles_metrics {
   log_builder b;
-  double first_ts;
+  double first_ts, most[2]; /* largest step of rollouts and of optimiser steps; NaN: none */
   size_t n_without_step;
 } miles_metrics;
 
-static void read_miles_metrics(miles_metrics *m, json_reader *r, double ts, double step) {
+static void read_miles_metrics(miles_metrics *m, json_reader *r, double ts, double step,
+                               bool is_optimiser) {
   if (isnan(step)) {
     m->n_without_step++;
     json_skip(r);
     return;
   }
   if (isnan(m->first_ts)) m->first_ts = ts;
-  log_time(&m->b, step, ts - m->first_ts);
+  m->most[is_optimiser] = fmax(m->most[is_optimiser], step);
+  if (!is_optimiser || isnan(m->most[0])) log_time(&m->b, step, ts - m->first_ts);
   json_enter(r, '{');
   while (m->b.status == GL_OK && json_member(r)) {
     char metric[IMPORT_MOST_NAME + 2];
@@ -80,6 +83,7 @@ static gl_status read_miles_line(void *context, json_reader *r, size_t line) {
   miles_metrics *m = context;
   uint32_t found = 0;
   double ts = NAN, step = NAN;
+  bool is_optimiser = false;
   (void)line;
   json_enter(r, '{');
   while (m->b.status == GL_OK && json_member(r)) {
@@ -88,11 +92,12 @@ static gl_status read_miles_line(void *context, json_reader *r, size_t line) {
     found |= UINT32_C(1) << i;
     if (i == 3) {
       miles_check_keys(r, MILES_METRICS, found); /* the metrics come last */
-      read_miles_metrics(m, r, ts, step);
+      read_miles_metrics(m, r, ts, step, is_optimiser);
     } else if (json_peek(r) == 'n') {
       json_null(r);
     } else if (i == 1) {
-      json_skip(r);
+      json_string(r);
+      is_optimiser = r->status == GL_OK && strcmp(r->word, "train/step") == 0;
     } else {
       const double value = log_step(r);
       *(i == 0 ? &ts : &step) = value;
@@ -110,12 +115,17 @@ static gl_status recognise_miles(bool *is, const import_file *f, gl_error *err) 
 }
 
 static gl_status read_miles(series_table **out, const import_file *f, gl_error *err) {
-  miles_metrics m = {.first_ts = NAN};
+  miles_metrics m = {.first_ts = NAN, .most = {NAN, NAN}};
   log_begin(&m.b, f, err);
   gl_status status = log_read(&m.b, read_miles_line, &m, out);
   if (status == GL_OK && m.n_without_step > 0)
     status = series_note(*out, err, "%s: %zu lines have no step and were left out", f->name,
                          m.n_without_step);
+  if (status == GL_OK && m.most[1] > m.most[0])
+    status = series_note(*out, err,
+                         "%s: metrics of training count optimiser steps (up to %.0f), the others "
+                         "rollouts (up to %.0f)",
+                         f->name, m.most[1], m.most[0]);
   if (status != GL_OK) series_table_free(*out), *out = NULL;
   return status;
 }

@@ -3,7 +3,9 @@
  * TRL 1.16. Python's json.dumps writes NaN and Infinity; TRL writes null where no sample had a
  * value.
  *
- * "eval_reward" becomes "eval/reward". AsyncGRPOTrainer's "kl" is not that of GRPOTrainer (the KL
+ * "eval_reward" becomes "eval/reward", but what an evaluation logs beside scores ("eval_runtime",
+ * "eval_clip_ratio/low_mean", …) keeps its name, because names that begin with "eval/" are scores.
+ * AsyncGRPOTrainer's "kl" is not that of GRPOTrainer (the KL
  * divergence to the reference) but k3 to the policy that generated the sample, so it becomes
  * "kl_k3"; its logs have a metric "ratio" beside it. */
 #include "analysis/import/log.h"
@@ -42,11 +44,37 @@ static trainer_record scan_record(json_reader *r) {
   return t;
 }
 
+/* What evaluations log that is no score, after "eval_": transformers 5.24 speed_metrics() of
+ * trainer_utils.py, TRL 1.16 trl/trainer/grpo_trainer.py. An entry is a whole key, or ends with a
+ * slash. */
+static bool is_no_score(const char *key) {
+  static const char *const others[] = {"runtime",
+                                       "samples_per_second",
+                                       "steps_per_second",
+                                       "num_tokens",
+                                       "reward_std",
+                                       "frac_reward_zero_std",
+                                       "entropy",
+                                       "kl",
+                                       "step_time",
+                                       "completions/",
+                                       "clip_ratio/",
+                                       "sampling/",
+                                       "model_preparation_time"};
+  const size_t n = strlen(key);
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+    const size_t length = strlen(others[i]);
+    if (strncmp(key, others[i], length) == 0 && (others[i][length - 1] == '/' || n == length))
+      return true;
+  }
+  return strncmp(key, "rewards/", 8) == 0 && n > 4 && strcmp(key + n - 4, "/std") == 0;
+}
+
 /* The metric of a key in `metric`; false: the key is not one. */
 static bool trainer_metric(const char *key, bool is_async, char metric[IMPORT_MOST_NAME + 2]) {
   if (strcmp(key, "step") == 0) return false;
   if (is_async && strcmp(key, "kl") == 0) key = "kl_k3";
-  if (strncmp(key, "eval_", 5) == 0)
+  if (strncmp(key, "eval_", 5) == 0 && !is_no_score(key + 5))
     snprintf(metric, IMPORT_MOST_NAME + 2, "eval/%s", key + 5);
   else
     snprintf(metric, IMPORT_MOST_NAME + 2, "%s", key);

@@ -1,6 +1,7 @@
 /* gepolab diagnose: how stale a run's data are, what that costs, and what to change. */
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/import/gather.h"
+#include "analysis/import/read.h"
 #include "core/base/file.h"
 #include "experiments/base/args.h"
 #include "experiments/base/memory.h"
@@ -23,33 +24,37 @@ typedef struct diagnose_options {
 
 /* The files of the command line by what they are. */
 typedef struct diagnose_files {
-  const char **tokens, **series;
+  char **tokens, **series; /* owned */
   size_t n_tokens, n_series;
 } diagnose_files;
+
+static void files_fini(diagnose_files *f) {
+  for (size_t i = 0; i < f->n_tokens; ++i) free(f->tokens[i]);
+  for (size_t i = 0; i < f->n_series; ++i) free(f->series[i]);
+  free(f->tokens), free(f->series);
+}
 
 /* --- reading --- */
 
 /* Standard input is a token-level log, and so is all that --format names. */
 static gl_status sort_files(diagnose_files *f, const args *a, const char *format, gl_error *err) {
   gl_status status = GL_OK;
-  f->tokens = MUST_ARRAY(const char *, a->n_words, "the logs");
-  f->series = MUST_ARRAY(const char *, a->n_words, "the logs");
   for (size_t i = 0; i < a->n_words && status == GL_OK; ++i) {
     const char *path = a->words[i];
     bool is = format != NULL || strcmp(path, "-") == 0;
     if (!is) status = token_log_recognises(&is, path, err);
     if (is)
-      f->tokens[f->n_tokens++] = path;
+      *MUST_ADD(f->tokens, f->n_tokens, "the logs") = must_copy(path, "a log's name");
     else
-      f->series[f->n_series++] = path;
+      *MUST_ADD(f->series, f->n_series, "the logs") = must_copy(path, "a log's name");
   }
   return status;
 }
 
-static diagnose_batch batch_of(const token_batch *from) {
+static diagnose_batch batch_of(const token_batch *from, bool drops) {
   return (diagnose_batch){.in = &from->input,
                           .step = from->step,
-                          .n_dropped = (double)from->n_untrained,
+                          .n_dropped = drops ? (double)from->n_untrained : NAN,
                           .dropped_tokens = from->untrained_tokens,
                           .dropped_tokens_squared = NAN};
 }
@@ -58,7 +63,7 @@ static gl_status read_batches(diagnosis *d, token_log *log, gl_error *err) {
   const token_batch *batch = NULL;
   gl_status status = GL_OK;
   while (status == GL_OK && (status = token_log_next(log, &batch, err)) == GL_OK && batch != NULL) {
-    const diagnose_batch b = batch_of(batch);
+    const diagnose_batch b = batch_of(batch, token_log_about(log)->drops);
     status = diagnosis_add_batch(d, &b, err);
   }
   return status;
@@ -171,21 +176,40 @@ static const char *known_trainer(const char *name) {
   return NULL;
 }
 
-/* Adds the token-level logs, then the series. The trainer is known after the first. */
-static gl_status read_logs(diagnosis *d, const diagnose_files *f, const diagnose_options *q,
-                           gathered *from_series, gl_error *err) {
-  token_log *log = NULL;
+/* Trainers' logs of series that stand in the folders beside the token-level logs. */
+static gl_status add_series_beside(diagnose_files *f, const token_log *log, gl_error *err) {
   gl_status status = GL_OK;
-  if (f->n_tokens > 0) {
-    status = token_log_open(&log, f->tokens, f->n_tokens, &q->log, err);
-    if (status == GL_OK) status = read_batches(d, log, err);
-    if (status == GL_OK && q->trainer == NULL)
-      diagnosis_set_trainer(d, known_trainer(token_log_about(log)->format));
-    token_log_close(log);
+  const char *path;
+  for (size_t i = 0; status == GL_OK && (path = token_log_skipped(log, i)) != NULL; ++i) {
+    read_kind kind = READ_IS_OTHER;
+    status = read_which(&kind, path, err);
+    if (status == GL_OK && kind == READ_IS_SERIES)
+      *MUST_ADD(f->series, f->n_series, "the logs") = must_copy(path, "a log's name");
   }
+  return status;
+}
+
+static gl_status read_token_logs(diagnosis *d, diagnose_files *f, const diagnose_options *q,
+                                 gl_error *err) {
+  token_log *log = NULL;
+  gl_status status =
+      token_log_open(&log, (const char *const *)f->tokens, f->n_tokens, &q->log, err);
+  if (status == GL_OK) status = read_batches(d, log, err);
+  if (status == GL_OK && q->trainer == NULL)
+    diagnosis_set_trainer(d, known_trainer(token_log_about(log)->format));
+  if (status == GL_OK) status = add_series_beside(f, log, err);
+  token_log_close(log);
+  return status;
+}
+
+/* Adds the token-level logs, then the series. The trainer is known after the first. */
+static gl_status read_logs(diagnosis *d, diagnose_files *f, const diagnose_options *q,
+                           gathered *from_series, gl_error *err) {
+  gl_status status = f->n_tokens > 0 ? read_token_logs(d, f, q, err) : GL_OK;
   if (status != GL_OK || f->n_series == 0) return status;
-  const gather_request request = {
-      .files = f->series, .n_files = f->n_series, .shape = {.columns = COLUMNS_ARE_METRICS}};
+  const gather_request request = {.files = (const char *const *)f->series,
+                                  .n_files = f->n_series,
+                                  .shape = {.columns = COLUMNS_ARE_METRICS}};
   status = gather(from_series, &request, err);
   return status == GL_OK ? diagnosis_add_series(d, from_series, err) : status;
 }
@@ -209,8 +233,7 @@ static gl_status diagnose_logs(const args *a, const diagnose_options *q, gl_erro
   if (status == GL_OK) status = write_results(d, q, err);
   diagnosis_free(d);
   gathered_fini(&from_series);
-  free(f.tokens);
-  free(f.series);
+  files_fini(&f);
   return status;
 }
 

@@ -164,13 +164,14 @@ static gl_status check_found(const fit_log *log, bool by_name, gl_error *err) {
   size_t n = 0;
   for (int f = 0; f < FIT_FIELDS; ++f) {
     n += log->field[f].n > 0;
-    if (log->field[f].heading != NULL && log->field[f].n == 0)
+    if (!by_name && log->field[f].heading != NULL && log->field[f].n == 0)
       return gl_fail(err, GL_EINPUT, "no file has a value in a column headed '%.80s'; see --column",
                      log->field[f].heading);
   }
   if (n > 0 || !by_name) return GL_OK;
   return gl_fail(err, GL_EINPUT,
-                 "no column is headed delay, data_delay, generation, lengths, request, response, "
+                 "no file has a value in a column headed delay, data_delay, generation, lengths, "
+                 "request, response, "
                  "reward or tools; say which is what: --column delay=HEADING");
 }
 

@@ -2,7 +2,8 @@
  * _dump_trajectory() of areal/infra/workflow_executor.py (line 917) of AReaL 2.0.0 at commit
  * cbff54d. It has rewards, lengths and the version of every trained token, and no
  * log-probabilities. The learner's version is unknown: the folder is named after the newest version
- * that took part in the generation of the task. */
+ * that took part in the generation of the task. A task that is generated again, after a restart, is
+ * appended to the same file (line 1000), and is another group. */
 #include "experiments/tokens/formats.h"
 
 #include "core/base/hash.h"
@@ -76,6 +77,22 @@ static gl_status read_versions(token_builder *b, const token_line *line, scan_pi
   return GL_OK;
 }
 
+/* Hash of the task and of how often its file began it again. */
+static gl_status areal_key(token_builder *b, uint64_t *key, const token_line *line,
+                           const scan_piece *piece, gl_error *err) {
+  uint64_t sample = 0;
+  const token_response *last = b->n > 0 ? &b->response[b->n - 1] : NULL;
+  if (scan_whole(piece[AREAL_SAMPLE], &sample) != NULL)
+    return token_refuse(line, piece[AREAL_SAMPLE].text, err, "sample_idx must be a whole number");
+  const bool is_new = last == NULL || last->sample.file != line->file;
+  b->rank = is_new ? 0 : b->rank + (sample <= b->index);
+  b->index = sample;
+  *key = hash_64(hash_64_text(HASH_64_START, line->file), piece[AREAL_TASK].text,
+                 piece[AREAL_TASK].size);
+  *key = hash_64(*key, &b->rank, sizeof b->rank);
+  return GL_OK;
+}
+
 static gl_status areal_read(token_builder *b, const token_line *line, bool *next, gl_error *err) {
   scan_piece piece[AREAL_FIELDS];
   uint64_t length = 0, prompt = 0;
@@ -91,10 +108,12 @@ static gl_status areal_read(token_builder *b, const token_line *line, bool *next
                         "prompt_len must be a number of tokens, at most seqlen");
   b->has[TOKEN_VERSION] = b->has_rewards = b->has_keys = true;
   b->grouping = TOKEN_GROUPS_GIVEN;
+  uint64_t key = 0;
+  status = areal_key(b, &key, line, piece, err);
+  if (status != GL_OK) return status;
   token_response *r = token_builder_add(b);
   r->sample = (token_sample){.file = line->file, .line = line->number, .n_prompt = (size_t)prompt};
-  r->key = hash_64(hash_64_text(HASH_64_START, line->file), piece[AREAL_TASK].text,
-                   piece[AREAL_TASK].size);
+  r->key = key;
   status = token_read_finite(line, "reward", piece[AREAL_REWARD], &r->reward, err);
   if (status == GL_OK) status = read_versions(b, line, piece[AREAL_RLE], length, err);
   if (status == GL_OK && r->tokens + r->sample.n_prompt <= length)
@@ -107,4 +126,5 @@ const token_format token_format_areal = {.name = "areal",
                                          .writer = "AReaL 2.0",
                                          .marks = marks,
                                          .least = 2,
+                                         .evaluation = "/eval-rollout/",
                                          .read = areal_read};

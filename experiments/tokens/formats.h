@@ -31,6 +31,10 @@ typedef struct token_format {
   /* The first line of a file has this format if it has `least` of these keys. Ends with NULL. */
   const char *const *marks;
   size_t least;
+  bool drops; /* responses without trained tokens were dropped; otherwise another loss has them */
+  /* Folder that the trainer writes its evaluations to, in the same format: its files are skipped in
+   * the folders given. NULL: there is none. */
+  const char *evaluation;
   /* Adds the line to the batch, or sets *next, without adding it, if the line begins another
    * batch. */
   gl_status (*read)(token_builder *b, const token_line *line, bool *next, gl_error *err);

@@ -168,5 +168,6 @@ const token_format token_format_nemo_rl = {.name = "nemo_rl",
                                            .writer = "NeMo-RL 0.6",
                                            .marks = marks,
                                            .least = 2,
+                                           .drops = true,
                                            .read = nemo_read,
                                            .check = nemo_check};

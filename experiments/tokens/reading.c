@@ -25,7 +25,7 @@ struct token_log {
   /* the current file */
   compressed_reader *reader; /* NULL: none */
   const char *file;
-  const token_source *source;       /* NULL: a text */
+  token_source *source;             /* NULL: a text */
   const token_format *format;       /* NULL: not known yet */
   const token_format *batch_format; /* of the batch in the builder */
   FILE *text;                       /* of token_log_open_text() */
@@ -230,6 +230,12 @@ gl_status token_log_open_text(token_log **out, const char *text, size_t size, co
   return compressed_from(&log->reader, log->text, name, err);
 }
 
+const char *token_log_skipped(const token_log *log, size_t i) {
+  for (size_t k = 0; k < log->sources.n; ++k)
+    if (log->sources.file[k].skipped && i-- == 0) return log->sources.file[k].path;
+  return NULL;
+}
+
 void token_log_close(token_log *log) {
   if (log == NULL) return;
   compressed_close(log->reader);
@@ -250,10 +256,18 @@ static gl_status open_next_file(token_log *log, bool *opened, gl_error *err) {
   return compressed_open(&log->reader, log->source->path, err);
 }
 
+/* Whether the file was found in a folder of evaluations. */
+static bool is_of_evaluation(const token_log *log) {
+  const char *folder = log->format->evaluation;
+  return folder != NULL && log->source != NULL && log->source->in_folder &&
+         strstr(log->source->path, folder) != NULL;
+}
+
 /* The file's format becomes known with its first line. */
 static gl_status set_format(token_log *log, gl_error *err) {
   token_log_summary *about = &log->about;
   gl_status status = format_of_line(&log->format, log, err);
+  if (status == GL_OK && log->format != NULL && is_of_evaluation(log)) log->format = NULL;
   if (status != GL_OK || log->format == NULL) return status;
   if (about->format != NULL && strcmp(about->format, log->format->name) != 0)
     return token_refuse(&log->line, log->line.text, err,
@@ -262,12 +276,14 @@ static gl_status set_format(token_log *log, gl_error *err) {
                         log->format->name, about->format);
   about->format = log->format->name;
   about->title = log->format->title;
+  about->drops = log->format->drops;
   about->n_files += log->source != NULL;
   return GL_OK;
 }
 
 static void skip_file(token_log *log) {
   ++log->about.n_skipped;
+  log->source->skipped = true;
   compressed_close(log->reader);
   log->reader = NULL;
 }
@@ -306,6 +322,7 @@ static gl_status end_file(token_log *log, bool *opened, gl_error *err) {
   const bool is_empty = log->format == NULL;
   if (is_empty && !log->source->in_folder) return refuse_empty(log->file, err);
   log->about.n_skipped += is_empty;
+  log->source->skipped = is_empty;
   return open_next_file(log, opened, err);
 }
 
@@ -366,6 +383,14 @@ static gl_status fill_batch(token_log *log, gl_error *err) {
 
 static gl_status check_any(const token_log *log, gl_error *err) {
   if (log->about.n_batches > 0) return GL_OK;
+  const char *skipped = token_log_skipped(log, 0);
+  if (skipped != NULL)
+    return gl_fail(
+        err, GL_EINPUT,
+        "%zu %s of the folder %s no format of token-level logs; give %s by its name to see "
+        "what is wrong with it",
+        log->about.n_skipped, log->about.n_skipped == 1 ? "file" : "files",
+        log->about.n_skipped == 1 ? "has" : "have", skipped);
   const char *name = log->sources.n > 1 ? "these files" : log->file != NULL ? log->file : "the log";
   return refuse_empty(name, err);
 }

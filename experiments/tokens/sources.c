@@ -116,7 +116,8 @@ gl_status token_sources_list(token_sources *s, const char *const *paths, size_t 
     if (status == GL_OK && s->n == before)
       status = gl_fail(err, GL_EINPUT,
                        "%s: there is no .jsonl or .json file in this folder; give the folder that "
-                       "the trainer writes its logs to",
+                       "the trainer writes its logs to (the .pt files of slime and miles are read "
+                       "in Python: gepolab.write_log(gepolab.read_dump(\"dump\"), \"run.jsonl\"))",
                        paths[i]);
   }
   return status;

@@ -11,6 +11,7 @@
 typedef struct token_source {
   char *path;
   bool in_folder; /* found in a folder, not named itself */
+  bool skipped;   /* found in a folder, and no token-level log */
 } token_source;
 
 typedef struct token_sources {

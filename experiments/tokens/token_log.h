@@ -80,6 +80,7 @@ typedef struct token_log_summary {
   size_t n_incomplete; /* files whose last line was cut off; it is left out */
   size_t n_skipped;    /* files in the given folders that are no token-level logs */
   size_t n_untrained;  /* responses without trained tokens */
+  bool drops;          /* the trainer dropped these; otherwise they belong to another loss */
   size_t n_restarts;   /* batches with a smaller step than the one before: another run, or a restart
                         */
   double first_step, last_step, first_time, last_time; /* NaN: not in the log */
@@ -110,6 +111,9 @@ const token_log_summary *token_log_about(token_log *log);
 /* Errors: GL_EINPUT if algorithms cannot be evaluated on this batch of the log: it has no
  * log-probabilities, or only advantages that differ within a response. */
 gl_status token_log_check(token_log *log, gl_error *err);
+/* The i-th file of the given folders that was skipped so far; NULL past the last. Valid until the
+ * log is closed. */
+const char *token_log_skipped(const token_log *log, size_t i);
 void token_log_close(token_log *log); /* NULL is allowed */
 
 /* *is: the first line of the file, or of a file of the folder, has the keys of a format. Errors:

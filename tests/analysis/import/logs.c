@@ -14,6 +14,7 @@
 #include <zlib.h>
 
 #define LOG(name) "tests/golden/trainer_logs/" name
+#define SECOND(name) "tests/golden/second_logs/" name /* tests/golden/second_logs.py */
 enum { STEPS = 12 };
 
 /* The made-up run of trainer_logs.py. */
@@ -112,6 +113,41 @@ static void the_metrics_of_miles(void) {
   series_table_free(t);
 }
 
+/* TRL's own run: beside its reward an evaluation logs lengths, clip ratios and its speed. */
+static void what_an_evaluation_logs_beside_scores_is_no_score(void) {
+  series_table *t = log_read_file(SECOND("trl/trainer_state.json"));
+  size_t n_scores = 0;
+  for (size_t i = 0; i < t->n_series; i++) n_scores += quantity_of(t->series[i].metric).is_score;
+  CU_ASSERT_EQUAL(n_scores, 3); /* eval/reward and the mean of each of two rewards */
+  CU_ASSERT_EQUAL(metric_of(t, "eval/rewards/reward_digit/mean")->n, 2);
+  CU_ASSERT_EQUAL(metric_of(t, "eval_clip_ratio/low_mean")->n, 2);
+  CU_ASSERT_EQUAL(metric_of(t, "eval_runtime")->n, 2);
+  series_table_free(t);
+}
+
+/* The orchestrator is two steps ahead of the trainer in one file. */
+static void two_writers_of_one_log_are_no_restart(void) {
+  series_table *t = log_read_file(SECOND("prime_rl/run/metrics.jsonl"));
+  CU_ASSERT_EQUAL(t->n_restarts, 0);
+  const series *staleness = metric_of(t, "off_policy/mean"),
+               *norm = metric_of(t, "optim/grad_norm");
+  CU_ASSERT(staleness->n == 8 && staleness->step[0] == 3 && norm->n == 8 && norm->step[7] == 8);
+  series_table_free(t);
+}
+
+/* Two optimiser steps for each rollout: 16 steps, and the time of 8 rollouts, 120 s apart. */
+static void rollouts_and_optimiser_steps_of_miles_are_two_axes(void) {
+  series_table *t = log_read_file(SECOND("miles/dashboard/metrics.jsonl"));
+  const series *time = metric_of(t, "time_s");
+  CU_ASSERT_EQUAL_FATAL(time->n, 8);
+  for (size_t i = 0; i < 8; i++)
+    CU_ASSERT(time->step[i] == (double)i && time->value[i] == 120.0 * (double)i);
+  CU_ASSERT_EQUAL(metric_of(t, "train/ppo_kl")->n, 16);
+  CU_ASSERT(is_noted(t, "count optimiser steps (up to 15), the others rollouts (up to 7)"));
+  CU_ASSERT_EQUAL(t->n_restarts, 0);
+  series_table_free(t);
+}
+
 static void lists_over_steps(void) {
   static const char *const files[] = {LOG("mimo.json"), LOG("mimo_archive/series.json")};
   for (int i = 0; i < 2; i++) {
@@ -195,7 +231,7 @@ static void folders_are_read_whole_and_a_later_checkpoint_is_enough(void) {
   gathered_fini(&g);
   gl_error err = {0};
   CU_ASSERT_EQUAL(gather_one(&g, LOG("areal"), NULL, &err), GL_EINPUT);
-  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "there is no trainer's log"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "times of requests and no series of steps"));
   gathered_fini(&g);
 }
 
@@ -217,7 +253,10 @@ static void series_take_our_names_by_the_definition_of_their_trainer(void) {
                {"response_length/clip_ratio", METRIC_COUNT},
                {"some/response_length/std", METRIC_COUNT},
                {"some/grad_norm", METRIC_GRAD_NORM},
-               {"some/grad_norm/avg", METRIC_GRAD_NORM}};
+               {"some/grad_norm/avg", METRIC_GRAD_NORM},
+               {"train/agg/effective/agent/reward/mean", METRIC_REWARD_MEAN},
+               {"train/agg/all/agent/reward/mean", METRIC_COUNT},
+               {"train/math/effective/agent/reward/mean", METRIC_COUNT}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     if (quantity_of(cases[i].name).known != cases[i].known) printf("%s\n", cases[i].name);
     CU_ASSERT_EQUAL(quantity_of(cases[i].name).known, cases[i].known);
@@ -389,8 +428,10 @@ static void a_compressed_log_is_the_same(void) {
 SUITE(analysis_import_logs, "analysis: logs of trainers", TEST(the_file_logger_of_verl),
       TEST(the_state_of_a_trainer_with_nan_and_evaluations),
       TEST(the_monitor_of_prime_rl_with_a_restart), TEST(the_metrics_of_miles),
-      TEST(lists_over_steps), TEST(sessions_of_areal_are_rows_of_times),
-      TEST(attempts_of_miles_may_end_in_another_file),
+      TEST(what_an_evaluation_logs_beside_scores_is_no_score),
+      TEST(two_writers_of_one_log_are_no_restart),
+      TEST(rollouts_and_optimiser_steps_of_miles_are_two_axes), TEST(lists_over_steps),
+      TEST(sessions_of_areal_are_rows_of_times), TEST(attempts_of_miles_may_end_in_another_file),
       TEST(folders_are_read_whole_and_a_later_checkpoint_is_enough),
       TEST(series_take_our_names_by_the_definition_of_their_trainer),
       TEST(what_a_newer_version_renames_is_named),

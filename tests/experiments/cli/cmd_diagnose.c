@@ -3,6 +3,7 @@
 #include "tests/support/made_log.h"
 #include "tests/support/suite.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -229,6 +230,65 @@ static void logs_of_one_run_are_read_together(void) {
   folder_remove(&f), folder_remove(&other);
 }
 
+/* --- the second set of trainers' logs, tests/golden/second_logs.py --- */
+
+#define SECOND(name) "tests/golden/second_logs/" name
+
+static const cJSON *rows_of(const cJSON *page, const char *section, const char *name) {
+  return cJSON_GetObjectItem(cJSON_GetObjectItem(page, section), name);
+}
+
+/* The value of the row whose member `quantity` has that name; NaN: there is none. */
+static double quantity_value(const cJSON *rows, const char *name) {
+  for (const cJSON *row = rows != NULL ? rows->child : NULL; row != NULL; row = row->next) {
+    const cJSON *value = cJSON_GetObjectItem(cJSON_GetObjectItem(row, "value"), "value");
+    const char *found = cJSON_GetStringValue(cJSON_GetObjectItem(row, "quantity"));
+    if (found != NULL && strcmp(found, name) == 0 && cJSON_IsNumber(value))
+      return value->valuedouble;
+  }
+  return NAN;
+}
+
+/* prime-rl writes token exports and the file monitor's metrics to one folder. */
+static void a_folder_with_both_kinds_of_logs_is_read_whole(void) {
+  cJSON *j = CLI_JSON("diagnose", SECOND("prime_rl"), "--json");
+  const cJSON *counts = rows_of(j, "read", "counts");
+  CU_ASSERT_EQUAL(quantity_value(counts, "updates"), 2);
+  CU_ASSERT_EQUAL(quantity_value(counts, "restarts (steps that go back)"), 0);
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(rows_of(j, "staleness", "definitions")), 1);
+  /* two sequences of another loss were not dropped; the monitor counts what was */
+  CU_ASSERT(isnan(quantity_value(rows_of(j, "staleness", "trend_and_dropping"),
+                                 "fraction of responses dropped")));
+  CU_ASSERT(quantity_value(rows_of(j, "staleness", "trend_and_dropping"), "dropped in a step") > 0);
+  cJSON_Delete(j);
+}
+
+static void evaluations_and_repeated_tasks_of_areal_are_kept_apart(void) {
+  cJSON *j = CLI_JSON("diagnose", SECOND("areal"), "--json");
+  const cJSON *counts = rows_of(j, "read", "counts");
+  CU_ASSERT_EQUAL(quantity_value(counts, "updates"), 3);
+  CU_ASSERT_EQUAL(quantity_value(counts, "groups"), 7); /* six tasks, one of them twice */
+  CU_ASSERT_EQUAL(quantity_value(counts, "responses"), 28);
+  cJSON_Delete(j);
+}
+
+/* verl's trainer of before V1 calls its wait for samples "gen". */
+static void the_wait_of_fully_async_verl_is_no_generation(void) {
+  cJSON *j = CLI_JSON("diagnose", SECOND("verl.jsonl"), "--json");
+  CU_ASSERT_STRING_EQUAL(
+      cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetObjectItem(j, "read"), "trainer")), "verl");
+  const cJSON *seconds = rows_of(j, "speed", "seconds");
+  CU_ASSERT_EQUAL(quantity_value(seconds, "trainer waits"), 30);
+  CU_ASSERT(quantity_value(seconds, "generation") > 50); /* a batch takes a whole step */
+  cJSON_Delete(j);
+  check_file(SECOND("verl.jsonl"), "generation_bound");
+  cJSON *trl = CLI_JSON("diagnose", SECOND("trl"), "--json");
+  CU_ASSERT(quantity_value(rows_of(trl, "speed", "seconds"), "step") > 0);
+  cJSON_Delete(trl);
+  REFUSED(2, "no format of token-level logs", "whatif", SECOND("nemo_rl_distillation"));
+  REFUSED(2, "gepolab fit reads them", "diagnose", "tests/golden/trainer_logs/areal");
+}
+
 /* --- NeMo-RL: a folder without versions, with dropped responses --- */
 
 static void check_nemo(const made_plan *plan, const char *cause) {
@@ -372,4 +432,7 @@ SUITE(diagnose_suite, "cli: diagnose", TEST(the_page_has_seven_sections_in_every
       TEST(seconds_of_a_step_are_not_its_number), TEST(divergence_of_series_is_separated_too),
       TEST(logs_of_one_run_are_read_together), TEST(causes_are_named_in_folders_of_nemo_rl),
       TEST(series_of_trainers_have_their_own_counters),
+      TEST(a_folder_with_both_kinds_of_logs_is_read_whole),
+      TEST(evaluations_and_repeated_tasks_of_areal_are_kept_apart),
+      TEST(the_wait_of_fully_async_verl_is_no_generation),
       TEST(numbers_and_intervals_are_those_of_numpy));

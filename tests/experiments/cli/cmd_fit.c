@@ -95,7 +95,7 @@ static void hostile_logs_are_refused_with_the_place(void) {
   CU_ASSERT(refuses(log, "delay,x\n1,2\nfast,4\n", "--json", "log.csv:3:1: 'fast'"));
   CU_ASSERT(refuses(log, "{\"delay\": 1}\n{\"delay\": -1}\n", "--json", "log.csv:2:"));
   CU_ASSERT(refuses(log, "delay\n3\n", "--json", "delay has 1 values, and a fit needs 20"));
-  CU_ASSERT(refuses(log, "time,x\n1,2\n", "--json", "no column is headed delay"));
+  CU_ASSERT(refuses(log, "time,x\n1,2\n", "--json", "in a column headed delay"));
   CU_ASSERT(refuses(log, "time,x\n1,2\n", "--column=delay=y", "column headed 'y'"));
   CU_ASSERT(refuses(log, "delay,x\n1,2\n", "--column=dely=x", "'dely' is no field"));
   CU_ASSERT(refuses(log, "delay,x\n1,2\n", "--column=dely=x", "did you mean 'delay'"));
@@ -114,6 +114,16 @@ static void hostile_logs_are_refused_with_the_place(void) {
   cli_scratch_remove(folder);
 }
 
+/* A run of miles without a tool: its events have no times of tools. */
+static void a_log_without_tools_gives_the_other_times(void) {
+  cli_result r = CLI("fit", "tests/golden/second_logs/miles");
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "request (one response from its submission"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "): 22 values"));
+  CU_ASSERT_PTR_NULL(strstr(r.out, "tools ("));
+  cli_result_fini(&r);
+}
+
 static void one_value_again_and_again_is_a_constant(void) {
   char folder[64], log[128];
   cli_scratch_make(folder);
@@ -129,4 +139,5 @@ static void one_value_again_and_again_is_a_constant(void) {
 
 SUITE(cli_fit, "cli: fit", TEST(logs_of_every_syntax_give_the_dists_they_were_drawn_from),
       TEST(a_simulation_takes_what_is_printed), TEST(hostile_logs_are_refused_with_the_place),
-      TEST(one_value_again_and_again_is_a_constant));
+      TEST(one_value_again_and_again_is_a_constant),
+      TEST(a_log_without_tools_gives_the_other_times));
