@@ -99,7 +99,7 @@ static void folders_without_logs_are_refused(void) {
   cli_scratch_make(folder);
   REFUSED(2, "there is no .jsonl or .json file in this folder", "whatif", folder);
   cli_write(cli_path(path, folder, "other.jsonl"), "{\"loss\": 1}\n", 12);
-  REFUSED(2, "there is no record in it", "whatif", folder);
+  REFUSED(2, "no format of token-level logs", "whatif", folder);
   REFUSED(2, "this line has the keys of no known format", "whatif", path);
   cli_write(cli_path(path, folder, "empty.jsonl"), "\n", 1);
   REFUSED(2, "empty.jsonl: there is no record in it", "whatif", NEMO "9.jsonl", path);
