@@ -1,7 +1,7 @@
 # The site: static pages in $(BUILD)/site, from the documents and from what the program prints.
 
 # MkDocs and its theme come from PyPI into a virtual environment below $(BUILD), once; Doxygen from Debian.
-SITE_PACKAGES := doxygen python3-venv
+SITE_PACKAGES := doxygen fonts-lmodern python3-venv
 SITE_PYTHON   := $(BUILD)/site-env/bin/python
 $(SITE_PYTHON): site/requirements.txt
 	@python3 -m venv $(BUILD)/site-env

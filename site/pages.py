@@ -19,6 +19,8 @@ import shutil
 import subprocess
 import sys
 
+import formulas
+
 # Document of the tree -> page of the site.
 DOCUMENTS = {
     "README.md": "index.md", "GUIDE.md": "guide.md", "INSTALL.md": "install.md", "GLOSSARY.md": "glossary.md",
@@ -28,6 +30,8 @@ DOCUMENTS = {
     "paper/FINDINGS-llm.md": "findings-llm.md", "paper/methods.md": "methods.md", "python/README.md": "python.md",
     "site/paths.md": "paths.md", "site/paper.md": "paper.md",
 }
+WITH_FORMULAS = ("paper/methods.md", "GLOSSARY.md", "paper/FINDINGS-lab.md")
+MATH_FONT = "/usr/share/texmf/fonts/opentype/public/lm-math/latinmodern-math.otf"  # Debian's fonts-lmodern
 # Other files that documents link to: shown at the place where the source is published.
 SOURCE = "https://github.com/gepolab/gepolab/blob/main/"
 
@@ -86,13 +90,13 @@ class Site:
             out.append(line)
         text = "\n".join(out) + "\n"
         text = re.sub(r"^<!-- .*? -->$\n?", "", text, flags=re.M)
-        self.write(page, typeset(text) if document == "paper/methods.md" else separated(text))
+        self.write(page, formulas.typeset(separated(text)) if document in WITH_FORMULAS else separated(text))
 
     # --- pages of the program ---
 
     def algorithms(self):
         rows = self.json("list", "algorithms")
-        trainers = [key for key in rows[0] if key not in ("name", "source", "notes", "fields", "formula", "pytorch")]
+        trainers = [key for key in rows[0] if key not in ("name", "source", "notes", "fields", "formula", "settings")]
         named = {"trl": "TRL", "verl": "verl", "areal": "AReaL"}
         table = ["# Algorithms", "", "An algorithm is a set of fields. Each card shows what differs from the defaults,",
                  "the paper, and the settings of trainers that compute the same.", "",
@@ -112,12 +116,18 @@ class Site:
         lines = [f"# {row['name']}", "", f"Source: {paper_link(row['source'])}", ""]
         if row["notes"]:
             lines += [row["notes"] + ".", ""]
+        lines += ["## Formulas", "", "Symbols are those of [methods](../methods.md).", ""]
+        lines += [formulas.display([line for line in row["formula"] if not line.startswith("besides")]), ""]
+        lines += ["Not in the formulas: " + ", ".join(f"`{field}`" for field in line[9:].split("; ")) + ".\n"
+                  for line in row["formula"] if line.startswith("besides")]
         lines += ["## Settings in trainers", "", "| trainer | settings |", "|---|---|"]
         lines += [f"| {name} | {cell(value)} |" for name, value in trainers]
         lines += ["", "## Fields that few algorithms have", "", "| field | value | most algorithms |", "|---|---|---|"]
         odd = [(k, v) for k, v in row["fields"].items() if v != likely[k]]
         lines += [f"| `{k}` | {show(v)} | {show(likely[k])} |" for k, v in odd] or ["| none | | |"]
-        lines += ["", "## What the program says", "", "```", text.rstrip(), "```", "", "## Commands", "", "```sh",
+        lines += ["", "## What the program says", "", "```", text.rstrip(), "```", "",
+                  "## As PyTorch", "", "```python", self.run("list", "algorithms", row["name"], "--torch").rstrip(), "```", "",
+                  "## Commands", "", "```sh",
                   f"gepolab list algorithms {row['name']} --json       # all fields",
                   f"gepolab policy -a {row['name']} group.json         # loss and coefficients of a group",
                   f"gepolab lab bias four_arms algorithm={row['name']}  # its exact bias in a bandit", "```", ""]
@@ -211,38 +221,6 @@ def separated(text):
     return "\n".join(out) + "\n"
 
 
-def typeset(text):
-    """Displayed formulas, indented by four blanks, in a formula's type with raised and lowered indices."""
-    out, block, fenced = [], [], False
-    lines = separated(text).splitlines() + [""]
-    for line in lines:
-        if line.startswith("```"):
-            fenced = not fenced
-        if line.startswith("    ") and not fenced and (block or (out and not out[-1].strip())) and not in_list(out):
-            block.append(line[4:])
-            continue
-        if block:
-            out += ['<div class="formula" markdown="0">', "<br>".join(formula(part) for part in block), "</div>", ""]
-            block = []
-        out.append(line)
-    return "\n".join(out)
-
-
-def in_list(out):
-    last = next((line for line in reversed(out) if line.strip() and not line.startswith(" ")), "")
-    return bool(re.match(r"(- |\d+\. )", last))
-
-
-def formula(text):
-    """HTML of one line of a formula: x[i,t] and x_i lowered, x^2 raised, one-letter names in italics."""
-    text = html.escape(text)
-    text = re.sub(r"\^\{([^}]*)\}|\^\(([^)]*)\)|\^([\w−-]+)", lambda m: f"<sup>{m[1] or m[2] or m[3]}</sup>", text)
-    text = re.sub(r"(?<=[\w)̂])\[([^\]]*)\]", r"<sub>\1</sub>", text)
-    text = re.sub(r"_\{([^}]*)\}|_(\w)(?![a-z])", lambda m: f"<sub>{m[1] or m[2]}</sub>", text)
-    text = re.sub(r"(?<![\w&;/<])([A-Za-z])(?![\w;>])", r"<i>\1</i>", text)
-    return re.sub(r" {2,}", lambda m: "&emsp;" * min(4, len(m[0]) // 2), text)
-
-
 def cell(text):
     return str(text).replace("|", "\\|").replace("\n", " ")
 
@@ -268,8 +246,8 @@ def main():
     site.write("c.md", "# C reference\n\n`libgepolab` has one header. [Its functions, structures and constants](c/gepolab_8h.html){ .md-button }\n\n"
                "```c\n" + site.read("library/gepolab.h").split("*/")[0] + "*/\n```\n")
     site.write("python-reference.md", "# Python reference\n\n::: gepolab\n    options:\n      members_order: source\n      show_root_heading: false\n")
-    for name in ("extra.css", "extra.js"):
-        shutil.copyfile(os.path.join(tree, "site", name), os.path.join(output, name))
+    for path in ("site/extra.css", "site/extra.js", MATH_FONT):
+        shutil.copy(os.path.join(tree, path), output)
 
 
 if __name__ == "__main__":

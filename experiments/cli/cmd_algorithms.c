@@ -10,6 +10,7 @@
 #include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/program.h"
+#include "experiments/policy/formula_lines.h"
 #include "experiments/policy/torch_lines.h"
 #include "experiments/policy/trainer_settings.h"
 #include "experiments/policy/whatif.h"
@@ -78,6 +79,21 @@ static void add_settings(cJSON *list, const char *name) {
   }
 }
 
+/* Ends the first line of *text, moves *text behind it and returns the line; NULL: none is left. */
+static char *next_line(char **text) {
+  char *line = *text, *end = strchr(line, '\n');
+  if (end == NULL) return NULL;
+  *end = '\0';
+  *text = end + 1;
+  return line;
+}
+
+static void add_formula(cJSON *list, const policy_algorithm *algorithm) {
+  char *text = formula_lines(algorithm, policy_algorithms_find("reinforce")), *rest = text;
+  for (char *line; (line = next_line(&rest)) != NULL;) json_put(list, "%s", line);
+  free(text);
+}
+
 static gl_status algorithms_print_json(const listed_algorithm *a, size_t n, gl_error *err) {
   cJSON *list = cJSON_CreateArray();
   for (; n > 0; ++a, --n) {
@@ -87,6 +103,7 @@ static gl_status algorithms_print_json(const listed_algorithm *a, size_t n, gl_e
     json_put(item, "trl %s, verl %s, areal %s", policy_setting_text(name, TRAINER_TRL),
              policy_setting_text(name, TRAINER_VERL), policy_setting_text(name, TRAINER_AREAL));
     add_settings(json_list(item, "settings"), name);
+    add_formula(json_list(item, "formula"), a->algorithm);
     cJSON *fields = json_object(item, "fields");
     for (size_t f = 0; f < policy_fields_count(); ++f) algorithm_add_field(fields, a->algorithm, f);
   }
@@ -134,6 +151,10 @@ static void print_algorithm(const listed_algorithm *a, const policy_algorithm *p
   puts(algorithm->name);
   algorithm_print("source", info->source);
   algorithm_print("notes", info->notes);
+  char *formula = formula_lines(algorithm, plain), *rest = formula;
+  const char *title = "formula";
+  for (char *line; (line = next_line(&rest)) != NULL; title = "") algorithm_print(title, line);
+  free(formula);
   FILE *to = must_have(open_memstream(&fields, &size), "the fields of an algorithm");
   for (size_t f = 0; f < policy_fields_count(); ++f) {
     char own[POLICY_FIELD_TEXT_SIZE], other[POLICY_FIELD_TEXT_SIZE];
@@ -406,13 +427,13 @@ const command command_algorithms = {
     .words = {ARGS_ANY, 0, 64, false, true},
     .summary = "the published algorithms and your own, their fields and sources",
     .about =
-        "A line for each, or all of one: its source, what is gepolab's own choice, its fields\n"
-        "(text: the main ones and those that differ from reinforce; JSON: all), and the settings\n"
-        "of TRL, verl, AReaL, prime-rl, slime and miles, NeMo-RL, SkyRL, ROLL and OpenRLHF that\n"
-        "make it, with what their code does differently and where that was read. Any field can be\n"
-        "changed in a recipe: algorithm: {base: gepo, clip: none}. --torch writes one as a loss "
-        "in\n"
-        "PyTorch; a field that those lines do not follow is named below them.",
+        "A line for each, or all of one: its source, what is gepolab's own choice, its formulas\n"
+        "in the notation of paper/methods.md, its fields (text: the main ones and those that\n"
+        "differ from reinforce; JSON: all), and the settings of TRL, verl, AReaL, prime-rl, slime\n"
+        "and miles, NeMo-RL, SkyRL, ROLL and OpenRLHF that make it, with what their code does\n"
+        "differently and where that was read. Any field can be changed in a recipe: algorithm:\n"
+        "{base: gepo, clip: none}. --torch writes one as a loss in PyTorch; a field that those\n"
+        "lines do not follow is named below them.",
     .examples = "  gepolab list algorithms\n  gepolab list algorithms gepo --json\n  gepolab list "
                 "algorithms --fields",
     .run = run_algorithms};

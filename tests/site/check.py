@@ -26,6 +26,7 @@ from page import Pipe  # noqa: E402
 
 SCREENS = ["index.html", "paths.html", "guide.html", "findings.html", "paper.html", "gallery.html", "methods.html",
            "algorithms/index.html", "algorithms/gepo.html", "fields.html", "metrics.html", "commands.html"]
+WITH_FORMULAS = ["methods.html", "algorithms/gepo.html"]
 
 
 class Page(html.parser.HTMLParser):
@@ -159,6 +160,10 @@ LOOK = """(() => {
     if (box.width && !scrolls(e) && box.right > width + 0.5)
       wrong.push(`<${e.tagName}> ${(e.textContent || '').trim().slice(0, 40)} reaches out of the window`);
   }
+  for (const m of document.querySelectorAll('article math')) {
+    const box = m.getBoundingClientRect();
+    if (!box.width || !box.height) wrong.push(`an empty formula: ${m.textContent.slice(0, 40)}`);
+  }
   for (const i of document.querySelectorAll('article img'))
     if (!i.alt) wrong.push(`an image without a text: ${i.src}`);
   return {wrong, height: root.scrollHeight};
@@ -205,6 +210,8 @@ def check_browser(browser, site):
             for width, dark in ((400, False), (1400, False), (1400, True)):
                 target, session = opened(pipe, site, name, width, dark, script=dark)
                 found = evaluate(session, LOOK.replace("WIDTH", str(width)))
+                if name in WITH_FORMULAS and not evaluate(session, "document.querySelectorAll('article math mi').length"):
+                    wrong.append(f"{name}: no formula")
                 wrong += [f"{name} at {width} px: {w}" for w in found["wrong"]]
                 for event in pipe.events:
                     if event["method"] == "Network.requestWillBeSent":
