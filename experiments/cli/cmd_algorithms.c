@@ -80,7 +80,7 @@ static void add_settings(cJSON *list, const char *name) {
 }
 
 /* Ends the first line of *text, moves *text behind it and returns the line; NULL: none is left. */
-static char *next_line(char **text) {
+static char *formula_next(char **text) {
   char *line = *text, *end = strchr(line, '\n');
   if (end == NULL) return NULL;
   *end = '\0';
@@ -90,7 +90,7 @@ static char *next_line(char **text) {
 
 static void add_formula(cJSON *list, const policy_algorithm *algorithm) {
   char *text = formula_lines(algorithm, policy_algorithms_find("reinforce")), *rest = text;
-  for (char *line; (line = next_line(&rest)) != NULL;) json_put(list, "%s", line);
+  for (char *line; (line = formula_next(&rest)) != NULL;) json_put(list, "%s", line);
   free(text);
 }
 
@@ -153,7 +153,7 @@ static void print_algorithm(const listed_algorithm *a, const policy_algorithm *p
   algorithm_print("notes", info->notes);
   char *formula = formula_lines(algorithm, plain), *rest = formula;
   const char *title = "formula";
-  for (char *line; (line = next_line(&rest)) != NULL; title = "") algorithm_print(title, line);
+  for (char *line; (line = formula_next(&rest)) != NULL; title = "") algorithm_print(title, line);
   free(formula);
   FILE *to = must_have(open_memstream(&fields, &size), "the fields of an algorithm");
   for (size_t f = 0; f < policy_fields_count(); ++f) {
