@@ -160,18 +160,25 @@ typedef struct family {
 
 /* Output tables of the families: JSON, printed text, Theorem 3. */
 typedef struct family_tables {
-  table *families, *rows, *variances;
+  table *families, *rows, *variances, *variance_rows;
 } family_tables;
 
 /* Theorem 3: medians of the exact variances of A w next to those of w. A mean would be dominated by
  * the few pairs with the smallest q. */
-static void add_variances(table *to, const family *f, const pairs_tally *t) {
-  table_row(to);
-  table_text(to, f->name);
-  table_count(to, f->n);
+static void add_variances(const family_tables *to, const family *f, const pairs_tally *t) {
+  table_row(to->variances);
+  table_text(to->variances, f->name);
+  table_count(to->variances, f->n);
   for (int k = 0; k < PAIRS_VARIANCES; ++k) {
-    if (k == 1 + LAB_CONSTANTS) table_text(to, "|");
-    table_real(to, sorted_median(t->variance[k], t->pairs));
+    const double median = sorted_median(t->variance[k], t->pairs);
+    const bool with_advantage = k > LAB_CONSTANTS;
+    table_real(to->variances, median);
+    if (k == 0 || k == 1 + LAB_CONSTANTS) {
+      table_row(to->variance_rows);
+      table_textf(to->variance_rows, with_advantage ? "  times A" : "%s", f->name);
+      table_textf(to->variance_rows, with_advantage ? "" : "%zu", f->n);
+    }
+    table_real(to->variance_rows, median);
   }
 }
 
@@ -213,14 +220,13 @@ static void add_family_rows(const family_tables *to, const family *f, const pair
     family_numbers(number, t, k);
     for (size_t i = 0; i < FAMILY_NUMBERS; ++i) table_real(to->families, number[i]);
     table_row(to->rows);
-    table_text(to->rows, f->name);
-    table_count(to->rows, f->n);
-    table_real(to->rows, kl);
-    table_text(to->rows, "|");
+    table_textf(to->rows, k == 0 ? "%s" : "  D %s", k == 0 ? f->name : lab_constant_names[k]);
+    if (k == 0)
+      table_textf(to->rows, "%zu", f->n), table_textf(to->rows, "%.3f", kl);
+    else
+      table_text(to->rows, ""), table_text(to->rows, "");
     for (size_t i = 1; i < FAMILY_NUMBERS; ++i) table_real(to->rows, number[i]);
-    table_text(to->rows, "|");
     table_real(to->rows, number[0]);
-    table_rest(to->rows, " D %s", lab_constant_names[k]);
   }
 }
 
@@ -234,7 +240,7 @@ static gl_status add_family(const family_tables *to, const family *f, const theo
                      f->name);
   if (status == GL_OK) {
     add_family_rows(to, f, &t);
-    add_variances(to->variances, f, &t);
+    add_variances(to, f, &t);
   }
   pairs_tally_fini(&t);
   return status;
@@ -315,9 +321,9 @@ static gl_status add_searches(table *to, table *document, const theory_spec *s, 
       table_numbers(to, w.q, n);
       table_numbers(to, w.reward, n);
       table_numbers(to, w.advantage, n);
-      table_line(
-          document, "  A = %-18s n = %zu: ratio %.6g (%zu of %zu starts above 1), max |A| = %.4g",
-          lab_advantage_names[kind], n, w.ratio, w.violations, s->starts, w.value.max_advantage);
+      table_line(document, "  A = %-18s n = %zu: ratio %.4g (%zu/%zu above 1), max |A| %.4g",
+                 lab_advantage_names[kind], n, w.ratio, w.violations, s->starts,
+                 w.value.max_advantage);
       if (w.ratio <= 1) continue;
       print_distribution(document, "p", w.p, n);
       print_distribution(document, "q", w.q, n);
@@ -328,8 +334,6 @@ static gl_status add_searches(table *to, table *document, const theory_spec *s, 
 
 /* --- the document --- */
 
-#define BAR                                                                                        \
-  { .type = TABLE_TEXT, .head = "|", .width = 1 }
 #define PLAIN(NAME, TYPE, HEAD, WIDTH, FORMAT)                                                     \
   { .name = NAME, .type = TYPE, .head = HEAD, .width = WIDTH, .format = FORMAT }
 #define COLUMN_COUNT(columns) (sizeof(columns) / sizeof *(columns))
@@ -353,31 +357,29 @@ static const table_column family_columns[] = {
     TABLE_KEY("family", TABLE_TEXT),  TABLE_KEY("outcomes", TABLE_WHOLE),
     TABLE_KEY("kl_mean", TABLE_REAL), TABLE_KEY("theorem", TABLE_WHOLE),
     FAMILY_COLUMNS("expected"),       FAMILY_COLUMNS("computed")};
-static const table_column family_row_columns[] = {PLAIN(NULL, TABLE_TEXT, "", -30, NULL),
-                                                  PLAIN(NULL, TABLE_WHOLE, "n", 4, NULL),
-                                                  PLAIN(NULL, TABLE_REAL, "mean KL", 8, "%.3f"),
-                                                  BAR,
-                                                  PLAIN(NULL, TABLE_REAL, "w", 9, "%.3f"),
-                                                  PLAIN(NULL, TABLE_REAL, "up to KL", 9, "%.4g"),
-                                                  PLAIN(NULL, TABLE_REAL, "A w", 9, "%.3f"),
-                                                  PLAIN(NULL, TABLE_REAL, "disagree", 9, "%.3f"),
-                                                  BAR,
-                                                  PLAIN(NULL, TABLE_REAL, "largest c", 9, "%.4g")};
+static const table_column family_row_columns[] = {PLAIN(NULL, TABLE_TEXT, "", -28, NULL),
+                                                  PLAIN(NULL, TABLE_TEXT, "n", 3, NULL),
+                                                  PLAIN(NULL, TABLE_TEXT, "KL", 6, NULL),
+                                                  PLAIN(NULL, TABLE_REAL, "w", 5, "%.3f"),
+                                                  PLAIN(NULL, TABLE_REAL, "up to KL", 8, "%.4g"),
+                                                  PLAIN(NULL, TABLE_REAL, "A w", 5, "%.3f"),
+                                                  PLAIN(NULL, TABLE_REAL, "disagree", 8, "%.3f"),
+                                                  PLAIN(NULL, TABLE_REAL, "largest c", 10, "%.4g")};
 static const table_column product_columns[] = {
-    PLAIN("vocabulary", TABLE_REAL, "V", 6, "%g"),
-    PLAIN("length", TABLE_REAL, "T", 6, "%g"),
-    PLAIN("kl", TABLE_REAL, "KL", 9, "%.4f"),
-    PLAIN("variance_pq", TABLE_REAL, "Var[p/q]", 12, "%.4g"),
+    PLAIN("vocabulary", TABLE_REAL, "V", 5, "%g"),
+    PLAIN("length", TABLE_REAL, "T", 4, "%g"),
+    PLAIN("kl", TABLE_REAL, "KL", 8, "%.4f"),
+    PLAIN("variance_pq", TABLE_REAL, "Var[p/q]", 9, "%.4g"),
     {.name = "log10_theorem",
      .type = TABLE_REAL,
-     .head = "log10 (n^2+1)",
-     .width = 14,
+     .head = "log10(n^2+1)",
+     .width = 12,
      .format = "%.1f",
      .place = 1},
-    PLAIN("expected/variance", TABLE_REAL, "Var[p/E_q q]", 14, "%.4g"),
-    PLAIN("expected/constant", TABLE_REAL, "D = E_q q", 12, "%.4g"),
+    PLAIN("expected/variance", TABLE_REAL, "Var[p/E_q q]", 12, "%.4g"),
+    PLAIN("expected/constant", TABLE_REAL, "D = E_q q", 9, "%.4g"),
     TABLE_KEY("computed/variance", TABLE_REAL),
-    PLAIN("computed/constant", TABLE_REAL, "D computed", 12, "%.4g")};
+    PLAIN("computed/constant", TABLE_REAL, "D computed", 10, "%.4g")};
 static const table_column search_columns[] = {
     TABLE_KEY("advantage", TABLE_TEXT),   TABLE_KEY("outcomes", TABLE_WHOLE),
     TABLE_KEY("violations", TABLE_WHOLE), TABLE_KEY("starts", TABLE_WHOLE),
@@ -386,15 +388,14 @@ static const table_column search_columns[] = {
     TABLE_KEY("p", TABLE_NUMBERS),        TABLE_KEY("q", TABLE_NUMBERS),
     TABLE_KEY("reward", TABLE_NUMBERS),   TABLE_KEY("a", TABLE_NUMBERS)};
 static const table_column variance_columns[] = {
-    PLAIN("family", TABLE_TEXT, "", -30, NULL),
-    PLAIN("outcomes", TABLE_WHOLE, "n", 4, NULL),
-    PLAIN("w_pq", TABLE_REAL, "Var p/q", 11, "%.4g"),
-    PLAIN("w_expected", TABLE_REAL, "p/E_q q", 11, "%.4g"),
-    PLAIN("w_computed", TABLE_REAL, "D computed", 11, "%.4g"),
-    BAR,
-    PLAIN("aw_pq", TABLE_REAL, "Var A p/q", 11, "%.4g"),
-    PLAIN("aw_expected", TABLE_REAL, "A p/E_q q", 11, "%.4g"),
-    PLAIN("aw_computed", TABLE_REAL, "D computed", 11, "%.4g")};
+    TABLE_KEY("family", TABLE_TEXT),      TABLE_KEY("outcomes", TABLE_WHOLE),
+    TABLE_KEY("w_pq", TABLE_REAL),        TABLE_KEY("w_expected", TABLE_REAL),
+    TABLE_KEY("w_computed", TABLE_REAL),  TABLE_KEY("aw_pq", TABLE_REAL),
+    TABLE_KEY("aw_expected", TABLE_REAL), TABLE_KEY("aw_computed", TABLE_REAL)};
+static const table_column variance_row_columns[] = {
+    PLAIN(NULL, TABLE_TEXT, "", -30, NULL), PLAIN(NULL, TABLE_TEXT, "n", 4, NULL),
+    PLAIN(NULL, TABLE_REAL, "Var p/q", 11, "%.4g"), PLAIN(NULL, TABLE_REAL, "p/E_q q", 11, "%.4g"),
+    PLAIN(NULL, TABLE_REAL, "D computed", 11, "%.4g")};
 
 static table *plain_rows(table *to, const char *name, const table_column *columns, size_t n) {
   table *t = table_rows(table_field(to, name), columns, n);
@@ -406,8 +407,11 @@ static gl_status theory_fill(table *document, const theory_spec *s, gl_error *er
   table *one = table_object(table_field(document, "theorem1"));
   table *two =
       table_rows(table_field(document, "theorem2"), search_columns, COLUMN_COUNT(search_columns));
-  family_tables families = {.variances = plain_rows(document, "theorem3", variance_columns,
-                                                    COLUMN_COUNT(variance_columns))};
+  family_tables families = {
+      .variances = table_rows(table_field(document, "theorem3"), variance_columns,
+                              COLUMN_COUNT(variance_columns)),
+      .variance_rows =
+          plain_rows(document, NULL, variance_row_columns, COLUMN_COUNT(variance_row_columns))};
   table_place(document, 1); /* the printed tables of Theorem 2 come first */
   table *constants = plain_rows(one, "constants", constant_columns, COLUMN_COUNT(constant_columns));
   table *crossings = table_rows(table_field(one, "gaussian_crossings"), crossing_columns,
@@ -424,8 +428,9 @@ static gl_status theory_fill(table *document, const theory_spec *s, gl_error *er
       table_rows(table_field(one, "families"), family_columns, COLUMN_COUNT(family_columns));
   families.rows = plain_rows(one, NULL, family_row_columns, COLUMN_COUNT(family_row_columns));
   table_title(families.rows,
-              "Random pairs (fractions in which the group weight varies more than p/q)");
-  table_title(families.variances,
+              "Random pairs: fractions in which the group weight varies more than p/q");
+  table_line(one, "first rows: D expected; KL: the mean; up to KL: the largest where w does");
+  table_title(families.variance_rows,
               "Theorem 3: medians over the random pairs of the exact variances, A = r - E_p r");
   status = add_families(&families, s, err);
   if (status != GL_OK) return status;
@@ -437,8 +442,8 @@ static gl_status theory_fill(table *document, const theory_spec *s, gl_error *er
   if (status != GL_OK) return status;
   table_line(document, "%s", "");
   table_line(document,
-             "Theorem 2: |E_p A - E_q[(p/E_q q) A]| < |p|/|q|. Largest ratio of the sides "
-             "found; above 1 it is violated");
+             "Theorem 2: |E_p A - E_q[(p/E_q q) A]| < |p|/|q|. Largest ratio of the sides");
+  table_line(document, "found, and how many of the starts end above 1, where it is violated");
   status = add_searches(two, document, s, err);
   table_line(document, "%s", "");
   return status;

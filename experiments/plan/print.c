@@ -84,9 +84,12 @@ static void plan_print_head(const plan_result *r, FILE *to) {
 
 static void plan_print_choices(const plan_candidate *c, const plan_description *d, FILE *to) {
   if (d->n_decoding > 0) fprintf(to, "concurrency %zu, ", d->decoding[c->decoding].concurrency);
-  fprintf(to, "%lld batch%s an update, window %lld, published every %lld update%s\n",
-          (long long)c->batches, c->batches == 1 ? "" : "es", (long long)c->window,
-          (long long)c->publish, plural(c->publish));
+  fprintf(to, "%lld batch%s an update, window %lld, published ", (long long)c->batches,
+          c->batches == 1 ? "" : "es", (long long)c->window);
+  if (c->publish == 1)
+    fputs("each update\n", to);
+  else
+    fprintf(to, "every %lld\n", (long long)c->publish);
 }
 
 /* Prints the guarantee, as in "5 %, that a candidate within the limits is more than 2 % faster". */
@@ -115,9 +118,7 @@ static void print_sureness(const plan_result *r, FILE *to) {
     fprintf(to, "                 not %g%s, as wanted; raise plan.selection.most or .updates\n",
             fresh ? wanted : 100 * wanted, fresh ? " updates" : " %");
   if (r->ranking.as_good > 1)
-    fprintf(to,
-            "  as good        %zu candidates are shown to be within this zone; of them this is "
-            "the %s\n",
+    fprintf(to, "  as good        %zu candidates, shown to be within this zone; this is the %s\n",
             r->ranking.as_good, fresh ? "fastest" : "least stale");
 }
 
@@ -148,7 +149,8 @@ static void print_spared(const plan_result *r, FILE *to) {
               r->spared[i] * r->d->sampler_gpus,
               plural((long long)(r->spared[i] * r->d->sampler_gpus)), r->d->sites[i].name);
   if (n > 0)
-    fprintf(to, "; they would bring %s ± %s responses/h, %+.2f ± %.2f staleness\n",
+    fprintf(to,
+            ";\n                 they would bring %s ± %s responses/h, %+.2f ± %.2f staleness\n",
             amount(r->spared_throughput.mean, true, x), amount(r->spared_throughput.half, false, y),
             r->spared_staleness.mean, r->spared_staleness.half);
 }
@@ -160,8 +162,9 @@ static void print_use(const plan_result *r, FILE *to) {
   for (plan_resource k = PLAN_WEIGHTS; k < PLAN_RESOURCES; ++k)
     for (size_t i = 0; i < r->d->n_sites; ++i)
       if (plan_use(s, k, i) >= 0.005)
-        fprintf(to, ", %s %s %.0f %%", k == PLAN_WEIGHTS ? "weights to" : "responses from",
-                r->d->sites[i].name, 100 * plan_use(s, k, i));
+        fprintf(to, "\n                 %s %s %.0f %%",
+                k == PLAN_WEIGHTS ? "weights to" : "responses from", r->d->sites[i].name,
+                100 * plan_use(s, k, i));
   fputs("\n  binds          ", to);
   switch (r->binds) {
   case PLAN_LEARNER:
@@ -178,8 +181,8 @@ static void print_use(const plan_result *r, FILE *to) {
     break;
   case PLAN_RESOURCES:
     fprintf(to,
-            "no resource is in use for %.0f %% of the time: window, delays and the longest "
-            "responses set the pace\n",
+            "no resource is in use for %.0f %% of the time: window, delays and\n"
+            "                 the longest responses set the pace\n",
             100 * PLAN_BINDS);
     break;
   }
@@ -210,7 +213,7 @@ static void print_more(const plan_result *r, const plan_gain *g, FILE *to) {
     return;
   }
   const double base = plan_throughput(&r->system[r->chosen]).mean;
-  fprintf(to, "  %-32s %10s ± %-8s %+7.2f %%  %+6.2f ± %.2f\n", what,
+  fprintf(to, "  %-32s %9s ± %-6s %+7.2f %% %+6.2f ± %.2f\n", what,
           amount(g->throughput.mean, true, x), amount(g->throughput.half, false, y),
           100 * g->throughput.mean / base, g->staleness.mean, g->staleness.half);
 }
@@ -221,7 +224,7 @@ static void print_gains(const plan_result *r, bool without, FILE *to) {
   for (size_t i = 0; i < r->n_gains; ++i) {
     if ((r->gains[i].more == PLAN_WITHOUT_SITE) != without) continue;
     if (n++ == 0)
-      fprintf(to, "\n%-30sresponses/h, and in %%        staleness\n",
+      fprintf(to, "\n%-32sresponses/h, and in %%       staleness\n",
               without ? "without each site" : "one more of each");
     print_more(r, &r->gains[i], to);
   }
@@ -231,28 +234,30 @@ static void print_point(const plan_result *r, size_t at, FILE *to) {
   const plan_system *s = &r->system[at];
   const plan_estimate t = plan_throughput(s), a = plan_staleness(s);
   char x[40], y[40];
-  fprintf(to, "%c %10s ± %-8s %6.2f ± %.2f %6.2f  ", at == r->chosen ? '*' : ' ',
-          amount(t.mean, false, x), amount(t.half, false, y), a.mean, a.half,
-          plan_staleness_p95(s).mean);
-  fprintf(to, "%4.0f %% %4.0f %%  ", 100 * plan_use(s, PLAN_LEARNER, 0),
+  fprintf(to, "%c%c%9s ± %-6s %5.2f ± %-5.2f %5.2f ", at == r->chosen ? '*' : ' ',
+          plan_keeps_limits(s, &r->d->limits) ? ' ' : '!', amount(t.mean, false, x),
+          amount(t.half, false, y), a.mean, a.half, plan_staleness_p95(s).mean);
+  fprintf(to, "%4.0f %3.0f ", 100 * plan_use(s, PLAN_LEARNER, 0),
           100 * plan_use(s, PLAN_SAMPLERS, 0));
-  fprintf(to, "%7zu %8zu ", s->candidate.learner_gpus,
+  fprintf(to, "%4zu %4zu ", s->candidate.learner_gpus,
           plan_candidate_samplers(&s->candidate, r->d));
-  if (r->d->n_decoding > 0)
-    fprintf(to, "%11zu ", r->d->decoding[s->candidate.decoding].concurrency);
-  fprintf(to, "%7lld %6lld %7lld  %s%s\n", (long long)s->candidate.batches,
-          (long long)s->candidate.window, (long long)s->candidate.publish,
-          r->d->sites[s->candidate.learner_site].name,
-          plan_keeps_limits(s, &r->d->limits) ? "" : "  (beyond the limits)");
+  if (r->d->n_decoding > 0) fprintf(to, "%4zu ", r->d->decoding[s->candidate.decoding].concurrency);
+  fprintf(to, "%3lld %3lld %3lld", (long long)s->candidate.batches, (long long)s->candidate.window,
+          (long long)s->candidate.publish);
+  fprintf(to, r->d->n_sites > 1 ? " %s\n" : "\n", r->d->sites[s->candidate.learner_site].name);
 }
 
 static void print_front(const plan_result *r, FILE *to) {
-  fprintf(to, "\nPareto front (means with 95 %% intervals; * the recommended one)\n"
-              "  responses/h              staleness   95 %%     learner samplers ");
-  fputs("  GPUs of samplers ", to);
-  if (r->d->n_decoding > 0) fputs("concurrency ", to);
-  fputs("batches window publish  learner at\n", to);
+  const bool decodes = r->d->n_decoding > 0, several = r->d->n_sites > 1;
+  fputs("\nPareto front (means with 95 % intervals; * recommended, ! beyond the limits)\n", to);
+  fprintf(to, "%-21s%-14s%5s %8s %9s %sbat win pub%s\n", "  responses/h", "staleness", "95 %",
+          "in use %", "GPUs", decodes ? "conc " : "", several ? " at" : "");
+  fprintf(to, "%45s %3s %4s %4s\n", "lea", "sam", "lea", "sam");
   for (size_t i = 0; i < r->n_front; ++i) print_point(r, r->front[i], to);
+  fputs("  lea: learner, sam: samplers, ", to);
+  if (decodes) fputs("conc: responses that a sampler decodes at once,\n  ", to);
+  fprintf(to, "bat: batches of an update, win: window, pub: updates between publishing%s\n",
+          several ? ",\n  at: the learner's site" : "");
 }
 
 void plan_print(const plan_result *r, FILE *to) {

@@ -230,6 +230,17 @@ size_t cli_files_in(const char *folder) {
   return files_count(folder);
 }
 
+int cli_fits(const char *text, size_t length) {
+  size_t columns = 0;
+  for (const char *c = text; c < text + length; ++c) {
+    columns = *c == '\n' ? 0 : columns + (((unsigned char)*c & 0xC0) != 0x80);
+    if (columns <= 80) continue;
+    fprintf(stderr, "wider than 80 columns: %.200s\n", c - 80);
+    return 0;
+  }
+  return 1;
+}
+
 cli_result cli_bias(const char *recipe, const char *option) {
   char folder[64], path[128];
   cli_scratch_make(folder);

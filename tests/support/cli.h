@@ -33,6 +33,9 @@ cJSON *cli_json(const char *const *arguments);
 int cli_gives(int code, const char *const *arguments);
 #define CLI_GIVES(code, ...) cli_gives(code, (const char *const[]){__VA_ARGS__, NULL})
 
+/* Whether no line of the text has more than 80 columns; prints the first that has. */
+int cli_fits(const char *text, size_t length);
+
 /* Exit code, words in the message, and nothing on standard output. */
 void check_refusal(const cli_result *r, int code, const char *says);
 
