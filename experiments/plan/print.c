@@ -68,9 +68,13 @@ static const char *plural(long long n) {
 
 static void print_limits(const plan_limits *l, FILE *to) {
   char a[40];
-  if (isfinite(l->staleness)) fprintf(to, ", mean staleness at most %g", l->staleness);
-  if (isfinite(l->staleness_p95)) fprintf(to, ", 95 %% staleness at most %g", l->staleness_p95);
-  if (l->throughput > 0) fprintf(to, ", at least %s responses/h", amount(l->throughput, false, a));
+  const char *before = "\nlimits: ";
+  if (isfinite(l->staleness)) fprintf(to, "%smean staleness at most %g", before, l->staleness);
+  if (isfinite(l->staleness)) before = ", ";
+  if (isfinite(l->staleness_p95)) fprintf(to, "%s95 %% at most %g", before, l->staleness_p95);
+  if (isfinite(l->staleness_p95)) before = ", ";
+  if (l->throughput > 0)
+    fprintf(to, "%sat least %s responses/h", before, amount(l->throughput, false, a));
 }
 
 static void plan_print_head(const plan_result *r, FILE *to) {
@@ -92,11 +96,11 @@ static void plan_print_choices(const plan_candidate *c, const plan_description *
     fprintf(to, "every %lld\n", (long long)c->publish);
 }
 
-/* Prints the guarantee, as in "5 %, that a candidate within the limits is more than 2 % faster". */
+/* Prints the guarantee, as in "5 %, that one within the limits is more than 2 % faster". */
 static void print_promise(const plan_result *r, double zone, FILE *to) {
   const plan_limits *l = &r->d->limits;
   const bool fresh = l->throughput > 0 && isinf(l->staleness) && isinf(l->staleness_p95);
-  fprintf(to, "%g %%, that a candidate within the limits is ", 100 * r->d->rigour.error_rate);
+  fprintf(to, "%g %%, that one within the limits is ", 100 * r->d->rigour.error_rate);
   if (fresh)
     fprintf(to, "more than %.3g updates fresher\n", zone);
   else
