@@ -258,17 +258,16 @@ static void print_front(const plan_result *r, FILE *to) {
           "in use %", "GPUs", decodes ? "conc " : "", several ? " at" : "");
   fprintf(to, "%45s %3s %4s %4s\n", "lea", "sam", "lea", "sam");
   for (size_t i = 0; i < r->n_front; ++i) print_point(r, r->front[i], to);
-  fputs("  lea: learner, sam: samplers, ", to);
-  if (decodes) fputs("conc: responses that a sampler decodes at once,\n  ", to);
-  fprintf(to, "bat: batches of an update, win: window, pub: updates between publishing%s\n",
-          several ? ",\n  at: the learner's site" : "");
+  fputs("  lea: learner, sam: samplers", to);
+  if (several) fputs(", at: the learner's site", to);
+  if (decodes) fputs(",\n  conc: responses that a sampler decodes at once", to);
+  fputs(",\n  bat: batches of an update, win: window, pub: updates between publishing\n", to);
 }
 
 void plan_print(const plan_result *r, FILE *to) {
   plan_print_head(r, to);
   if (r->chosen == SIZE_MAX) {
-    fputs("no candidate keeps the limits; the Pareto front shows what there is to choose from\n",
-          to);
+    fputs("no candidate keeps the limits; the Pareto front shows the choice\n", to);
   } else {
     plan_print_chosen(r, to);
     print_spared(r, to);
