@@ -248,7 +248,8 @@ static void print_point(const plan_result *r, size_t at, FILE *to) {
   if (r->d->n_decoding > 0) fprintf(to, "%4zu ", r->d->decoding[s->candidate.decoding].concurrency);
   fprintf(to, "%3lld %3lld %3lld", (long long)s->candidate.batches, (long long)s->candidate.window,
           (long long)s->candidate.publish);
-  fprintf(to, r->d->n_sites > 1 ? " %s\n" : "\n", r->d->sites[s->candidate.learner_site].name);
+  if (r->d->n_sites > 1) fprintf(to, " %2zu", s->candidate.learner_site + 1);
+  putc('\n', to);
 }
 
 static void print_front(const plan_result *r, FILE *to) {
@@ -259,7 +260,9 @@ static void print_front(const plan_result *r, FILE *to) {
   fprintf(to, "%45s %3s %4s %4s\n", "lea", "sam", "lea", "sam");
   for (size_t i = 0; i < r->n_front; ++i) print_point(r, r->front[i], to);
   fputs("  lea: learner, sam: samplers", to);
-  if (several) fputs(", at: the learner's site", to);
+  for (size_t i = 0; i < r->d->n_sites && several; ++i)
+    fprintf(to, "%s %zu %.60s", i == 0 ? ", at: the learner's site," : ",", i + 1,
+            r->d->sites[i].name);
   if (decodes) fputs(",\n  conc: responses that a sampler decodes at once", to);
   fputs(",\n  bat: batches of an update, win: window, pub: updates between publishing\n", to);
 }
