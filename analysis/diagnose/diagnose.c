@@ -20,6 +20,8 @@ void diagnosis_free(diagnosis *d) {
   if (d == NULL) return;
   rows_fini(d);
   free(d->update);
+  free(d->place);
+  free(d->source);
   free(d->cell);
   free(d->scratch);
   free(d->series);
@@ -45,6 +47,7 @@ gl_status diagnosis_finish(diagnosis *d, gl_error *err) {
     status = facts_mean(&d->update[0].informative, d->n_updates, sizeof *d->update / sizeof(double),
                         ENTITY_INFORMATIVE, &d->informative, err);
   if (status == GL_OK) status = facts_of_series(d, err);
+  if (status == GL_OK) status = places_finish(d, err);
   if (status == GL_OK) find_causes(d);
   return status;
 }

@@ -227,6 +227,33 @@ const trainer_info *trainer_find(const char *name);
 /* The trainer of the request, or that of the series; never NULL. */
 const trainer_info *trainer_of(const diagnosis *d);
 
+/* --- where numbers come from: places.c --- */
+
+/* The field of the log that a number comes from, and its lines. ref: their number in the list of
+ * sources, from 1; 0: they are not in the list. lines NULL: not known. Borrowed. */
+typedef struct origin {
+  const char *field, *lines;
+  size_t ref;
+} origin;
+enum { DIAGNOSE_PLACE = 240 };
+
+/* Lists the sources. Errors: GL_ENOMEM. */
+gl_status places_finish(diagnosis *d, gl_error *err);
+origin origin_of_tokens(const diagnosis *d, const char *field);
+origin origin_of_series(const diagnosis *d, const gathered_series *s, const char *field);
+/* All sources of series; their lines are written to lines[size]. */
+origin origin_of_all_series(const diagnosis *d, const char *name, char *lines, size_t size);
+/* "run.jsonl:17-24", without the folders that all logs have in common; "step 3" where the lines are
+ * not known. */
+void place_of_update(char text[DIAGNOSE_PLACE], const diagnosis *d, size_t u);
+void place_of_value(char text[DIAGNOSE_PLACE], const diagnosis *d, const gathered_series *s,
+                    size_t i);
+/* The cells `from` and `lines` of a row: the field with the number of its source, and its lines. */
+void origin_cells(table *t, const origin *from);
+/* The columns of these cells. */
+#define ORIGIN_COLUMNS {"from", TABLE_TEXT, .head = "from"}, TABLE_KEY("lines", TABLE_TEXT)
+void sources_table(table *to, const diagnosis *d);
+
 /* --- findings: findings.c, recipes.c --- */
 
 typedef struct cause_info {
@@ -247,6 +274,7 @@ gl_status warnings_section(table *to, const diagnosis *d, gl_error *err);
 struct diagnosis {
   diagnose_request request;
   update_facts *update;
+  log_place *place; /* [n_updates] */
   size_t n_updates;
   lag_cell *cell;
   size_t n_cells;
@@ -254,7 +282,11 @@ struct diagnosis {
   size_t n_rows;
   size_t value_room; /* updates that row[i].value has room for */
   double not_finite;
-  size_t restarts;
+  size_t restarts, restart_at; /* restart_at: the update of the first one */
+  const char **source;         /* [n_sources] lines that numbers come from, in `memory` */
+  size_t n_sources;
+  size_t n_prefix;       /* bytes of the folders that all files have in common */
+  bool has_token_source; /* the first one is that of the token-level logs */
   policy_workspace *workspace;
   double *scratch; /* work arrays of a batch */
   size_t scratch_room;

@@ -51,25 +51,24 @@ static table *numbers_begin(table *to, const char *name) {
   static const table_column columns[] = {{"quantity", TABLE_TEXT, .head = "quantity"},
                                          {"value", TABLE_INTERVAL, .head = "value [95 %]"},
                                          {"unit", TABLE_TEXT, .head = "unit"},
-                                         {"from", TABLE_TEXT, .head = "from"}};
+                                         ORIGIN_COLUMNS};
   table *t = table_rows(table_field(to, name), columns, sizeof columns / sizeof *columns);
   table_gap(t);
   return t;
 }
 
-static void number_row(table *t, const char *what, interval v, const char *unit, const char *from) {
+static void number_row(table *t, const char *what, interval v, const char *unit, origin from) {
   table_row(t);
   table_text(t, what);
   interval_cell(t, v);
   if (isnan(v.low) && v.value == floor(v.value) && fabs(v.value) < 1e15)
     table_shown(t, "%.0f", v.value);
   table_text(t, unit);
-  table_text(t, from);
+  origin_cells(t, &from);
 }
 
 /* Returns 1 if the number is known. */
-static size_t known_row(table *t, const char *what, interval v, const char *unit,
-                        const char *from) {
+static size_t known_row(table *t, const char *what, interval v, const char *unit, origin from) {
   if (isnan(v.value)) return 0;
   number_row(t, what, v, unit, from);
   return 1;
@@ -90,6 +89,13 @@ static void unknown_line(table *to, const char *what, const char *how) {
              how != NULL ? how : "This trainer has no setting for it");
 }
 
+/* Says where the rows of a table without the column `from` come from. */
+static void rows_line(table *to, const diagnosis *d, const char *name) {
+  const origin from = origin_of_tokens(d, "");
+  table_text(table_field(to, name), from.lines);
+  if (from.ref > 0) table_line(to, "The rows of the last table are from [%zu].", from.ref);
+}
+
 /* "prev_logprobs and generation_logprobs" */
 static const char *log_fields(const trainer_info *t, char text[128]) {
   snprintf(text, 128, "%s, %s", t->logp != NULL ? t->logp : "log p",
@@ -101,6 +107,11 @@ static const char *log_fields(const trainer_info *t, char text[128]) {
 
 static void section_read(table *to, const diagnosis *d) {
   const trainer_info *trainer = trainer_of(d);
+  char all_lines[2048] = "";
+  const origin log = origin_of_tokens(d, "token-level log");
+  const origin metrics = origin_of_all_series(d, "metrics log", all_lines, sizeof all_lines);
+  const size_t last = d->n_updates > 0 ? d->n_updates - 1 : 0;
+  char place[DIAGNOSE_PLACE];
   double groups = 0, responses = 0, tokens = 0;
   for (size_t u = 0; u < d->n_updates; ++u) {
     groups += d->update[u].groups;
@@ -111,26 +122,31 @@ static void section_read(table *to, const diagnosis *d) {
   table_line(to, "Trainer: %s.", trainer->title);
   table *t = numbers_begin(to, "counts");
   if (d->n_updates > 0) {
-    number_row(t, "updates", alone((double)d->n_updates), "", "token-level log");
-    number_row(t, "groups", alone(groups), "", "token-level log");
-    number_row(t, "responses", alone(responses), "", "token-level log");
-    number_row(t, "trained tokens", alone(tokens), "", "token-level log");
-    known_row(t, "first step", alone(d->update[0].step), "", "token-level log");
-    known_row(t, "last step", alone(d->update[d->n_updates - 1].step), "", "token-level log");
-    number_row(t, "restarts (steps that go back)", alone((double)d->restarts), "", "step");
+    number_row(t, "updates", alone((double)d->n_updates), "", log);
+    number_row(t, "groups", alone(groups), "", log);
+    number_row(t, "responses", alone(responses), "", log);
+    number_row(t, "trained tokens", alone(tokens), "", log);
+    place_of_update(place, d, 0);
+    known_row(t, "first step", alone(d->update[0].step), "", (origin){"step", place, 0});
+    place_of_update(place, d, last);
+    known_row(t, "last step", alone(d->update[last].step), "", (origin){"step", place, 0});
+    place_of_update(place, d, d->restart_at);
+    number_row(t, "restarts (steps that go back)", alone((double)d->restarts), "",
+               d->restarts > 0 ? (origin){"step", place, 0} : origin_of_tokens(d, "step"));
   }
   if (d->n_all_series > 0) {
-    number_row(t, "series", alone((double)d->n_all_series), "", "metrics log");
-    number_row(t, "series used here", alone((double)d->n_series), "", "metrics log");
+    number_row(t, "series", alone((double)d->n_all_series), "", metrics);
+    number_row(t, "series used here", alone((double)d->n_series), "", metrics);
   }
   if (d->not_finite > 0)
     number_row(t, "tokens left out: log-probability not finite", alone(d->not_finite), "tokens",
-               "token-level log");
+               log);
+  sources_table(to, d);
   if (d->restarts > 0)
     table_line(to,
-               "Steps go back %zu times: restarts, or several runs. Staleness begins at 0 after "
+               "Steps go back %zu time%s: restarts, or several runs. Staleness begins at 0 after "
                "a restart, so means over both parts are too low.",
-               d->restarts);
+               d->restarts, d->restarts == 1 ? "" : "s");
   if (d->n_updates > 0 && d->n_updates < DIAGNOSE_FEWEST)
     table_line(to, "Fewer than %d updates: no intervals, and no findings.", DIAGNOSE_FEWEST);
   if (d->n_updates == 0) unknown_line(to, "token-level data", trainer->log_tokens);
@@ -160,32 +176,58 @@ static interval series_mean_of(const role_series *s, uint64_t entity) {
                                                                                  : alone(NAN);
 }
 
-static void series_mean(table *t, const role_series *s, const char *meaning) {
+static void series_mean(table *t, const diagnosis *d, const role_series *s, const char *meaning) {
+  char place[DIAGNOSE_PLACE] = "";
   double most = NAN;
-  for (size_t i = 0; i < s->from->n; ++i) most = fmax(most, s->from->value[i]);
+  for (size_t i = 0; i < s->from->n; ++i) {
+    if (!(isnan(most) || s->from->value[i] > most)) continue;
+    most = s->from->value[i];
+    place_of_value(place, d, s->from, i);
+  }
+  const origin from = origin_of_series(d, s->from, s->from->metric);
   table_row(t);
   table_text(t, s->definition != NULL ? s->definition : s->from->metric);
   interval_cell(t, series_mean_of(s, 300));
   table_real(t, most);
+  table_text(t, place);
   table_text(t, meaning);
-  table_text(t, s->from->metric);
+  origin_cells(t, &from);
 }
 
 static table *counters_begin(table *to) {
   static const table_column columns[] = {{"definition", TABLE_TEXT, .head = "counter"},
                                          {"mean", TABLE_INTERVAL, .head = "mean [95 %]"},
                                          {"most", TABLE_REAL, .head = "largest update"},
+                                         {"most_lines", TABLE_TEXT, .head = "at"},
                                          {"meaning", TABLE_TEXT, .head = "meaning"},
-                                         {"from", TABLE_TEXT, .head = "from"}};
+                                         ORIGIN_COLUMNS};
   table *t = table_rows(table_field(to, "definitions"), columns, sizeof columns / sizeof *columns);
   table_gap(t);
   return t;
 }
 
-static double most_staleness(const diagnosis *d, staleness_kind kind) {
-  double most = NAN;
-  for (size_t u = 0; u < d->n_updates; ++u) most = fmax(most, d->update[u].staleness[kind]);
-  return most;
+/* The update with the largest staleness; n_updates: none is known. */
+static size_t most_staleness(const diagnosis *d, staleness_kind kind) {
+  size_t at = d->n_updates;
+  for (size_t u = 0; u < d->n_updates; ++u) {
+    const double value = d->update[u].staleness[kind];
+    if (!isnan(value) && (at == d->n_updates || value > d->update[at].staleness[kind])) at = u;
+  }
+  return at;
+}
+
+static void put_counter(table *t, const diagnosis *d, size_t i, const origin *from) {
+  const staleness_kind kind = counters[i].kind;
+  const size_t at = most_staleness(d, kind);
+  char place[DIAGNOSE_PLACE] = "";
+  if (at < d->n_updates) place_of_update(place, d, at);
+  table_row(t);
+  table_text(t, counters[i].name);
+  interval_cell(t, d->staleness.mean[kind]);
+  table_real(t, at < d->n_updates ? d->update[at].staleness[kind] : NAN);
+  table_text(t, place);
+  table_text(t, counters[i].meaning);
+  origin_cells(t, from);
 }
 
 static void put_counters(table *to, const diagnosis *d, const trainer_info *trainer) {
@@ -193,21 +235,17 @@ static void put_counters(table *to, const diagnosis *d, const trainer_info *trai
   table *t = counters_begin(to);
   for (size_t i = 0; i < d->n_series; ++i)
     if (d->series[i].role == SERIES_STALENESS)
-      series_mean(t, &d->series[i], "as the trainer logs it");
-  for (size_t i = 0; i < sizeof counters / sizeof *counters && has_lags; ++i) {
-    table_row(t);
-    table_text(t, counters[i].name);
-    interval_cell(t, d->staleness.mean[counters[i].kind]);
-    table_real(t, most_staleness(d, counters[i].kind));
-    table_text(t, counters[i].meaning);
-    table_text(t, trainer->versions != NULL ? trainer->versions : "versions");
-  }
+      series_mean(t, d, &d->series[i], "as the trainer logs it");
+  const origin from =
+      origin_of_tokens(d, trainer->versions != NULL ? trainer->versions : "versions");
+  for (size_t i = 0; i < sizeof counters / sizeof *counters && has_lags; ++i)
+    put_counter(t, d, i, &from);
   for (size_t i = 0; i < d->n_series; ++i) {
     const foreign_metric *f = foreign_find(d->series[i].from->metric);
     if (d->series[i].role == SERIES_STALENESS && f != NULL)
       table_line(to, "%s: %s (%s, %s).", f->name, f->definition, f->system, f->source);
   }
-  hide_if_empty(t, has_lags || series_of(d, SERIES_STALENESS) != NULL, 5);
+  hide_if_empty(t, has_lags || series_of(d, SERIES_STALENESS) != NULL, 7);
   if (!has_lags && series_of(d, SERIES_STALENESS) == NULL)
     unknown_line(to, "the lag of the data: the learner's version less that which generated them",
                  trainer->log_versions);
@@ -236,17 +274,24 @@ static void put_distribution(table *to, const diagnosis *d) {
   }
   if (f->unknown_lag > 0)
     table_line(to, "%.0f tokens have no version and are in no row.", f->unknown_lag);
+  rows_line(to, d, "distribution_lines");
 }
 
 static void put_dropping(table *to, const diagnosis *d, const trainer_info *trainer) {
   const staleness_facts *f = &d->staleness;
-  const char *from = trainer->dropped != NULL ? trainer->dropped : "dropped responses";
+  const origin from =
+      origin_of_tokens(d, trainer->dropped != NULL ? trainer->dropped : "dropped responses");
   const role_series *dropped = series_of(d, SERIES_DROPPED), *rate = series_of(d, SERIES_KEEP_RATE);
-  const char *versions = trainer->versions != NULL ? trainer->versions : "versions";
+  const char *versions_field = trainer->versions != NULL ? trainer->versions : "versions";
+  const origin versions = origin_of_tokens(d, versions_field);
+  const size_t most = most_staleness(d, STALENESS_MOST);
+  char place[DIAGNOSE_PLACE] = "";
+  if (most < d->n_updates) place_of_update(place, d, most);
   table *t = numbers_begin(to, "trend_and_dropping");
   size_t n = known_row(t, "trend of the oldest version's lag", f->trend, "versions per 100 updates",
                        versions);
-  n += known_row(t, "largest lag of a token", alone(f->most), "versions", versions);
+  n += known_row(t, "largest lag of a token", alone(f->most), "versions",
+                 (origin){versions_field, place, 0});
   n += known_row(t, "length of a response per version of its lag", f->length_by_lag, "tokens",
                  versions);
   n += known_row(t, "fraction of responses dropped", f->dropped_fraction, "", from);
@@ -256,10 +301,11 @@ static void put_dropping(table *to, const diagnosis *d, const trainer_info *trai
   n += known_row(t, "change of the mean length by dropping", f->shift, "fraction", from);
   if (dropped != NULL)
     n += known_row(t, "dropped in a step", series_mean_of(dropped, 301), "as the trainer counts",
-                   dropped->from->metric);
+                   origin_of_series(d, dropped->from, dropped->from->metric));
   if (rate != NULL)
-    n += known_row(t, "fraction kept", series_mean_of(rate, 302), "", rate->from->metric);
-  hide_if_empty(t, n, 4);
+    n += known_row(t, "fraction kept", series_mean_of(rate, 302), "",
+                   origin_of_series(d, rate->from, rate->from->metric));
+  hide_if_empty(t, n, 5);
   if (isnan(f->dropped_fraction.value) && dropped == NULL && rate == NULL)
     unknown_line(to, "which responses were dropped, and how long they were", NULL);
   else if (isnan(f->dropped_length.value) && f->dropped_fraction.value != 0)
@@ -297,6 +343,7 @@ static void put_lags(table *to, const diagnosis *d) {
   table *t = table_rows(table_field(to, "by_lag"), columns, sizeof columns / sizeof *columns);
   table_gap(t);
   for (size_t i = 0; i < f->n_lags; ++i) put_lag(t, &f->lag[i]);
+  rows_line(to, d, "by_lag_lines");
 }
 
 static const char *floor_words(const divergence_facts *f) {
@@ -322,9 +369,9 @@ static void section_divergence(table *to, const diagnosis *d) {
   const divergence_facts *f = &d->divergence;
   const role_series *kl = series_of(d, SERIES_KL);
   char fields[128];
-  const char *from = f->all.tokens > 0 ? log_fields(trainer, fields)
-                     : kl != NULL      ? kl->from->metric
-                                       : "";
+  const origin from = f->all.tokens > 0 || kl == NULL
+                          ? origin_of_tokens(d, log_fields(trainer, fields))
+                          : origin_of_series(d, kl->from, kl->from->metric);
   if (f->all.tokens == 0 && kl == NULL) {
     unknown_line(to, "log-probabilities of both engines, or their divergence", trainer->log_tokens);
     return;
@@ -390,6 +437,7 @@ static table *algorithms_begin(table *to) {
       TABLE_KEY("why", TABLE_TEXT),
       {"ess", TABLE_INTERVAL, .head = "ESS [95 %]", .format = "%.3f"},
       {"weight_max", TABLE_REAL, .head = "largest weight"},
+      {"weight_max_lines", TABLE_TEXT, .head = "at"},
       {"clipped_positive", TABLE_REAL, .head = "clipped A > 0", .format = "%.3f"},
       {"clipped_negative", TABLE_REAL, .head = "clipped A < 0", .format = "%.3f"},
       {"gated_positive", TABLE_REAL, .head = "gated A > 0", .format = "%.3f"},
@@ -400,15 +448,23 @@ static table *algorithms_begin(table *to) {
   return t;
 }
 
-static double most_of(const diagnosis *d, const row_facts *row, row_value k) {
+/* The largest value, and the place of its update in text. */
+static double most_of(const diagnosis *d, const row_facts *row, row_value k,
+                      char place[DIAGNOSE_PLACE]) {
   double most = NAN;
-  for (size_t u = 0; u < d->n_updates; ++u)
-    most = fmax(most, row->value[u * ROW_VALUES + (size_t)k]);
+  place[0] = '\0';
+  for (size_t u = 0; u < d->n_updates; ++u) {
+    const double value = row->value[u * ROW_VALUES + (size_t)k];
+    if (isnan(value) || value <= most) continue;
+    most = value;
+    place_of_update(place, d, u);
+  }
   return most;
 }
 
 static gl_status put_algorithm(table *t, const diagnosis *d, const row_facts *row, gl_error *err) {
   interval ess;
+  char place[DIAGNOSE_PLACE];
   const gl_status status =
       facts_mean(row->value + ROW_ESS, d->n_updates, ROW_VALUES, 310, &ess, err);
   if (status != GL_OK) return status;
@@ -420,7 +476,8 @@ static gl_status put_algorithm(table *t, const diagnosis *d, const row_facts *ro
   table_count(t, row->n), table_count(t, row->n_refused);
   table_text(t, row->n_refused > 0 ? row->why : NULL);
   interval_cell(t, ess);
-  table_real(t, most_of(d, row, ROW_WEIGHT_MAX));
+  table_real(t, most_of(d, row, ROW_WEIGHT_MAX, place));
+  table_text(t, place);
   table_real(t, row_mean(d, row, ROW_CLIPPED_POSITIVE)),
       table_real(t, row_mean(d, row, ROW_CLIPPED_NEGATIVE));
   table_real(t, row_mean(d, row, ROW_GATED_POSITIVE)),
@@ -438,7 +495,7 @@ static gl_status section_weights(table *to, const diagnosis *d, gl_error *err) {
     if (!isnan(d->update[u].improbable)) improbable += d->update[u].improbable;
   if (ess != NULL) {
     number_row(numbers_begin(to, "logged"), "ESS of the method that ran", series_mean_of(ess, 311),
-               "", ess->from->metric);
+               "", origin_of_series(d, ess->from, ess->from->metric));
   }
   if (d->divergence.all.tokens == 0) {
     unknown_line(to,
@@ -448,12 +505,13 @@ static gl_status section_weights(table *to, const diagnosis *d, gl_error *err) {
   }
   table *t = numbers_begin(to, "signal");
   number_row(t, "responses with a signal in an update", d->informative, "responses",
-             trainer->rewards != NULL ? trainer->rewards : "advantages");
+             origin_of_tokens(d, trainer->rewards != NULL ? trainer->rewards : "advantages"));
   number_row(t, "wrong responses that are improbable under their group", alone(improbable),
-             "responses", "all updates");
+             "responses", origin_of_tokens(d, "all updates"));
   t = algorithms_begin(to);
   for (size_t i = 0; i < d->n_rows && status == GL_OK; ++i)
     status = put_algorithm(t, d, &d->row[i], err);
+  rows_line(to, d, "algorithms_lines");
   table_line(to,
              "Means over updates of each algorithm's own weights on these batches; the largest "
              "weight is that of the log. ESS: (sum w)^2 / (n sum w^2) within a group. Improbable: "
@@ -482,13 +540,16 @@ static void section_speed(table *to, const diagnosis *d) {
     return;
   }
   table *t = numbers_begin(to, "seconds");
-  number_row(t, "step", f->step, "s", step->from->metric);
-  if (wait != NULL) number_row(t, "trainer waits", f->wait, "s", wait->from->metric);
+  number_row(t, "step", f->step, "s", origin_of_series(d, step->from, step->from->metric));
+  if (wait != NULL)
+    number_row(t, "trainer waits", f->wait, "s",
+               origin_of_series(d, wait->from, wait->from->metric));
   for (int k = 0; k < 4; ++k) {
     const role_series *s = series_of(d, roles[k]);
     if (s != NULL || f->is_inferred[k])
       number_row(t, speed_part_names[k], f->part[k], "s",
-                 s != NULL ? s->from->metric : "inferred from the others");
+                 s != NULL ? origin_of_series(d, s->from, s->from->metric)
+                           : origin_of_series(d, step->from, "inferred from the others"));
     else
       unknown_line(to, speed_part_names[k], trainer->log_times);
   }
@@ -497,10 +558,12 @@ static void section_speed(table *to, const diagnosis *d) {
                  trainer->log_times);
     return;
   }
-  number_row(t, "fraction of a step that the trainer waits", f->wait_fraction, "", "waits / step");
+  number_row(t, "fraction of a step that the trainer waits", f->wait_fraction, "",
+             origin_of_series(d, step->from, "waits / step"));
   known_row(t, "most that asynchrony can bring", f->bound, "times",
-            "sum of the parts / longest part");
-  known_row(t, "what overlap brings in this log", f->brought, "times", "sum of the parts / step");
+            origin_of_series(d, step->from, "sum of the parts / longest part"));
+  known_row(t, "what overlap brings in this log", f->brought, "times",
+            origin_of_series(d, step->from, "sum of the parts / step"));
   table_text(table_field(to, "binds"), speed_part_names[f->binds]);
   table_line(to,
              "The longest part is %s. No overlap can make a step shorter than its longest part, "
@@ -513,6 +576,13 @@ static void section_speed(table *to, const diagnosis *d) {
 }
 
 /* --- 7 --- */
+
+/* The lines that a finding was measured on. */
+static origin origin_of_cause(const diagnosis *d, diagnose_cause c) {
+  const role_series *s = series_of(d, cause_about(c)->is_speed ? SERIES_STEP_TIME : SERIES_KL);
+  const bool is_of_series = cause_about(c)->is_speed || d->divergence.is_of_updates;
+  return is_of_series && s != NULL ? origin_of_series(d, s->from, "") : origin_of_tokens(d, "");
+}
 
 static void put_finding(table *t, const diagnosis *d, const diagnose_finding *f) {
   const cause_info *about = cause_about(f->cause);
@@ -527,6 +597,7 @@ static void put_finding(table *t, const diagnosis *d, const diagnose_finding *f)
   table_text(t, about->measured);
   table_text(t, about->limit_about);
   table_text(t, about->instead);
+  table_text(t, origin_of_cause(d, f->cause).lines);
 }
 
 static void section_changes(table *to, const diagnosis *d) {
@@ -538,10 +609,11 @@ static void section_changes(table *to, const diagnosis *d) {
                                          TABLE_KEY("advice", TABLE_TEXT),
                                          TABLE_KEY("quantity", TABLE_TEXT),
                                          TABLE_KEY("limit_about", TABLE_TEXT),
-                                         TABLE_KEY("instead", TABLE_TEXT)};
+                                         TABLE_KEY("instead", TABLE_TEXT),
+                                         TABLE_KEY("lines", TABLE_TEXT)};
   table *t = table_rows(table_field(to, "findings"), columns, sizeof columns / sizeof *columns);
   table_gap(t);
-  hide_if_empty(t, d->n_findings, 9);
+  hide_if_empty(t, d->n_findings, 10);
   for (size_t i = 0; i < d->n_findings && i < DIAGNOSE_CHANGES; ++i)
     put_finding(t, d, &d->finding[i]);
   for (size_t i = 0; i < d->n_findings && i < DIAGNOSE_CHANGES; ++i) {
@@ -549,7 +621,10 @@ static void section_changes(table *to, const diagnosis *d) {
     table_line(to, "%zu. %s: %s. Change: %s.%s%s%s", i + 1, about->name, about->title,
                about->advice, about->instead != NULL ? " Note: " : "",
                about->instead != NULL ? about->instead : "", about->instead != NULL ? "." : "");
-    table_line(to, "   Measured: %s. Limit: %s.", about->measured, about->limit_about);
+    const origin from = origin_of_cause(d, d->finding[i].cause);
+    char ref[32] = "";
+    if (from.ref > 0) snprintf(ref, sizeof ref, " [%zu]", from.ref);
+    table_line(to, "   Measured: %s%s. Limit: %s.", about->measured, ref, about->limit_about);
   }
   if (d->n_findings > 0)
     table_line(to,

@@ -156,9 +156,26 @@ static gl_status keep_cells(batch_work *w, gl_error *err) {
   return GL_OK;
 }
 
+/* The name in memory of the diagnosis; that of the update before, if it is the same. */
+static const char *keep_name(diagnosis *d, const char *name, const char *before) {
+  if (name == NULL) return NULL;
+  return before != NULL && strcmp(before, name) == 0 ? before : arena_text(&d->memory, name);
+}
+
+static gl_status keep_place(diagnosis *d, const log_place *from, gl_error *err) {
+  size_t n = d->n_updates;
+  log_place *to = ARRAY_ADD(d->place, n);
+  if (to == NULL) return gl_fail_memory(err, "the updates of a log");
+  *to = *from;
+  to->first_file = keep_name(d, from->first_file, n > 1 ? to[-1].last_file : NULL);
+  to->last_file = keep_name(d, from->last_file, to->first_file);
+  return arena_check(&d->memory, "the updates of a log", err);
+}
+
 gl_status diagnosis_add_batch(diagnosis *d, const diagnose_batch *batch, gl_error *err) {
   const policy_input *in = batch->in;
-  update_facts *to = ARRAY_ADD(d->update, d->n_updates);
+  gl_status status = keep_place(d, &batch->place, err);
+  update_facts *to = status == GL_OK ? ARRAY_ADD(d->update, d->n_updates) : NULL;
   if (to == NULL) return gl_fail_memory(err, "the updates of a log");
   batch_work w = {.d = d, .to = to, .in = in};
   to->step = batch->step;
@@ -169,9 +186,10 @@ gl_status diagnosis_add_batch(diagnosis *d, const diagnose_batch *batch, gl_erro
   to->dropped_tokens = batch->dropped_tokens;
   to->dropped_tokens_squared = batch->dropped_tokens_squared;
   to->improbable = NAN;
-  if (d->n_updates > 1 && batch->step < to[-1].step) ++d->restarts;
+  if (d->n_updates > 1 && batch->step < to[-1].step && d->restarts++ == 0)
+    d->restart_at = d->n_updates - 1;
   add_responses(&w);
   add_rewards(to, in);
-  gl_status status = keep_cells(&w, err);
+  status = keep_cells(&w, err);
   return status == GL_OK ? rows_add(d, batch, err) : status;
 }

@@ -40,6 +40,7 @@ typedef struct watched_metric {
   const double *value; /* [n] */
   size_t n;
   const char *from;
+  const gathered_series *series; /* NULL: computed from the token-level log */
 } watched_metric;
 
 /* Metrics of a token-level log, computed as core/policy does. value[n_updates]. */
@@ -74,6 +75,7 @@ static table *warnings_begin(table *to) {
       {"metric", TABLE_TEXT, .head = "metric"},
       {"side", TABLE_TEXT, .head = "side"},
       {"update", TABLE_WHOLE, .head = "at update"},
+      {"lines", TABLE_TEXT, .head = "at"},
       {"false_alarm_rate", TABLE_INTERVAL, .head = "false alarms [95 %]", .format = "%.2f"},
       {"warned_share", TABLE_INTERVAL, .head = "collapses warned of [95 %]", .format = "%.2f"},
       {"from", TABLE_TEXT, .head = "from"}};
@@ -91,6 +93,7 @@ typedef struct warning_counts {
 static void put_warning(table *t, const diagnosis *d, const watched_metric *w,
                         warning_counts *counts) {
   const drift_rule rule = drift_rule_default();
+  char place[DIAGNOSE_PLACE];
   bool known = false;
   for (int falls = 0; falls < 2; ++falls) {
     const interval rate = rate_interval(d, w->m, falls == 1, "false_alarm_rate");
@@ -103,6 +106,11 @@ static void put_warning(table *t, const diagnosis *d, const watched_metric *w,
     table_text(t, metric_about(w->m)->name);
     table_text(t, falls ? "halved" : "doubled");
     table_count(t, at + 1);
+    if (w->series != NULL)
+      place_of_value(place, d, w->series, at);
+    else
+      place_of_update(place, d, at);
+    table_text(t, place);
     interval_cell(t, rate);
     interval_cell(t, rate_interval(d, w->m, falls == 1, "warned_share"));
     table_text(t, w->from);
@@ -116,7 +124,7 @@ static void put_token_warnings(table *t, const diagnosis *d, double *value,
                                    METRIC_RESPONSE_LENGTH, METRIC_ESS};
   for (size_t k = 0; k < sizeof watched / sizeof *watched; ++k)
     if (metric_of_tokens(d, watched[k], value))
-      put_warning(t, d, &(watched_metric){watched[k], value, d->n_updates, "token-level log"},
+      put_warning(t, d, &(watched_metric){watched[k], value, d->n_updates, "token-level log", NULL},
                   counts);
 }
 
@@ -124,7 +132,7 @@ static void put_series_warnings(table *t, const diagnosis *d, warning_counts *co
   for (size_t i = 0; d->gathered != NULL && i < d->gathered->n_series; ++i) {
     const gathered_series *s = &d->gathered->series[i];
     if (s->what.known < METRIC_COUNT)
-      put_warning(t, d, &(watched_metric){s->what.known, s->value, s->n, s->metric}, counts);
+      put_warning(t, d, &(watched_metric){s->what.known, s->value, s->n, s->metric, s}, counts);
   }
 }
 
@@ -155,7 +163,7 @@ gl_status warnings_section(table *to, const diagnosis *d, gl_error *err) {
     table *t = warnings_begin(to);
     put_token_warnings(t, d, value, &counts);
     put_series_warnings(t, d, &counts);
-    for (size_t c = 0; c < 6 && counts.alarms == 0; ++c) table_hide_head(t, c);
+    for (size_t c = 0; c < 7 && counts.alarms == 0; ++c) table_hide_head(t, c);
     put_warning_words(to, d, &counts);
   }
   arena_fini(&work);

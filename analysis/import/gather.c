@@ -214,6 +214,7 @@ static gl_status add_file_series(gathered *g, const rules *r, size_t file, const
                           .seed = s->has_seed ? s->seed : 0,
                           .step = arena_copy(m, s->step, s->n, sizeof *s->step),
                           .value = arena_copy(m, s->value, s->n, sizeof *s->value),
+                          .line = arena_copy(m, s->line, s->n, sizeof *s->line),
                           .n = s->n,
                           .n_all = s->n,
                           .nan_step = arena_copy(m, s->nan_step, s->n_nan, sizeof *s->nan_step),
@@ -482,6 +483,7 @@ static gl_status label_scores(gathered *g, gl_error *err) {
 
 typedef struct point {
   double step, value;
+  size_t line;
 } point;
 
 static int compare_points(const void *a, const void *b) {
@@ -496,11 +498,11 @@ static gl_status sort_points(arena *m, gathered_series *s, gl_error *err) {
   if (i >= s->n) return GL_OK;
   point *p = ARENA_ARRAY(m, point, s->n);
   if (!p) return gl_fail_memory(err, "steps");
-  for (i = 0; i < s->n; i++) p[i] = (point){s->step[i], s->value[i]};
+  for (i = 0; i < s->n; i++) p[i] = (point){s->step[i], s->value[i], s->line[i]};
   qsort(p, s->n, sizeof *p, compare_points);
   gl_status status = GL_OK;
   for (i = 0; i < s->n && status == GL_OK; i++) {
-    s->step[i] = p[i].step, s->value[i] = p[i].value;
+    s->step[i] = p[i].step, s->value[i] = p[i].value, s->line[i] = p[i].line;
     if (i > 0 && p[i - 1].step == p[i].step)
       status = gl_fail(err, GL_EINPUT,
                        "%s: the run '%s' has two values of %s at step %g; if they are of several "

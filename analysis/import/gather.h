@@ -50,6 +50,7 @@ typedef struct gathered_series {
   bool is_chosen; /* 1: this metric was requested, or none was */
   uint64_t seed;
   double *step, *value; /* [n] sorted by step */
+  size_t *line;         /* [n] of the file; 0: none */
   size_t n, n_all;      /* n_all: before truncation at the common step */
   double *nan_step; /* [n_nan] steps at which the file has NaN; steps beyond `end` are ignored */
   size_t n_nan;

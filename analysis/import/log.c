@@ -100,11 +100,13 @@ void log_value(log_builder *b, const char *metric, double step, double value) {
   if (v->n > 0 && step == v->step[v->n - 1] && value == v->value[v->n - 1]) return;
   while (v->n > 0 && step <= v->step[v->n - 1]) v->n--, b->n_replaced++;
   if (!ARRAY_RESERVE(v->step, v->step_room, v->n + 1) ||
-      !ARRAY_RESERVE(v->value, v->value_room, v->n + 1)) {
+      !ARRAY_RESERVE(v->value, v->value_room, v->n + 1) ||
+      !ARRAY_RESERVE(v->line, v->line_room, v->n + 1)) {
     b->status = gl_fail_memory(b->err, "series");
     return;
   }
   v->step[v->n] = step;
+  v->line[v->n] = b->line;
   v->value[v->n++] = value;
 }
 
@@ -126,7 +128,18 @@ static void log_members(log_builder *b, json_reader *r, const char *metric, doub
   }
 }
 
+/* Sets b->line to the line of the reader's position, counted from where the last call came to. */
+static void count_lines(log_builder *b, const json_reader *r) {
+  const bool goes_on = b->counted_text == r->text && b->counted <= r->at;
+  if (!goes_on) b->line = r->first_line, b->counted = 0, b->counted_text = r->text;
+  for (const char *p = r->text + b->counted, *end = r->text + r->at;
+       p < end && (p = memchr(p, '\n', (size_t)(end - p))) != NULL; ++p)
+    ++b->line;
+  b->counted = r->at;
+}
+
 void log_json(log_builder *b, json_reader *r, const char *metric, double step) {
+  count_lines(b, r);
   switch (json_peek(r)) {
   case '{':
     log_members(b, r, metric, step);
@@ -168,7 +181,7 @@ static gl_status fill_series(log_builder *b) {
   for (size_t i = 0; i < b->n_values; i++) {
     const log_values *v = &b->values[i];
     for (size_t k = 0; k < v->n && status == GL_OK; k++)
-      status = series_append(&b->table->series[i], v->step[k], v->value[k], b->err);
+      status = series_append(&b->table->series[i], v->step[k], v->value[k], v->line[k], b->err);
     /* a log of two writers has the time of both, whose steps may differ */
     const bool is_time = strcmp(b->table->series[i].metric, "time_s") == 0;
     if (!is_time && v->restarts > b->table->n_restarts) b->table->n_restarts = v->restarts;
@@ -189,7 +202,8 @@ gl_status log_end(log_builder *b, gl_status status, series_table **out) {
                          "(%zu restarts); the later values are used",
                          b->file->name, b->n_replaced, b->table->n_restarts);
   if (b->table) b->table->n_left_out = b->n_text + b->n_null;
-  for (size_t i = 0; i < b->n_values; i++) free(b->values[i].step), free(b->values[i].value);
+  for (size_t i = 0; i < b->n_values; i++)
+    free(b->values[i].step), free(b->values[i].value), free(b->values[i].line);
   free(b->values);
   hash_table_fini(&b->known);
   if (status == GL_OK)

@@ -12,7 +12,8 @@
 
 typedef struct log_values {
   double *step, *value; /* [n] ascending; value may be NaN */
-  size_t n, step_room, value_room;
+  size_t *line;         /* [n] of the file; 0: none */
+  size_t n, step_room, value_room, line_room;
   size_t restarts; /* how often the step went back */
 } log_values;
 
@@ -24,6 +25,9 @@ typedef struct log_builder {
   log_values *values; /* [n_values] of the series of the table, which are filled at the end */
   size_t n_values;
   size_t n_replaced, n_null, n_text;
+  /* The line of the last value that log_json() read, and where counting lines has come to. */
+  size_t line, counted;
+  const char *counted_text;
   bool null_is_nan; /* the writer replaces NaN by null */
   gl_error *err;
   gl_status status; /* of the builder's own failures; sticky */

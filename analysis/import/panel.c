@@ -120,7 +120,8 @@ static gl_status number_cell(panel_reader *r, size_t column, double *step) {
       return csv_fail(&r->csv, "the line has no position on the x axis", "fill in its first cell");
     *step = value;
   } else if (r->series_of[column] != NOT_A_METRIC && r->csv.cell_length > 0) {
-    return series_append(&r->table->series[r->series_of[column]], *step, value, r->csv.err);
+    return series_append(&r->table->series[r->series_of[column]], *step, value, r->csv.line,
+                         r->csv.err);
   }
   return GL_OK;
 }

@@ -34,6 +34,7 @@ typedef struct series {
   bool has_seed;
   uint64_t seed;
   double *step, *value; /* [n]; value may be infinite, never NaN */
+  size_t *line;         /* [n] of the file, from 1; 0: the format has no line for a value */
   size_t n;
   double *nan_step; /* [n_nan] steps at which the file has NaN */
   size_t n_nan;
@@ -55,8 +56,9 @@ series_table *series_table_new(void);
 void series_table_free(series_table *table);
 /* Adds an empty series with the texts (NULL: "") and the seed of `like`. Errors: GL_ENOMEM. */
 gl_status series_add(series_table *table, const series *like, gl_error *err);
-/* Appends a value; NaN stores the step in nan_step. Errors: GL_ENOMEM. */
-gl_status series_append(series *s, double step, double value, gl_error *err);
+/* Appends a value from a line of the file (0: unknown); NaN stores the step in nan_step. Errors:
+ * GL_ENOMEM. */
+gl_status series_append(series *s, double step, double value, size_t line, gl_error *err);
 
 /* Adds a note, printf-style. Errors: GL_ENOMEM. */
 gl_status series_note(series_table *table, gl_error *err, const char *format, ...)

@@ -19,7 +19,8 @@ series_table *series_table_new(void) {
 void series_table_free(series_table *table) {
   if (!table) return;
   for (size_t i = 0; i < table->n_series; i++)
-    free(table->series[i].step), free(table->series[i].value), free(table->series[i].nan_step);
+    free(table->series[i].step), free(table->series[i].value), free(table->series[i].line),
+        free(table->series[i].nan_step);
   free(table->series);
   free(table->notes);
   arena_free_owner(&table->memory);
@@ -52,17 +53,19 @@ gl_status series_add(series_table *table, const series *like, gl_error *err) {
   return arena_check(m, "series", err);
 }
 
-gl_status series_append(series *s, double step, double value, gl_error *err) {
+gl_status series_append(series *s, double step, double value, size_t line, gl_error *err) {
   if (isnan(value)) {
     double *to = ARRAY_ADD(s->nan_step, s->n_nan);
     if (!to) return gl_fail_memory(err, "series");
     *to = step;
     return GL_OK;
   }
-  size_t n = s->n;
+  size_t n = s->n, n_lines = s->n;
   double *to_step = ARRAY_ADD(s->step, n);
-  double *to_value = to_step ? ARRAY_ADD(s->value, s->n) : NULL;
+  size_t *to_line = to_step ? ARRAY_ADD(s->line, n_lines) : NULL;
+  double *to_value = to_line ? ARRAY_ADD(s->value, s->n) : NULL;
   if (!to_value) return gl_fail_memory(err, "series");
+  *to_line = line;
   *to_step = step;
   *to_value = value;
   return GL_OK;

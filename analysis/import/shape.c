@@ -303,7 +303,7 @@ static gl_status add_series_value(shape *s, const series *w, size_t row, size_t 
   gl_status status = number_in_cell(s, row, column, &value);
   if (status != GL_OK || !sheet_text(s->from, row, column)) return status;
   status = find_series(s, w, row, &to);
-  return status == GL_OK ? series_append(to, step, value, s->err) : status;
+  return status == GL_OK ? series_append(to, step, value, s->from->line[row], s->err) : status;
 }
 
 enum { SECOND_NAME = 2 * IMPORT_MOST_NAME + 2 };

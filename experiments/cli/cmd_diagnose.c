@@ -53,6 +53,8 @@ static gl_status sort_files(diagnose_files *f, const args *a, const char *format
 
 static diagnose_batch batch_of(const token_batch *from, bool drops) {
   return (diagnose_batch){.in = &from->input,
+                          .place = {from->first_file, from->last_file, from->first_line,
+                                    from->last_line, from->n_lines},
                           .step = from->step,
                           .n_dropped = drops ? (double)from->n_untrained : NAN,
                           .dropped_tokens = from->untrained_tokens,
@@ -281,8 +283,10 @@ const command command_diagnose = {
         "the most that asynchrony can bring; warnings, with their rates of false alarms; what to\n"
         "change, at most three settings, with the evidence. A number has a 95 % interval "
         "(bootstrap\n"
-        "over blocks of updates) and the field it comes from. What the log cannot say is named, "
-        "with\n"
+        "over blocks of updates), the field and the lines of the log it comes from: [1] is a "
+        "number "
+        "of\n"
+        "the list of sources in the first section. What the log cannot say is named, with\n"
         "the setting of the trainer that makes it log more. A cause is named only if its whole\n"
         "interval is beyond a limit that is printed with its source.",
     .examples = "  gepolab diagnose run.jsonl\n"

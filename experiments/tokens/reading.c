@@ -367,8 +367,14 @@ static void count_batch(token_log *log) {
   }
 }
 
-/* Adds lines to the builder until the batch is complete. */
-static gl_status fill_batch(token_log *log, gl_error *err) {
+/* Notes that the line was added to the batch. */
+static void place_line(token_batch *to, const token_line *line) {
+  if (to->n_lines++ == 0) to->first_file = line->file, to->first_line = line->number;
+  to->last_file = line->file, to->last_line = line->number;
+}
+
+/* Adds lines to the builder until the batch is complete. `lines` receives their places. */
+static gl_status fill_batch(token_log *log, token_batch *lines, gl_error *err) {
   gl_status status = GL_OK;
   token_builder_clear(&log->builder);
   for (bool next = false; status == GL_OK && !next;) {
@@ -377,6 +383,7 @@ static gl_status fill_batch(token_log *log, gl_error *err) {
     if (!next) log->batch_format = log->format;
     status = log->format->read(&log->builder, &log->line, &next, err);
     log->has_line = next;
+    if (status == GL_OK && !next) place_line(lines, &log->line);
   }
   return status;
 }
@@ -399,12 +406,16 @@ gl_status token_log_next(token_log *log, const token_batch **batch, gl_error *er
   token_builder *b = &log->builder;
   *batch = NULL;
   for (;;) {
-    gl_status status = fill_batch(log, err);
+    token_batch lines = {.n_lines = 0};
+    gl_status status = fill_batch(log, &lines, err);
     if (status != GL_OK) return status;
     if (token_builder_is_empty(b)) return check_any(log, err);
     if (log->batch_format->check != NULL) status = log->batch_format->check(b, err);
     if (status == GL_OK) status = token_builder_finish(b, err);
     if (status != GL_OK) return status;
+    b->batch.first_file = lines.first_file, b->batch.first_line = lines.first_line;
+    b->batch.last_file = lines.last_file, b->batch.last_line = lines.last_line;
+    b->batch.n_lines = lines.n_lines;
     log->about.n_untrained += b->batch.n_untrained;
     if (b->batch.input.n_responses == 0) continue;
     count_batch(log);

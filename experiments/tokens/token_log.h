@@ -63,6 +63,10 @@ typedef struct token_batch {
   /* [n_tokens] version of the weights that sampled the token, as the trainer counts; NULL: unknown.
    * version_gap is learner_version less this where both are known. */
   const double *version;
+  /* The lines of the log that the batch was read from, blank ones not counted. The names live as
+   * long as the log. */
+  const char *first_file, *last_file;
+  size_t first_line, last_line, n_lines;
   double learner_version;  /* before this step, counted like `version`; NaN: unknown */
   size_t n_untrained;      /* responses without trained tokens, which are not in the batch */
   double untrained_tokens; /* tokens of them that would be trained if they were; NaN: unknown */

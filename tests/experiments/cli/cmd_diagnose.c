@@ -289,6 +289,117 @@ static void the_wait_of_fully_async_verl_is_no_generation(void) {
   REFUSED(2, "gepolab fit reads them", "diagnose", "tests/golden/trainer_logs/areal");
 }
 
+static const cJSON *row_named(const cJSON *rows, const char *key, const char *name) {
+  const cJSON *row = NULL;
+  cJSON_ArrayForEach(row, rows) {
+    const char *is = cJSON_GetStringValue(cJSON_GetObjectItem(row, key));
+    if (is != NULL && strcmp(is, name) == 0) return row;
+  }
+  return NULL;
+}
+
+/* --- the lines that numbers come from --- */
+
+/* How many rows with a quantity have no lines, in the whole page. */
+static int count_without_lines(const cJSON *node) {
+  int n = 0;
+  if (cJSON_IsObject(node) && cJSON_HasObjectItem(node, "quantity") &&
+      cJSON_HasObjectItem(node, "from")) {
+    const char *lines = cJSON_GetStringValue(cJSON_GetObjectItem(node, "lines"));
+    if (lines == NULL || *lines == '\0')
+      fprintf(stderr, "no lines: %s\n",
+              cJSON_GetStringValue(cJSON_GetObjectItem(node, "quantity"))),
+          ++n;
+  }
+  for (const cJSON *c = node->child; c != NULL; c = c->next) n += count_without_lines(c);
+  return n;
+}
+
+/* The JSON object of a line of a file, from 1. */
+static cJSON *object_of_line(const char *path, long line) {
+  char *text = cli_read(path), *at = text;
+  CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+  for (long i = 1; i < line && at != NULL; ++i) at = strchr(at, '\n'), at += at != NULL;
+  CU_ASSERT_PTR_NOT_NULL_FATAL(at);
+  at[strcspn(at, "\n")] = '\0';
+  cJSON *tree = cJSON_Parse(at);
+  free(text);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(tree);
+  return tree;
+}
+
+/* The line in "FILE:LINE". */
+static long line_of(const char *place) {
+  const char *colon = place != NULL ? strrchr(place, ':') : NULL;
+  CU_ASSERT_PTR_NOT_NULL_FATAL(colon);
+  return strtol(colon + 1, NULL, 10);
+}
+
+static double largest_number(const cJSON *node) {
+  double most = cJSON_IsNumber(node) ? node->valuedouble : -INFINITY;
+  for (const cJSON *c = node != NULL ? node->child : NULL; c != NULL; c = c->next)
+    most = fmax(most, largest_number(c));
+  return most;
+}
+
+static double largest_member(const cJSON *node, const char *name) {
+  double most = -INFINITY;
+  for (const cJSON *c = node->child; c != NULL; c = c->next)
+    most = fmax(most, c->string != NULL && strcmp(c->string, name) == 0 ? largest_number(c)
+                                                                        : largest_member(c, name));
+  return most;
+}
+
+/* The lines that the page names have the numbers. */
+static void every_number_names_the_lines_that_it_is_from(void) {
+  static const char *const logs[] = {"tests/golden/diagnose.jsonl",
+                                     SECOND("prime_rl"),
+                                     SECOND("verl.jsonl"),
+                                     SECOND("trl"),
+                                     SECOND("areal"),
+                                     "tests/golden/trainer_logs/mimo.json"};
+  for (size_t i = 0; i < sizeof logs / sizeof *logs; ++i) {
+    cJSON *j = CLI_JSON("diagnose", logs[i], "--json");
+    CU_ASSERT_EQUAL(count_without_lines(j), 0);
+    cJSON_Delete(j);
+  }
+  cJSON *j = CLI_JSON("diagnose", logs[0], "--json");
+  const cJSON *row = row_named(rows_of(j, "staleness", "trend_and_dropping"), "quantity",
+                               "largest lag of a token");
+  const char *lines = cJSON_GetStringValue(cJSON_GetObjectItem(row, "lines"));
+  cJSON *line = object_of_line(logs[0], line_of(lines));
+  CU_ASSERT_EQUAL(largest_member(line, "version_gap"), 4);
+  cJSON_Delete(line), cJSON_Delete(j);
+  j = CLI_JSON("diagnose", logs[1], "--json");
+  row = cJSON_GetArrayItem(rows_of(j, "staleness", "definitions"), 0);
+  lines = cJSON_GetStringValue(cJSON_GetObjectItem(row, "most_lines"));
+  CU_ASSERT_EQUAL(strncmp(lines, "metrics.jsonl:", 14), 0);
+  line = object_of_line(SECOND("prime_rl/run/metrics.jsonl"), line_of(lines));
+  CU_ASSERT_EQUAL(cJSON_GetNumberValue(cJSON_GetObjectItem(line, "off_policy/mean")),
+                  cJSON_GetNumberValue(cJSON_GetObjectItem(row, "most")));
+  cJSON_Delete(line), cJSON_Delete(j);
+}
+
+/* The text has the lines once, and the number of the source at each field; so has the page. */
+static void text_and_page_have_the_sources(void) {
+  cli_result r = CLI("diagnose", SECOND("prime_rl"));
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "trainer_logprobs, inference_logprobs [1]\n"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "step_1/rank_0.jsonl:1 to "));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "metrics.jsonl:1-15 (8 lines)\n"));
+  cli_result_fini(&r);
+  const made_plan plan = made_with(CAUSE_AGE);
+  const log_folder f = made_folder(&plan, true);
+  CU_ASSERT(CLI_GIVES(0, "diagnose", f.log, "-o", f.page));
+  char *page = cli_read(f.page);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(page);
+  CU_ASSERT_PTR_NOT_NULL(strstr(page, "logp, logq [1]"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(page, "run.jsonl:1-"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(page, "nats per token [1]. Limit: "));
+  free(page);
+  folder_remove(&f);
+}
+
 /* --- NeMo-RL: a folder without versions, with dropped responses --- */
 
 static void check_nemo(const made_plan *plan, const char *cause) {
@@ -348,15 +459,6 @@ static void series_of_trainers_have_their_own_counters(void) {
 }
 
 /* --- against NumPy: tests/golden/diagnose.py --- */
-
-static const cJSON *row_named(const cJSON *rows, const char *key, const char *name) {
-  const cJSON *row = NULL;
-  cJSON_ArrayForEach(row, rows) {
-    const char *is = cJSON_GetStringValue(cJSON_GetObjectItem(row, key));
-    if (is != NULL && strcmp(is, name) == 0) return row;
-  }
-  return NULL;
-}
 
 static void check_interval(const cJSON *of, const char *name, double value, double low,
                            double high) {
@@ -432,6 +534,7 @@ SUITE(diagnose_suite, "cli: diagnose", TEST(the_page_has_seven_sections_in_every
       TEST(seconds_of_a_step_are_not_its_number), TEST(divergence_of_series_is_separated_too),
       TEST(logs_of_one_run_are_read_together), TEST(causes_are_named_in_folders_of_nemo_rl),
       TEST(series_of_trainers_have_their_own_counters),
+      TEST(every_number_names_the_lines_that_it_is_from), TEST(text_and_page_have_the_sources),
       TEST(a_folder_with_both_kinds_of_logs_is_read_whole),
       TEST(evaluations_and_repeated_tasks_of_areal_are_kept_apart),
       TEST(the_wait_of_fully_async_verl_is_no_generation),
