@@ -259,10 +259,11 @@ typedef struct gepolab_batch {
   int64_t
       max_length; /* longest response the task allows, for dr_grpo; 0: the longest in the batch */
   /* Since interface 0.2. A batch whose size ends here has none of the following members. */
-  gepolab_numbers advantage; /* [n_responses] replaces the advantages computed from rewards by the
-                                algorithm's baseline and scale; not given: computed */
-  gepolab_tokens
-      entropy; /* entropy of the learner's distribution at each token, nats, for top_entropy < 1 */
+  gepolab_numbers advantage;   /* [n_responses] replaces the advantages computed from rewards by the
+                                  algorithm's baseline and scale; not given: computed */
+  gepolab_tokens entropy;      /* entropy of the learner's distribution at each token, nats, for
+                                  top_entropy < 1 and      entropy_ratio_ */
+  gepolab_tokens entropy_prox; /* the same at the batch's first update, beside logprox */
 } gepolab_batch;
 
 typedef struct gepolab_result {

@@ -17,12 +17,12 @@
 #include <string.h>
 
 /* The per-token input arrays, in the order of their positions in the workspace. */
-enum { IN_LOGP, IN_LOGQ, IN_LOGPROX, IN_LOGREF, IN_GAP, IN_ENTROPY, IN_ARRAYS };
+enum { IN_LOGP, IN_LOGQ, IN_LOGPROX, IN_LOGREF, IN_GAP, IN_ENTROPY, IN_ENTROPY_PROX, IN_ARRAYS };
 /* The per-token output arrays. */
 enum { OUT_COEFFICIENT, OUT_WEIGHT, OUT_ARRAYS };
 
-static const char *const in_names[IN_ARRAYS] = {"logp",   "logq",        "logprox",
-                                                "logref", "version_gap", "entropy"};
+static const char *const in_names[IN_ARRAYS] = {"logp",        "logq",    "logprox",     "logref",
+                                                "version_gap", "entropy", "entropy_prox"};
 
 struct gepolab_workspace {
   policy_workspace *policy;
@@ -202,13 +202,13 @@ static int64_t first_of(const gepolab_batch *b, int64_t i, int64_t response_stri
 static const double MOST_LOG = 1e-3;
 
 static int is_log(int array) {
-  return array != IN_GAP && array != IN_ENTROPY;
+  return array != IN_GAP && array != IN_ENTROPY && array != IN_ENTROPY_PROX;
 }
 
 static gl_status batch_refuse_token(evaluation *e, int array, size_t i, size_t t, double value) {
-  static const char *const meaning[IN_ARRAYS] = {"log-probability",    "log-probability",
-                                                 "log-probability",    "log-probability",
-                                                 "number of versions", "entropy"};
+  static const char *const meaning[IN_ARRAYS] = {
+      "log-probability",    "log-probability", "log-probability", "log-probability",
+      "number of versions", "entropy",         "entropy"};
   return gl_fail(&e->err, GL_EINPUT, "%s of response %zu, token %zu, is %g, which is no %s",
                  in_names[array], i, t, value, meaning[array]);
 }
@@ -306,8 +306,8 @@ static gl_status read_tokens(evaluation *e, int array, const gepolab_tokens *fro
 /* --- memory --- */
 
 static int wants_in(const gepolab_batch *b, int array) {
-  const gepolab_tokens *const given[IN_ARRAYS] = {&b->logp,   &b->logq,        &b->logprox,
-                                                  &b->logref, &b->version_gap, &b->entropy};
+  const gepolab_tokens *const given[IN_ARRAYS] = {
+      &b->logp, &b->logq, &b->logprox, &b->logref, &b->version_gap, &b->entropy, &b->entropy_prox};
   return given[array]->type != GEPOLAB_NONE && !is_direct_in(b, given[array]);
 }
 
@@ -376,6 +376,7 @@ static gl_status check_arrays(evaluation *e, const gepolab_result *r) {
                 {"logref", b->logref.data, b->logref.type, 0},
                 {"version_gap", b->version_gap.data, b->version_gap.type, 0},
                 {"entropy", b->entropy.data, b->entropy.type, 0},
+                {"entropy_prox", b->entropy_prox.data, b->entropy_prox.type, 0},
                 {"advantage", b->advantage.data, b->advantage.type, 0},
                 {"log_denominator", b->log_denominator.data, b->log_denominator.type, 0},
                 {"coefficient", r->coefficient.data, r->coefficient.type, 0},
@@ -398,10 +399,11 @@ static gl_status check_arrays(evaluation *e, const gepolab_result *r) {
  * read during the evaluation. */
 static gl_status read_batch(evaluation *e, policy_input *in, const int *streamed) {
   const gepolab_batch *b = e->batch;
-  const gepolab_tokens *const from[IN_ARRAYS] = {&b->logp,   &b->logq,        &b->logprox,
-                                                 &b->logref, &b->version_gap, &b->entropy};
-  const double **const to[IN_ARRAYS] = {&in->logp,   &in->logq,        &in->logprox,
-                                        &in->logref, &in->version_gap, &in->entropy};
+  const gepolab_tokens *const from[IN_ARRAYS] = {
+      &b->logp, &b->logq, &b->logprox, &b->logref, &b->version_gap, &b->entropy, &b->entropy_prox};
+  const double **const to[IN_ARRAYS] = {&in->logp,        &in->logq,        &in->logprox,
+                                        &in->logref,      &in->version_gap, &in->entropy,
+                                        &in->entropy_prox};
   *in = (policy_input){.n_groups = (size_t)b->n_groups,
                        .n_responses = (size_t)b->n_responses,
                        .n_tokens = e->n_tokens,

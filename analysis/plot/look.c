@@ -121,8 +121,11 @@ static const struct {
              {"a3po", {RED, PAIRS, OPEN_UP, 0}},
              {"fipo", {GREEN, PAIRS, OPEN_PENTAGON, 0}},
              {"vcpo", {PINK, PAIRS, SQUARE, 0}},
-             {"oapl", {SKY, PAIRS, CIRCLE, 0}},
-             {"tba", {GOLD, PAIRS, STAR, 0}}};
+             {"opmd", {SKY, PAIRS, CIRCLE, 0}},
+             {"tba", {GOLD, PAIRS, STAR, 0}},
+             {"real", {BLACK, MIXED, OPEN_SQUARE, 0}},
+             {"erc", {WINE, MIXED, UP, 0}},
+             {"ppo_ewma", {BLUE, MIXED, OPEN_UP, 0}}};
 enum { LOOKS = sizeof table / sizeof *table };
 
 const char *look_colour(int colour) {

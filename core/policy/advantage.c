@@ -57,7 +57,7 @@ static double off_policy_mean(const policy_state *s, size_t g, double mean) {
   return sum / total;
 }
 
-/* temperature * log mean exp(r / temperature), of the rewards themselves (OAPL, 2602.19362). */
+/* temperature * log mean exp(r / temperature), of the rewards themselves (Trinity-RFT's OPMD). */
 static double soft_maximum(const policy_state *s, size_t g) {
   const policy_input *in = s->in;
   const size_t lo = in->group_start[g], hi = in->group_start[g + 1];
@@ -209,12 +209,13 @@ static void share_scale(policy_state *s) {
 }
 
 static gl_status rewards_fit(const policy_state *s, gl_error *err) {
-  int disco = s->algorithm->objective == OBJECTIVE_DISCO, beta = s->algorithm->scale == SCALE_BETA;
+  const int scores = s->algorithm->objective != OBJECTIVE_POLICY_GRADIENT;
+  const int beta = s->algorithm->scale == SCALE_BETA;
   for (size_t i = 0; i < s->in->n_responses; ++i) {
     double r = s->in->reward[i];
-    if (disco && r != 0 && r != 1)
-      return gl_fail(err, GL_EINPUT, "reward %g of response %zu: objective: disco needs 0 or 1", r,
-                     i);
+    if (scores && r != 0 && r != 1)
+      return gl_fail(err, GL_EINPUT, "reward %g of response %zu: objective: %s needs 0 or 1", r, i,
+                     s->algorithm->objective == OBJECTIVE_DISCO ? "disco" : "real");
     if (s->algorithm->scale == SCALE_GROUP_MEAN && !(r >= 0))
       return gl_fail(err, GL_EINPUT,
                      "reward %g of response %zu: scale: group_mean needs rewards of 0 or more", r,

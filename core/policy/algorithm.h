@@ -20,7 +20,8 @@
 #define POLICY_ONE(...) 1
 
 #define POLICY_OBJECTIVES(X)                                                                       \
-  X(OBJECTIVE_POLICY_GRADIENT, "policy_gradient"), X(OBJECTIVE_DISCO, "disco")
+  X(OBJECTIVE_POLICY_GRADIENT, "policy_gradient"), X(OBJECTIVE_DISCO, "disco"),                    \
+      X(OBJECTIVE_REAL, "real")
 typedef enum policy_objective { POLICY_OBJECTIVES(POLICY_VALUE) } policy_objective;
 
 #define POLICY_BASELINES(X)                                                                        \
@@ -183,6 +184,7 @@ typedef struct policy_algorithm {
   policy_ratio ratio;
   policy_log_prob log_prob;
   policy_old old_policy;
+  double proximal_decay;
   int ratio_gradient;
   policy_denominator denominator;
   int denominator_gradient;
@@ -226,7 +228,7 @@ typedef struct policy_algorithm {
   double tis_min, tis_max, tis_log_clamp, future_half_life;
   double mis_free_low, mis_free_high;
   double mis_min, mis_max, mis2_min, mis2_max, mis_log_clamp;
-  double off_policy_mask, top_entropy;
+  double off_policy_mask, top_entropy, entropy_ratio_low, entropy_ratio_high;
 
   policy_negatives negatives;
   double disco_tau, penalty, penalty_margin;
@@ -277,6 +279,10 @@ int policy_couples_group(const policy_algorithm *algorithm);
 int policy_denominator_contains_p(const policy_algorithm *algorithm);
 /* Whether the algorithm needs the reference policy's log-probabilities (policy_input.logref). */
 int policy_needs_reference(const policy_algorithm *algorithm);
+/* Whether the algorithm needs the entropies of the learner's policy (policy_input.entropy). */
+int policy_needs_entropy(const policy_algorithm *algorithm);
+/* Whether entropy_ratio_low or entropy_ratio_high masks tokens. */
+int policy_has_entropy_ratio(const policy_algorithm *algorithm);
 /* Whether the algorithm needs each token's staleness (policy_input.version_gap). */
 int policy_needs_version_gap(const policy_algorithm *algorithm);
 /* Whether the ratio needs the exact sum_y q(y)^2, which only a world that enumerates its responses

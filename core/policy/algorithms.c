@@ -26,8 +26,8 @@
   .gamma_rate_positive = 3, .gamma_k_negative = 3, .gamma_rate_negative = 2, .m2_tau = 0.04,       \
   .mask_low = 0.2, .mask_high = 0.2, .length_power = 0.75, .kl_share = 1, .kl_form = KL_CPPO,      \
   .ref_kl_form = REF_KL_K3, .tis_max = 2, .tis_log_clamp = INFINITY, .mis_max = 3, .mis2_max = 3,  \
-  .mis_log_clamp = INFINITY, .off_policy_mask = INFINITY, .top_entropy = 1, .disco_tau = 10,       \
-  .penalty = 1e3, .penalty_margin = 1e-4
+  .mis_log_clamp = INFINITY, .off_policy_mask = INFINITY, .top_entropy = 1,                        \
+  .entropy_ratio_high = INFINITY, .disco_tau = 10, .penalty = 1e3, .penalty_margin = 1e-4
 #define NAMED(n) .name = n, .base = n, PLAIN
 #define GN .baseline = BASELINE_GROUP_MEAN, .scale = SCALE_GROUP_STD
 #define CENTRED .baseline = BASELINE_GROUP_MEAN
@@ -217,11 +217,12 @@ static const entry table[] = {
      {"2512.02556 3.1; slime 624b824",
       "grpo with off-policy sequence masking; delta is slime's default"}},
     {{NAMED("raft"), TM},
-     {"2504.11343",
-      "second-hand; right answers only: rewards of 0 and 1; gepolab's choice: token mean"}},
+     {"2504.11343, Minimal-RL e3b49f0",
+      "right answers only: rewards of 0 and 1 (negative scores count as 0); the script adds "
+      "ref_kl_coef 1e-3"}},
     {{NAMED("raft_plus_plus"), TOKEN, PPO(0.2, 0.2), TM},
-     {"2504.11343",
-      "second-hand; raft with ratio and clip; gepolab's choice: widths 0.2, token mean"}},
+     {"2504.11343, Minimal-RL e3b49f0",
+      "raft with ratio and clip (policy_loss plusplus); the script adds ref_kl_coef 1e-3"}},
     {{NAMED("asymre"), CENTRED, .baseline_value = -0.1, SS},
      {"2506.20520, Trinity-RFT",
       "no ratio, whatever the staleness; the shift -0.1 is Trinity-RFT's default"}},
@@ -259,9 +260,10 @@ static const entry table[] = {
      {"2510.06062, Archer2.0 b08d963",
       "one width for all tokens; the code has 0.4 for those of high entropy"}},
     {{NAMED("trm"), GN, TOKEN, PPO(0.2, 0.2), TM, .mis_level = MASK_LEVEL_SEQUENCE_MAX,
-      .mis_test = MIS_K3, .mis_max = 0.05},
-     {"2512.23075 (abstract), verl b178a3c",
-      "the test is verl's; gepolab's choice: threshold 0.05, loss"}},
+      .mis_test = MIS_K3, .mis_max = 0.05, .mask_denominator = MASK_KEPT},
+     {"2512.23075, verl b178a3c", "the test is the authors', in verl (rollout_rs seq_max_k3, with "
+                                  "seq_max_k2 for mis_test: k2); "
+                                  "gepolab's choice: threshold 0.05, the loss about it"}},
     {{NAMED("a3po"), GN, TOKEN, .old_policy = OLD_INTERPOLATED, PPO(0.2, 0.2), TM,
       .tis_level = LEVEL_TOKEN, .tis_max = INFINITY},
      {"2512.06547, AReaL cbff54d",
@@ -276,14 +278,27 @@ static const entry table[] = {
      {"2602.17616, vcpo c7f030f",
       "lengths stand for squared norms of scores; its learning rate, scaled by the effective "
       "sample size, is no part of a loss"}},
-    {{NAMED("oapl"), .baseline = BASELINE_SOFT_MAXIMUM, SS, .reward_kl_coef = 1e-2},
-     {"2602.19362",
-      "second-hand; the gradient of the squared regression over 2 beta_2; gepolab's choice: both "
-      "temperatures"}},
+    {{NAMED("opmd"), .baseline = BASELINE_SOFT_MAXIMUM, TM},
+     {"2505.17826, Trinity-RFT 51d229f",
+      "opmd_baseline logavgexp with tau 1; its default baseline is the mean; the code divides the "
+      "loss by 1 + tau"}},
     {{NAMED("tba"), CENTRED, SS, .reward_kl_coef = 1e-2, .reward_kl_of = REWARD_KL_REFERENCE},
      {"2503.18929, TBA c6075e2",
       "the gradient of the squared trajectory balance times beta / 2; needs a reference policy; "
       "gepolab's choice: beta"}},
+    {{NAMED("real"), .objective = OBJECTIVE_REAL, TOKEN, .disco_tau = 0.5},
+     {"2602.05630, REAL 1c30726",
+      "rewards of 0 and 1; the score is the mean token log-ratio; tau is the script's"}},
+    {{NAMED("erc"), GN, TOKEN, .old_policy = OLD_PROXIMAL, PPO(0.2, 0.28), .dual_clip = 10,
+      .token_log_clamp = 20, TM, .entropy_ratio_low = 0.95, .entropy_ratio_high = 1.05},
+     {"2512.05591, ERC f1885c5",
+      "dapo with entropy ratio clipping (loss_mode grpo_erc; gppo_erc is the same on gppo); needs "
+      "entropies; the code keeps the values of masked tokens in the loss, without their gradient"}},
+    {{NAMED("ppo_ewma"), GN, TOKEN, .old_policy = OLD_PROXIMAL, .proximal_decay = 0.889,
+      PPO(0.2, 0.2), TM, .tis_level = LEVEL_TOKEN, .tis_max = INFINITY},
+     {"2110.00641, ppo-ewma 625dac7",
+      "decoupled_ppo, whose proximal policy is a moving average of the learner's parameters; "
+      "gepolab's choice: decay 0.889, aggregation; toy worlds only"}},
 };
 _Static_assert(sizeof table / sizeof table[0] <= POLICY_MOST_ALGORITHMS, "callers have room");
 

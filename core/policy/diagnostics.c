@@ -365,8 +365,8 @@ void policy_diagnostics(policy_state *s) {
   value[METRIC_REWARD_MEAN] = reward / (double)in->n_responses;
   value[METRIC_RESPONSE_LENGTH] = (double)in->n_tokens / (double)in->n_responses;
   value[METRIC_CLIP_FRACTION] = s->units > 0 ? s->clipped / s->units : 0;
-  if (s->algorithm->objective == OBJECTIVE_DISCO)
-    s->sequence_level = 0; /* DisCO has no advantages, so nothing is split by their sign */
+  if (s->algorithm->objective != OBJECTIVE_POLICY_GRADIENT)
+    s->sequence_level = 0; /* there are no advantages, so nothing is split by their sign */
   else
     fractions_by_sign(s);
   own_weights(s);

@@ -179,6 +179,25 @@ static void leave_out_certain(policy_state *s) {
   for (size_t t = 0; t < n; ++t) s->mask_entropy[t] = s->in->entropy[t] >= bound ? 1 : 0;
 }
 
+/* Masks tokens whose entropy left an interval about that of the proximal policy (ERC, 2512.05591;
+ * the code adds the 1e-8). */
+static void leave_out_changed(policy_state *s) {
+  const policy_algorithm *algorithm = s->algorithm;
+  const policy_input *in = s->in;
+  const double *old = in->entropy_prox != NULL ? in->entropy_prox : in->entropy;
+  for (size_t t = 0; t < in->n_tokens; ++t) {
+    const double change = (in->entropy[t] + 1e-8) / (old[t] + 1e-8);
+    if (!(change > algorithm->entropy_ratio_low && change < algorithm->entropy_ratio_high))
+      s->mask_entropy[t] = 0;
+  }
+}
+
+static void mask_entropies(policy_state *s) {
+  for (size_t t = 0; t < s->in->n_tokens; ++t) s->mask_entropy[t] = 1;
+  if (s->algorithm->top_entropy < 1) leave_out_certain(s);
+  if (policy_has_entropy_ratio(s->algorithm)) leave_out_changed(s);
+}
+
 void policy_factors(policy_state *s) {
   const policy_input *in = s->in;
   for (size_t i = 0; i < in->n_responses; ++i) {
@@ -188,7 +207,7 @@ void policy_factors(policy_state *s) {
   }
   if (s->factor != NULL && s->algorithm->tis_normalise) factor_normalise(s);
   if (s->mask_off_policy != NULL) leave_out_far(s);
-  if (s->mask_entropy != NULL) leave_out_certain(s);
+  if (s->mask_entropy != NULL) mask_entropies(s);
 }
 
 /* --- aggregation --- */

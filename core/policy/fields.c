@@ -63,17 +63,17 @@ enum { ratio_count = RATIO_COUNT };
 static const policy_field fields[] = {
     CHOICE(objective,
            "policy_gradient: advantages times ratios; disco: scores of right answers against those "
-           "of wrong ones"),
+           "of wrong ones; real: a classifier's loss on both (REAL)"),
     CHOICE(baseline,
            "what is subtracted from a reward; length_weighted: the group's mean with lengths as "
            "weights; runner_up: the best response keeps its lead over the second best, the others "
            "get 0; off_policy: the mean with squared P / Q times lengths as weights (VCPO); "
            "soft_maximum: the log of the mean of exp(reward / baseline_temperature), times that "
-           "temperature (OAPL)"),
+           "temperature (OPMD)"),
     NUMBER(baseline_value, -LARGE, LARGE,
            "the constant of baseline: constant; added to the baselines group_mean, leave_one_out, "
            "length_weighted and off_policy (AsymRE)"),
-    NUMBER(baseline_temperature, TINY, INFINITY, "temperature of baseline: soft_maximum"),
+    NUMBER(baseline_temperature, TINY, LARGE, "temperature of baseline: soft_maximum"),
     CHOICE(
         scale,
         "what the centred reward is divided by: the group's standard deviation, the batch's "
@@ -100,6 +100,10 @@ static const policy_field fields[] = {
         "the ratio's denominator policy: the sampler's log-probabilities, those of the learner at "
         "the batch's first update, or (interpolated, A-3PO) between sampler and learner by a "
         "token's staleness d: logq + (1 - 1/d) (logp - logq), a constant"),
+    NUMBER(proximal_decay, 0, 1,
+           "old_policy: proximal; the proximal policy has a moving average of the learner's "
+           "parameters, whose weights decay by this at every optimiser update (PPO-EWMA); 0: the "
+           "learner at the batch's first update"),
     BOOLEAN(ratio_gradient,
             "true: the objective is A f(ratio), differentiated; false: f(ratio) is a constant "
             "factor of A logp"),
@@ -122,7 +126,7 @@ static const policy_field fields[] = {
             "token_mixture: the weight decreases with a token's staleness d, in versions, as "
             "1 / (1 + exp(mixture_slope (d - mixture_midpoint))), in place of mixture"),
     NUMBER(mixture_midpoint, 0, INFINITY, "staleness at which the annealed fraction is a half"),
-    NUMBER(mixture_slope, TINY, INFINITY, "slope of the annealed fraction"),
+    NUMBER(mixture_slope, TINY, LARGE, "slope of the annealed fraction"),
     NUMBER(rho_bar, TINY, INFINITY, "V-trace's cap of rho"),
     NUMBER(c_bar, TINY, INFINITY, "V-trace's cap of c"),
     NUMBER(
@@ -148,10 +152,10 @@ static const policy_field fields[] = {
         cap, 0, INFINITY,
         "upper limit of the ratio for clip: cap, binary_tv and binary_kl, of the upper bound for "
         "clip: probability"),
-    NUMBER(keep_low, 0, INFINITY,
+    NUMBER(keep_low, 0, LARGE,
            "ppo with ratio_gradient: false: a token below the lower bound has this times the bound "
            "as factor (GPPO 1, CE-GPPO's beta_1; 0: PPO's gradient)"),
-    NUMBER(keep_high, 0, INFINITY, "the same above the upper bound, for A > 0"),
+    NUMBER(keep_high, 0, LARGE, "the same above the upper bound, for A > 0"),
     NUMBER(balance, 0, INFINITY,
            "ppo: the lower bound rises, then the upper, by balance_step until the sum of positive "
            "token terms is this times that of negative ones (BAPO); 0: fixed bounds"),
@@ -159,21 +163,21 @@ static const policy_field fields[] = {
     NUMBER(balance_low, 0, INFINITY, "the lower bound rises to this at most"),
     NUMBER(balance_high, 0, INFINITY, "the upper bound rises to this at most"),
     NUMBER(clip_power, 0, INFINITY, "exponent of ppo_power's bounds"),
-    NUMBER(positive_low, 0, INFINITY, "signed_clamp, A >= 0: lower limit"),
+    NUMBER(positive_low, 0, LARGE, "signed_clamp, A >= 0: lower limit"),
     NUMBER(positive_high, 0, INFINITY, "signed_clamp, A >= 0: upper limit"),
-    NUMBER(negative_low, 0, INFINITY, "signed_clamp, A < 0: lower limit"),
+    NUMBER(negative_low, 0, LARGE, "signed_clamp, A < 0: lower limit"),
     NUMBER(negative_high, 0, INFINITY, "signed_clamp, A < 0: upper limit"),
-    NUMBER(tau_positive, TINY, INFINITY, "SAPO's temperature for A > 0"),
-    NUMBER(tau_negative, TINY, INFINITY, "SAPO's temperature for A <= 0"),
-    NUMBER(tanh_scale, TINY, INFINITY, "MHPO's c"),
+    NUMBER(tau_positive, TINY, LARGE, "SAPO's temperature for A > 0"),
+    NUMBER(tau_negative, TINY, LARGE, "SAPO's temperature for A <= 0"),
+    NUMBER(tanh_scale, TINY, LARGE, "MHPO's c"),
     NUMBER(hazard_power_up, 0, INFINITY, "MHPO's k+"),
     NUMBER(hazard_width_up, TINY, INFINITY, "MHPO's Lambda+"),
     NUMBER(hazard_power_down, 0, INFINITY, "MHPO's k-"),
     NUMBER(hazard_width_down, TINY, INFINITY, "MHPO's Lambda-"),
-    NUMBER(gamma_k_positive, 0, INFINITY, "VESPO's k for A >= 0"),
-    NUMBER(gamma_rate_positive, 0, INFINITY, "VESPO's lambda for A >= 0"),
-    NUMBER(gamma_k_negative, 0, INFINITY, "VESPO's k for A < 0"),
-    NUMBER(gamma_rate_negative, 0, INFINITY, "VESPO's lambda for A < 0"),
+    NUMBER(gamma_k_positive, 0, LARGE, "VESPO's k for A >= 0"),
+    NUMBER(gamma_rate_positive, 0, LARGE, "VESPO's lambda for A >= 0"),
+    NUMBER(gamma_k_negative, 0, LARGE, "VESPO's k for A < 0"),
+    NUMBER(gamma_rate_negative, 0, LARGE, "VESPO's lambda for A < 0"),
     CHOICE(m2_form,
            "second_moment: remove the largest squares until the mean is below m2_tau, or clip at "
            "the threshold that brings it there"),
@@ -205,7 +209,7 @@ static const policy_field fields[] = {
            "token terms summed or averaged per response then over the group and the groups; over "
            "all tokens of the batch; over each group's tokens; over group size times max_length; "
            "with T^-length_power; or summed over the batch"),
-    NUMBER(length_power, 0, INFINITY, "length_power's exponent alpha"),
+    NUMBER(length_power, 0, 100, "length_power's exponent alpha"),
     NUMBER(kl_coef, 0, LARGE, "weight of the divergence from the sampler"),
     CHOICE(kl_form,
            "of l = logp - logq: cppo exp(-l)+l-1, k1 -l, k2 l^2/2, k3 exp(l)-l-1, abs |l|; "
@@ -227,7 +231,7 @@ static const policy_field fields[] = {
         "later tokens, each halved every future_half_life tokens; constant in theta"),
     NUMBER(future_half_life, TINY, INFINITY,
            "tis_level: future; tokens with l0 above log dual_clip do not count"),
-    NUMBER(tis_min, 0, INFINITY, "lower limit of the factor"),
+    NUMBER(tis_min, 0, LARGE, "lower limit of the factor"),
     NUMBER(tis_max, 0, INFINITY, "upper limit of the factor"),
     NUMBER(tis_log_clamp, 0, INFINITY, "l0 (or its sum) is limited to +- this first"),
     BOOLEAN(
@@ -257,12 +261,16 @@ static const policy_field fields[] = {
     NUMBER(top_entropy, TINY, 1,
            "fraction of the batch's tokens that keep their policy term: those where the learner's "
            "policy has the largest entropy; not in the laboratory"),
+    NUMBER(entropy_ratio_low, 0, INFINITY,
+           "old_policy: proximal; tokens keep their policy term where the learner's entropy over "
+           "that of the proximal policy is above this (ERC); not in the laboratory"),
+    NUMBER(entropy_ratio_high, 0, INFINITY, "and below this"),
     CHOICE(mask_denominator,
            "masked tokens count in averages (all), or leave them, the KL terms and the response's "
            "ratio (kept)"),
     CHOICE(negatives,
            "disco: wrong answers weigh as a softmax of their scores, or equally (DisCO-b)"),
-    NUMBER(disco_tau, TINY, INFINITY, "disco's temperature"),
+    NUMBER(disco_tau, TINY, LARGE, "temperature of disco and real"),
     NUMBER(penalty, 0, LARGE,
            "disco: slope of the penalty once mean(logq - logp) exceeds "
            "penalty_margin"),
@@ -483,6 +491,14 @@ gl_status policy_algorithm_check_name(const policy_algorithm *algorithm, gl_erro
 
 /* --- compatible fields --- */
 
+int policy_has_entropy_ratio(const policy_algorithm *a) {
+  return a->entropy_ratio_low > 0 || !isinf(a->entropy_ratio_high);
+}
+
+int policy_needs_entropy(const policy_algorithm *algorithm) {
+  return algorithm->top_entropy < 1 || policy_has_entropy_ratio(algorithm);
+}
+
 /* Returns a field whose choice has a value outside its enum, or NULL if all are valid. Only our own
  * code can cause this, because recipes name choices. */
 static const policy_field *impossible_choice(const policy_algorithm *algorithm, int *value) {
@@ -522,9 +538,9 @@ static gl_status refuse_first(const policy_algorithm *a, const algorithm_rule *r
 
 /* The clip, and masks by importance ratios. */
 static gl_status check_clip(const policy_algorithm *a, gl_error *err) {
-  const bool disco = a->objective == OBJECTIVE_DISCO;
+  const bool scores = a->objective != OBJECTIVE_POLICY_GRADIENT;
   const algorithm_rule rules[] = {
-      {a->clip == CLIP_GAMMA && a->ratio_gradient && !disco,
+      {a->clip == CLIP_GAMMA && a->ratio_gradient && !scores,
        "clip: gamma has no ratio gradient; set ratio_gradient: false"},
       {a->clip == CLIP_TOKEN_LOG &&
            (a->ratio != RATIO_SEQUENCE || a->log_prob != LOG_PROB_MEAN || !a->ratio_gradient),
@@ -535,7 +551,7 @@ static gl_status check_clip(const policy_algorithm *a, gl_error *err) {
       {a->clip == CLIP_GAMMA && a->tis_level != LEVEL_NONE && a->tis_level != LEVEL_TOKEN,
        "clip: gamma adds the logarithms of token factors to ln W; set tis_level: none or token"},
       {(a->clip == CLIP_BINARY_TV || a->clip == CLIP_BINARY_KL) &&
-           (a->ratio != RATIO_TOKEN || a->ratio_gradient) && !disco,
+           (a->ratio != RATIO_TOKEN || a->ratio_gradient) && !scores,
        "clip: binary_tv and binary_kl need ratio: token and ratio_gradient: false"},
       {a->clip == CLIP_PROBABILITY && a->ratio != RATIO_TOKEN,
        "clip: probability needs ratio: token"},
@@ -557,25 +573,27 @@ static gl_status check_clip(const policy_algorithm *a, gl_error *err) {
 
 /* Baseline, scale and divergence terms. */
 static gl_status check_advantage(const policy_algorithm *a, gl_error *err) {
-  const bool disco = a->objective == OBJECTIVE_DISCO;
+  const bool scores = a->objective != OBJECTIVE_POLICY_GRADIENT;
   const algorithm_rule rules[] = {
       {a->scale == SCALE_GROUP_MEAN && a->baseline == BASELINE_RUNNER_UP,
        "scale: group_mean needs a baseline other than runner_up"},
       {a->reward_kl_coef > 0 &&
-           (disco || a->baseline == BASELINE_RUNNER_UP || a->scale == SCALE_BETA ||
+           (scores || a->baseline == BASELINE_RUNNER_UP || a->scale == SCALE_BETA ||
             a->scale == SCALE_NONZERO_SHARE || a->scale == SCALE_GROUP_MEAN),
-       "reward_kl_coef changes rewards, which objective: disco, baseline: runner_up and scale: "
+       "reward_kl_coef changes rewards, which objective: disco and real, baseline: runner_up and "
+       "scale: "
        "beta, nonzero_share and group_mean need as they are"},
       {a->baseline == BASELINE_RUNNER_UP && a->scale != SCALE_NONE && a->scale != SCALE_GROUP_STD &&
-           a->scale != SCALE_REWARD_STD && !disco,
+           a->scale != SCALE_REWARD_STD && !scores,
        "baseline: runner_up needs scale: none, group_std or reward_std: the others centre rewards "
        "again or share a mean"},
       {a->ref_kl_ratio && a->ratio != RATIO_TOKEN && a->ratio != RATIO_SEQUENCE,
        "ref_kl_ratio: true needs ratio: token or sequence"},
-      {a->ref_kl_ratio && (disco || a->clip == CLIP_GAMMA),
-       "ref_kl_ratio: true has no meaning for objective: disco and clip: gamma"},
-      {a->kl_share < 1 && disco,
-       "kl_share orders tokens by advantages, which objective: disco has none of; set kl_share: 1"},
+      {a->ref_kl_ratio && (scores || a->clip == CLIP_GAMMA),
+       "ref_kl_ratio: true has no meaning for objective: disco and real and for clip: gamma"},
+      {a->kl_share < 1 && scores,
+       "kl_share orders tokens by advantages, which objective: disco and real have none of; set "
+       "kl_share: 1"},
       {(a->mis_level == MASK_LEVEL_SEQUENCE_MAX && has_two_sides(a->mis_test)) ||
            (a->mis2_level == MASK_LEVEL_SEQUENCE_MAX && has_two_sides(a->mis2_test)),
        "a response's largest value is tested by mis_test: k2, k3 or tv, which grow on both sides; "
@@ -586,9 +604,9 @@ static gl_status check_advantage(const policy_algorithm *a, gl_error *err) {
   return refuse_first(a, rules, sizeof rules / sizeof rules[0], err);
 }
 
-/* Denominators, negative clip, objective: disco, and intervals. */
+/* Denominators, negative clip, objectives by scores, and intervals. */
 static gl_status check_rest(const policy_algorithm *a, gl_error *err) {
-  const bool disco = a->objective == OBJECTIVE_DISCO;
+  const bool scores = a->objective != OBJECTIVE_POLICY_GRADIENT;
   const algorithm_rule rules[] = {
       {a->clip == CLIP_PPO_POWER && policy_ratio_about(a->ratio)->unit != RATIO_OF_TOKEN,
        "clip: ppo_power needs a token ratio (token, prefix)"},
@@ -604,15 +622,22 @@ static gl_status check_rest(const policy_algorithm *a, gl_error *err) {
       {a->gate.of == GATE_SAMPLER && a->gate.scope == SCOPE_MICROBATCH,
        "gate.scope: microbatch is for gate.of: group_expectation; a response's own Q needs no "
        "others"},
-      {disco && (a->gate.negative_below > 0 || !isinf(a->gate.negative_above) ||
-                 !isinf(a->gate.positive_above)),
-       "objective: disco has no advantages that gate.negative_below, gate.negative_above and "
+      {scores && (a->gate.negative_below > 0 || !isinf(a->gate.negative_above) ||
+                  !isinf(a->gate.positive_above)),
+       "objective: disco and real have no advantages that gate.negative_below, gate.negative_above "
+       "and "
        "gate.positive_above could look at"},
-      {disco && a->ratio != RATIO_NONE && a->ratio != RATIO_TOKEN,
+      {scores && a->ratio != RATIO_NONE && a->ratio != RATIO_TOKEN,
        "objective: disco needs ratio: none (log-L) or token (L-ratio)"},
-      {disco && (a->clip != CLIP_NONE || a->tis_level || a->mis_level || a->mis2_level ||
-                 a->token_mask || a->off_policy_mask < INFINITY || a->top_entropy < 1),
-       "objective: disco takes no clip, truncation or mask"},
+      {a->objective == OBJECTIVE_REAL && a->ratio != RATIO_TOKEN,
+       "objective: real scores responses by their ratios; set ratio: token"},
+      {scores && (a->clip != CLIP_NONE || a->tis_level || a->mis_level || a->mis2_level ||
+                  a->token_mask || a->off_policy_mask < INFINITY || policy_needs_entropy(a)),
+       "objective: disco and real take no clip, truncation or mask"},
+      {(a->proximal_decay > 0 || policy_has_entropy_ratio(a)) && a->old_policy != OLD_PROXIMAL,
+       "proximal_decay, entropy_ratio_low and entropy_ratio_high need old_policy: proximal"},
+      {a->entropy_ratio_low >= a->entropy_ratio_high,
+       "entropy_ratio_low is not below entropy_ratio_high"},
       {a->mis_min > a->mis_max, "mis_min is above mis_max"},
       {a->mis2_min > a->mis2_max, "mis2_min is above mis2_max"},
       {a->tis_min > a->tis_max, "tis_min is above tis_max"},
@@ -632,8 +657,8 @@ gl_status policy_algorithm_check(const policy_algorithm *algorithm, gl_error *er
   if (ratio == NULL)
     return gl_fail(err, GL_EINPUT, "algorithm %s: nothing is known of ratio number %d",
                    algorithm->name, (int)algorithm->ratio);
-  int disco = algorithm->objective == OBJECTIVE_DISCO;
-  if (ratio->gradient == RATIO_GRADIENT_NONE && algorithm->ratio_gradient && !disco)
+  const bool scores = algorithm->objective != OBJECTIVE_POLICY_GRADIENT;
+  if (ratio->gradient == RATIO_GRADIENT_NONE && algorithm->ratio_gradient && !scores)
     return gl_fail(err, GL_EINPUT,
                    "algorithm %s: ratio: %s is a constant without a gradient; set ratio_gradient: "
                    "false",
@@ -645,7 +670,7 @@ gl_status policy_algorithm_check(const policy_algorithm *algorithm, gl_error *er
 
 /* The field that makes the algorithm compare the responses of a group; NULL if none does. */
 static const char *comparing_field(const policy_algorithm *a) {
-  if (a->objective == OBJECTIVE_DISCO) return "objective";
+  if (a->objective != OBJECTIVE_POLICY_GRADIENT) return "objective";
   if (a->baseline != BASELINE_NONE && a->baseline != BASELINE_CONSTANT) return "baseline";
   return a->scale == SCALE_GROUP_STD || a->scale == SCALE_BETA || a->scale == SCALE_GROUP_MEAN
              ? "scale"

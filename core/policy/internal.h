@@ -70,7 +70,7 @@ typedef struct policy_state {
   /* Masks: 1 keeps a token, response or group in the policy term, 0 drops it; NULL: all 1. */
   double *mask_token;      /* [n_tokens] MIS: tests on the correction ratio */
   double *mask_clip;       /* [n_tokens] M2PO and DPPO: 0 for tokens that the clip drops */
-  double *mask_entropy;    /* [n_tokens] top_entropy */
+  double *mask_entropy;    /* [n_tokens] top_entropy and entropy_ratio_ */
   double *mask_gate;       /* [n_responses] the gate */
   double *mask_off_policy; /* [n_responses] off_policy_mask */
   double *mask_group;      /* [n_groups] drop_equal; never NULL */
@@ -222,7 +222,8 @@ void policy_join(policy_state *s);
 /* For response ratios with gradient: the derivative of the objective with respect to each
  * response's ratio, and from it the coefficient of its tokens (seq_c). */
 void policy_sequence_terms(policy_state *s);
-gl_status policy_disco(policy_state *s, gl_error *err);
+/* The objectives that compare scores of right and wrong answers. */
+gl_status policy_scores(policy_state *s, gl_error *err);
 double policy_kl_terms(policy_state *s);
 void policy_diagnostics(policy_state *s);
 

@@ -420,7 +420,39 @@ void policy_objective_terms(policy_state *s) {
   policy_each(s, s->in->n_responses, spread);
 }
 
-/* --- DisCO --- */
+/* --- objectives that compare scores of right and wrong answers --- */
+/* REAL (2602.05630): a classifier's loss, the log of 1 plus the sum of exp(score / tau) over the
+ * group's wrong answers, plus that of exp(-score / tau) over its right ones. The score is the mean
+ * token log-ratio. `advantage` stores the score's weight, the derivative of the objective. */
+static double real_question(policy_state *s, size_t g) {
+  const policy_input *in = s->in;
+  const size_t lo = in->group_start[g], hi = in->group_start[g + 1];
+  const double tau = s->algorithm->disco_tau;
+  double top[2] = {0, 0}, sum[2];
+  size_t count[2] = {0, 0}; /* of wrong and of right answers */
+  for (size_t i = lo; i < hi; ++i) {
+    const int right = in->reward[i] == 1;
+    double score = 0;
+    for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; ++t) score += s->log_ratio[t];
+    s->seq_x[i] = (right ? -score : score) / (fmax(1, s->n_kept[i]) * tau);
+    top[right] = fmax(top[right], s->seq_x[i]);
+    count[right]++;
+    s->advantage[i] = 0;
+  }
+  if (count[0] == 0 || count[1] == 0) return 0;
+  for (int right = 0; right < 2; ++right) sum[right] = exp(-top[right]);
+  for (size_t i = lo; i < hi; ++i) {
+    const int right = in->reward[i] == 1;
+    sum[right] += exp(s->seq_x[i] - top[right]);
+  }
+  for (size_t i = lo; i < hi; ++i) {
+    const int right = in->reward[i] == 1;
+    const double weight = exp(s->seq_x[i] - top[right]) / (sum[right] * tau);
+    s->advantage[i] = right ? weight : -weight;
+  }
+  return -(top[0] + log(sum[0])) - (top[1] + log(sum[1]));
+}
+
 /* DisCO (2505.12366): scores correct responses against wrong ones, with a penalty that keeps the
  * learner close to the sampler. The score is the mean token log-probability (ratio: none) or the
  * mean token ratio (ratio: token). `advantage` stores the weight h_i of the score. */
@@ -433,7 +465,7 @@ static double objective_score(const policy_state *s, size_t i) {
   return hi > lo ? sum / (double)(hi - lo) : 0;
 }
 
-static double question(policy_state *s, size_t g) {
+static double disco_question(policy_state *s, size_t g) {
   const policy_input *in = s->in;
   size_t lo = in->group_start[g], hi = in->group_start[g + 1];
   double right = 0, wrong = 0, top = -INFINITY, sum = 0, gain = 0, lost = 0;
@@ -465,23 +497,25 @@ static double question(policy_state *s, size_t g) {
   return isinf(gain) && isinf(lost) ? -lost : gain - lost;
 }
 
-gl_status policy_disco(policy_state *s, gl_error *err) {
+gl_status policy_scores(policy_state *s, gl_error *err) {
   const policy_input *in = s->in;
+  const int disco = s->algorithm->objective == OBJECTIVE_DISCO;
+  const int by_ratio = disco && s->algorithm->ratio == RATIO_TOKEN;
   double drift = 0, questions = (double)in->n_groups, tokens = (double)in->n_tokens;
   if (policy_ratios(s, err) != GL_OK) return GL_EINPUT;
   for (size_t g = 0; g < in->n_groups; ++g) {
-    double j = question(s, g);
+    double j = disco ? disco_question(s, g) : real_question(s, g);
     s->objective += j / questions;
     s->baseline[g] = s->scale[g] = NAN;
   }
-  for (size_t t = 0; t < in->n_tokens; ++t) drift += (in->logq[t] - in->logp[t]) / tokens;
+  for (size_t t = 0; t < in->n_tokens && disco; ++t) drift += (in->logq[t] - in->logp[t]) / tokens;
   double push = s->algorithm->penalty * fmax(0, drift - s->algorithm->penalty_margin);
   s->objective -= policy_times(push, drift);
   for (size_t i = 0; i < in->n_responses; ++i) {
     double h = s->advantage[i] / (questions * fmax(1, s->n_kept[i]));
     s->z[i] = 1 / tokens;
     for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; ++t) {
-      double d = s->algorithm->ratio == RATIO_TOKEN ? s->weight[t] : 1;
+      double d = by_ratio ? s->weight[t] : 1;
       if (s->algorithm->ratio == RATIO_TOKEN && !policy_token_open(s, t)) d = 0;
       s->coefficient[t] = policy_times(h, d) + push / tokens;
     }

@@ -15,6 +15,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Entropies, and what is known of the proximal policy. */
+static gl_status proximal_fits(const policy_algorithm *algorithm, const policy_input *in,
+                               gl_error *err) {
+  if (policy_needs_entropy(algorithm) && in->entropy == NULL)
+    return gl_fail(err, GL_EINPUT,
+                   "%s needs the entropy of the learner's policy at every token (entropy); give "
+                   "it or set %s",
+                   algorithm->top_entropy < 1 ? "top_entropy" : "entropy_ratio_high",
+                   algorithm->top_entropy < 1 ? "top_entropy to 1"
+                                              : "entropy_ratio_low: 0 and entropy_ratio_high: inf");
+  if (policy_has_entropy_ratio(algorithm) && in->logprox != NULL && in->entropy_prox == NULL)
+    return gl_fail(err, GL_EINPUT,
+                   "entropy_ratio_high needs the entropy of the proximal policy at every token "
+                   "(entropy_prox) beside its log-probabilities (logprox)");
+  if (algorithm->proximal_decay > 0 && in->logprox == NULL)
+    return gl_fail(err, GL_EINPUT,
+                   "proximal_decay %g needs the log-probabilities of the averaged policy "
+                   "(logprox); give them or set proximal_decay to 0",
+                   algorithm->proximal_decay);
+  return GL_OK;
+}
+
 static gl_status input_fits(const policy_algorithm *algorithm, const policy_input *in,
                             gl_error *err) {
   if (policy_needs_reference(algorithm) && in->logref == NULL)
@@ -33,17 +55,12 @@ static gl_status input_fits(const policy_algorithm *algorithm, const policy_inpu
                    "reward_kl_coef %g changes rewards and takes no advantages; give rewards alone "
                    "or set it to 0",
                    algorithm->reward_kl_coef);
-  if (algorithm->top_entropy < 1 && in->entropy == NULL)
+  if (algorithm->objective != OBJECTIVE_POLICY_GRADIENT && in->advantage != NULL)
     return gl_fail(err, GL_EINPUT,
-                   "top_entropy %g needs the entropy of the learner's policy at every token "
-                   "(entropy); give it or set top_entropy to 1",
-                   algorithm->top_entropy);
-  if (algorithm->objective == OBJECTIVE_DISCO && in->advantage != NULL)
-    return gl_fail(
-        err, GL_EINPUT,
-        "objective: disco compares right and wrong answers and takes no advantages; give "
-        "rewards alone");
-  return GL_OK;
+                   "objective: %s compares right and wrong answers and takes no advantages; give "
+                   "rewards alone",
+                   algorithm->objective == OBJECTIVE_DISCO ? "disco" : "real");
+  return proximal_fits(algorithm, in, err);
 }
 
 /* Whether the algorithm sorts tokens. */
@@ -71,7 +88,7 @@ static void choose_arrays(policy_state *s) {
     s->mask_token = NULL;
   if (!policy_clip_masks_tokens(s->algorithm->clip)) s->mask_clip = NULL;
   if (isinf(s->algorithm->off_policy_mask)) s->mask_off_policy = NULL;
-  if (s->algorithm->top_entropy >= 1) s->mask_entropy = NULL;
+  if (!policy_needs_entropy(s->algorithm)) s->mask_entropy = NULL;
   if (s->algorithm->ratio != RATIO_TOKEN_MIXTURE) s->x_slope = NULL;
   if (!policy_has_gate(s->algorithm)) s->mask_gate = NULL;
   s->bounds = policy_bounds_of(s->algorithm);
@@ -128,8 +145,8 @@ gl_status policy_evaluate(const policy_algorithm *algorithm, const policy_input 
       s.mask_entropy != NULL)
     policy_factors(&s);
   policy_aggregation(&s);
-  if (algorithm->objective == OBJECTIVE_DISCO) {
-    status = policy_disco(&s, err);
+  if (algorithm->objective != OBJECTIVE_POLICY_GRADIENT) {
+    status = policy_scores(&s, err);
   } else {
     if (s.mask_gate != NULL) policy_gate_responses(&s);
     status = policy_ratios(&s, err);
@@ -175,9 +192,9 @@ static int has_own_coefficients(const policy_algorithm *a) {
 }
 
 int policy_can_stream(const policy_algorithm *a) {
-  const int plain = a->objective != OBJECTIVE_DISCO && a->tis_level == LEVEL_NONE &&
+  const int plain = a->objective == OBJECTIVE_POLICY_GRADIENT && a->tis_level == LEVEL_NONE &&
                     a->mis_level == MASK_LEVEL_NONE && a->mis2_level == MASK_LEVEL_NONE &&
-                    isinf(a->off_policy_mask) && a->top_entropy >= 1 && !policy_has_gate(a) &&
+                    isinf(a->off_policy_mask) && !policy_needs_entropy(a) && !policy_has_gate(a) &&
                     a->balance == 0 && a->reward_kl_coef == 0 &&
                     a->baseline != BASELINE_OFF_POLICY && a->old_policy != OLD_INTERPOLATED &&
                     a->kl_coef == 0 && a->ref_kl_coef == 0 && isinf(a->token_log_clamp);

@@ -29,16 +29,18 @@ typedef struct policy_input {
   const size_t *token_start; /* [n_responses + 1] */
   const double *reward;      /* [n_responses]; NaN: unknown, if there are advantages */
   const double *advantage; /* [n_responses] advantages A; NULL: computed from rewards, baseline and
-                              scale. Not for objective: disco */
+                              scale. Not for objective: disco, real */
   const double *logp;      /* [n_tokens] log-probabilities under the learner */
   const double *logq; /* [n_tokens] under the sampler (or its truncated distribution, if the recipe
                          says so) */
   const double *logprox; /* [n_tokens] under the learner at the batch's first update. NULL: this is
                             the first update, so they equal logp and are treated as constants.
-                            Decoupled algorithms need them after the first update */
+                            Decoupled algorithms need them after the first update,
+                            those with proximal_decay always */
   const double *logref;  /* [n_tokens] under the reference policy; NULL unless ref_kl_coef != 0 */
   const double *entropy; /* [n_tokens] entropy of the learner's distribution at each token; NULL
-                            unless top_entropy < 1 */
+                            unless policy_needs_entropy() */
+  const double *entropy_prox; /* [n_tokens] the same of the policy of logprox. NULL: as logprox */
   const double
       *version_gap; /* [n_tokens] staleness: learner version - token version; NULL: unknown */
   const double
@@ -82,9 +84,9 @@ void policy_workspace_share(policy_workspace *ws, pool *threads);
  *
  * Errors: GL_ENOMEM, or GL_EINPUT with a message that names the problem and the fix: incompatible
  * fields (policy_algorithm_check), ref_kl_coef without logref, denominator: exact without
- * log_denominator, rewards other than 0 and 1 for objective: disco or outside [0, 1] for scale:
- * beta. After an error out is unspecified and ws remains usable. A missing logprox is not an error;
- * it means a first update. */
+ * log_denominator, rewards other than 0 and 1 for objective: disco and real or outside [0, 1] for
+ * scale: beta. After an error out is unspecified and ws remains usable. A missing logprox is not an
+ * error; it means a first update. */
 gl_status policy_evaluate(const policy_algorithm *algorithm, const policy_input *in,
                           policy_output *out, policy_workspace *ws, gl_error *err);
 

@@ -24,7 +24,7 @@ typedef struct policy_trainer_info {
 } policy_trainer_info;
 const policy_trainer_info *policy_trainer_about(policy_trainer trainer);
 
-/* How a setting is known: the trainer's code was run and compared, by python/tests for TRL and verl
+/* How a setting is known: the trainer's loss was run and compared, by python/tests for TRL and verl
  * and by tests/golden/methods_agreement.py for others, or it was read. */
 typedef enum policy_setting_basis { SETTING_READ, SETTING_RUN } policy_setting_basis;
 

@@ -40,9 +40,10 @@ gl_status update_table_resize(update_table *t, size_t groups, size_t responses, 
                                    COLUMN(t, scale),           COLUMN(t, mean_aw)};
   const table_column by_response[] = {COLUMN(t, token_start), COLUMN(t, group_of),
                                       COLUMN(t, reward), COLUMN(t, loss_weight)};
-  const table_column by_token[] = {COLUMN(t, token),   COLUMN(t, logq),       COLUMN(t, gap),
-                                   COLUMN(t, logp),    COLUMN(t, logprox),    COLUMN(t, logref),
-                                   COLUMN(t, entropy), COLUMN(t, coefficient)};
+  const table_column by_token[] = {
+      COLUMN(t, token),   COLUMN(t, logq),         COLUMN(t, gap),
+      COLUMN(t, logp),    COLUMN(t, logprox),      COLUMN(t, logref),
+      COLUMN(t, entropy), COLUMN(t, entropy_prox), COLUMN(t, coefficient)};
   if (!table_grow(by_group, sizeof by_group / sizeof *by_group, groups, &t->cap_groups) ||
       !table_grow(by_response, sizeof by_response / sizeof *by_response, responses,
                   &t->cap_responses) ||
@@ -55,10 +56,11 @@ gl_status update_table_resize(update_table *t, size_t groups, size_t responses, 
 }
 
 void update_table_fini(update_table *t) {
-  void *const columns[] = {
-      t->group_start, t->token_start, t->prompt,  t->log_denominator, t->baseline, t->scale,
-      t->mean_aw,     t->group_of,    t->reward,  t->loss_weight,     t->token,    t->logq,
-      t->gap,         t->logp,        t->logprox, t->logref,          t->entropy,  t->coefficient};
+  void *const columns[] = {t->group_start, t->token_start,  t->prompt,     t->log_denominator,
+                           t->baseline,    t->scale,        t->mean_aw,    t->group_of,
+                           t->reward,      t->loss_weight,  t->token,      t->logq,
+                           t->gap,         t->logp,         t->logprox,    t->logref,
+                           t->entropy,     t->entropy_prox, t->coefficient};
   for (size_t i = 0; i < sizeof columns / sizeof *columns; ++i) free(columns[i]);
   *t = (update_table){0};
 }
@@ -128,6 +130,7 @@ static gl_status table_select(update_table *part, const update_table *all, const
     memcpy(part->logprox + k, all->logprox + from, n * sizeof *part->logprox);
     memcpy(part->logref + k, all->logref + from, n * sizeof *part->logref);
     memcpy(part->entropy + k, all->entropy + from, n * sizeof *part->entropy);
+    memcpy(part->entropy_prox + k, all->entropy_prox + from, n * sizeof *part->entropy_prox);
     k += n;
   }
   part->group_start[view->n_groups] = i;
@@ -295,7 +298,7 @@ void update_loop_fini(update_loop *u) {
 }
 
 bool update_wants_entropies(const update_loop *u) {
-  return u->algorithm.top_entropy < 1;
+  return policy_needs_entropy(&u->algorithm);
 }
 
 /* Allocates the lists of a view of the table. */
@@ -341,7 +344,8 @@ static gl_status update_coefficients(update_loop *u, const policy_algorithm *alg
       .logq = t->logq,
       .logprox = t->logprox,
       .logref = u->has_reference ? t->logref : NULL,
-      .entropy = algorithm->top_entropy < 1 ? t->entropy : NULL,
+      .entropy = policy_needs_entropy(algorithm) ? t->entropy : NULL,
+      .entropy_prox = policy_needs_entropy(algorithm) ? t->entropy_prox : NULL,
       .version_gap = t->gap,
       .log_denominator = policy_needs_exact_denominator(&u->algorithm) ? t->log_denominator : NULL,
       .max_length = u->longest,
@@ -354,7 +358,10 @@ gl_status update_evaluate(update_loop *u, const policy_algorithm *algorithm, dou
                           gl_error *err) {
   update_table *t = &u->table;
   policy_output out = {.baseline = t->baseline, .scale = t->scale, .mean_aw = t->mean_aw};
-  memcpy(t->logprox, t->logp, t->n_tokens * sizeof *t->logprox);
+  if (algorithm->proximal_decay == 0) {
+    memcpy(t->logprox, t->logp, t->n_tokens * sizeof *t->logprox);
+    memcpy(t->entropy_prox, t->entropy, t->n_tokens * sizeof *t->entropy_prox);
+  }
   gl_status status = update_coefficients(u, algorithm, t, &out, err);
   if (status == GL_OK) memcpy(metrics, out.metric, sizeof out.metric);
   return status;

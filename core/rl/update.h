@@ -8,7 +8,7 @@
  *
  * Metrics describe all batches under the parameters at the start of the step; grad_norm is the mean
  * over the step's optimiser updates, before clipping. The proximal policy is the learner's policy
- * at the start of the step. */
+ * at the start of the step; with proximal_decay it is the learner's to keep and to score. */
 #ifndef GEPOLAB_CORE_RL_UPDATE_H
 #define GEPOLAB_CORE_RL_UPDATE_H
 
@@ -36,14 +36,16 @@ typedef struct update_table {
   double *reward;                     /* [n_responses] */
   double *loss_weight;                /* [n_responses] the weight of the response's batch */
   int32_t *token;                     /* [n_tokens] */
-  double *logq;        /* [n_tokens] behaviour log-probabilities, raw or truncated according to
-                          `sampling.weights` */
-  double *gap;         /* [n_tokens] staleness: learner version - token version */
-  double *logp;        /* [n_tokens] under the current policy */
-  double *logprox;     /* [n_tokens] under the policy at the start of the step */
-  double *logref;      /* [n_tokens] under the reference policy, if there is one */
-  double *entropy;     /* [n_tokens] entropy of the current policy at the token, if needed */
-  double *coefficient; /* [n_tokens] d(-loss)/d logp */
+  double *logq;    /* [n_tokens] behaviour log-probabilities, raw or truncated according to
+                      `sampling.weights` */
+  double *gap;     /* [n_tokens] staleness: learner version - token version */
+  double *logp;    /* [n_tokens] under the current policy */
+  double *logprox; /* [n_tokens] under the policy at the start of the step, or under the averaged
+                      one if the algorithm has a proximal_decay */
+  double *logref;  /* [n_tokens] under the reference policy, if there is one */
+  double *entropy; /* [n_tokens] entropy of the current policy at the token, if needed */
+  double *entropy_prox; /* [n_tokens] the same of the policy of logprox */
+  double *coefficient;  /* [n_tokens] d(-loss)/d logp */
 } update_table;
 
 void update_table_fini(update_table *t);
@@ -120,7 +122,8 @@ typedef enum update_score {
 } update_score;
 
 typedef struct update_ops {
-  /* Writes logp of the view's tokens, under the current parameters, to the table. Sets *defined to
+  /* Writes logp of the view's tokens, under the current parameters, to the table, and with
+   * proximal_decay logprox and entropy_prox under the averaged ones. Sets *defined to
    * false if the policy is no longer defined (non-finite); this ends the step with a result without
    * a loss. */
   gl_status (*score)(void *self, const token_view *view, update_score which, bool *defined,
@@ -163,7 +166,7 @@ bool update_wants_entropies(const update_loop *u);
  * GL_ENOMEM. */
 gl_status update_view_all(update_loop *u, token_view *view, gl_error *err);
 /* Computes coefficients and metrics of the algorithm's loss on the whole table. logp must be set;
- * it is copied to logprox. */
+ * it is copied to logprox, unless the algorithm has a proximal_decay. */
 gl_status update_evaluate(update_loop *u, const policy_algorithm *algorithm, double *metrics,
                           gl_error *err);
 /* Makes one learner step on the contents of the table. Increments the version. */

@@ -136,6 +136,7 @@ static void torch_ratio(torch *t) {
   const policy_algorithm *a = t->a;
   const char *mean = a->log_prob == LOG_PROB_MEAN ? " / mask.sum(1, keepdim=True)" : "";
   if (a->old_policy == OLD_INTERPOLATED) torch_without(t, "old_policy");
+  if (a->proximal_decay > 0) torch_without(t, "proximal_decay");
   const char *old = a->old_policy == OLD_PROXIMAL ? "logp.detach()" : "logq";
   if (a->old_policy == OLD_PROXIMAL)
     torch_line(t, "# the first update of a batch: the proximal policy is the learner");
@@ -364,6 +365,7 @@ static void torch_masks(torch *t) {
     torch_line(t, "term = term * ~((A < 0) & (far > %.10g))", a->off_policy_mask);
   }
   if (a->top_entropy < 1) torch_without(t, "top_entropy");
+  if (policy_has_entropy_ratio(a)) torch_without(t, "entropy_ratio_high");
   if (a->gate.negative_below > 0) torch_without(t, "gate.negative_below");
   if (!isinf(a->gate.negative_above)) torch_without(t, "gate.negative_above");
   if (!isinf(a->gate.positive_above)) torch_without(t, "gate.positive_above");
@@ -436,7 +438,7 @@ char *torch_lines(const policy_algorithm *algorithm) {
   torch t = {.to = must_have(open_memstream(&text, &size), "lines of PyTorch"), .a = algorithm};
   fputs("def loss(logp, logq, rewards, mask, n_groups):   # [N, T], [N]; mask is a bool tensor\n",
         t.to);
-  if (algorithm->objective == OBJECTIVE_DISCO) {
+  if (algorithm->objective != OBJECTIVE_POLICY_GRADIENT) {
     torch_line(&t, "raise NotImplementedError");
     torch_without(&t, "objective");
   } else {

@@ -51,12 +51,14 @@ typedef enum field {
   INPUT_LOGPROX,
   INPUT_LOGREF,
   INPUT_ENTROPY,
+  INPUT_ENTROPY_PROX,
   INPUT_GAP,
   INPUT_DENOMINATOR,
   INPUT_COUNT
 } field;
 static const char *const field_names[INPUT_COUNT] = {
-    "rewards", "logp", "logq", "logprox", "logref", "entropy", "version_gap", "log_denominator"};
+    "rewards", "logp",         "logq",        "logprox",        "logref",
+    "entropy", "entropy_prox", "version_gap", "log_denominator"};
 
 /* A response: its number of tokens, and its offset in the text, for messages. */
 typedef struct row {
@@ -251,6 +253,7 @@ static void group_file_read_field(filler *f, field k) {
   case INPUT_LOGPROX:
   case INPUT_LOGREF:
   case INPUT_ENTROPY:
+  case INPUT_ENTROPY_PROX:
   case INPUT_GAP:
     read_responses(f, k);
     return;
@@ -495,6 +498,7 @@ static gl_status group_file_parse(group_file *out, group_record *record, const c
                               .logprox = given(&f, INPUT_LOGPROX),
                               .logref = given(&f, INPUT_LOGREF),
                               .entropy = given(&f, INPUT_ENTROPY),
+                              .entropy_prox = given(&f, INPUT_ENTROPY_PROX),
                               .version_gap = given(&f, INPUT_GAP),
                               .log_denominator = given(&f, INPUT_DENOMINATOR),
                               .max_length = f.max_length};

@@ -32,6 +32,12 @@ static gl_status check_setup(const learner_setup *s, gl_error *err) {
   gl_status status = learner_setup_check(s, err);
   if (status == GL_OK) status = optimizer_parse(&optimizer, s->optimizer, "llm", err);
   if (status != GL_OK) return status;
+  if (algorithm->proximal_decay > 0)
+    return cfg_fail(
+        s->algorithm_at, err,
+        "algorithm %s: proximal_decay averages parameters, which a transformer's learner "
+        "does not keep; set proximal_decay: 0, or use a toy world",
+        algorithm->name);
   if (!policy_needs_exact_denominator(algorithm)) return GL_OK;
   const cfg_node *at = s->algorithm_at != NULL ? cfg_find(s->algorithm_at, "denominator") : NULL;
   return cfg_fail(at != NULL ? at : s->algorithm_at, err,

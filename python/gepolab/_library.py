@@ -70,6 +70,7 @@ class Batch(c.Structure):
         ("max_length", c.c_int64),
         ("advantage", Numbers),
         ("entropy", Tokens),
+        ("entropy_prox", Tokens),
     ]
 
 

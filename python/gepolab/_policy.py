@@ -201,6 +201,7 @@ def policy(
     log_denominator: Optional[Array] = None,
     advantages: Optional[Array] = None,
     entropy: Optional[Array] = None,
+    entropy_prox: Optional[Array] = None,
     max_length: int = 0,
     weights: bool = True,
     metrics: bool = True,
@@ -211,7 +212,7 @@ def policy(
     rewards: [N]. logp: log-probabilities under the learner now, padded [N, T] or packed [tokens]; logq: under the sampler
     when it drew them; logprox: under the learner at the batch's first update (decoupled methods); logref: under the
     reference policy (KL terms); version_gap: learner's version minus the token's; entropy: of the learner's policy at each
-    token (top_entropy); advantages: [N], in place of what the algorithm would make of the rewards. float32 or float64 NumPy arrays or
+    token (top_entropy, entropy_ratio_high), entropy_prox: at the batch's first update; advantages: [N], in place of what the algorithm would make of the rewards. float32 or float64 NumPy arrays or
     PyTorch CPU tensors of any stride, never copied; lists, and rewards that are whole numbers or booleans, are converted. Responses of a group are neighbours: `group_size` each (default: one
     group), or `group_start` [groups + 1]. Tokens of a padded batch: `mask` [N, T] of bool, or `lengths` [N], or all; of a
     packed one `token_start` [N + 1]. `weights` and `metrics` say whether these are made; `threads` how many threads work,
@@ -223,6 +224,7 @@ def policy(
     rewards, advantages = _arrays.plain(rewards, "rewards", whole=True), _arrays.plain(advantages, "advantages", whole=True)
     logp, logq, logprox, logref = (_arrays.plain(a, n) for a, n in ((logp, "logp"), (logq, "logq"), (logprox, "logprox"), (logref, "logref")))
     version_gap, entropy = _arrays.plain(version_gap, "version_gap", whole=True), _arrays.plain(entropy, "entropy")
+    entropy_prox = _arrays.plain(entropy_prox, "entropy_prox")
     log_denominator, mask = _arrays.plain(log_denominator, "log_denominator"), _arrays.plain(mask, "mask")
     _arrays.check_kind(logp, "logp")
     shape = tuple(logp.shape)
@@ -244,6 +246,7 @@ def policy(
     batch.log_denominator = _arrays.numbers(log_denominator, "log_denominator", batch.n_groups)
     batch.advantage = _arrays.numbers(advantages, "advantages", n)
     batch.entropy = _arrays.tokens(entropy, "entropy", shape)
+    batch.entropy_prox = _arrays.tokens(entropy_prox, "entropy_prox", shape)
 
     result = Result(size=c.sizeof(Result))
     coefficient = _arrays.empty_like(logp, shape)

@@ -19,7 +19,7 @@ from ._read import _command
 
 # Columns of a table of responses: name, whether it is needed, and what it is of.
 _OF_UPDATE = ("step", "time_s", "max_length")
-_OF_TOKENS = ("logp", "logq", "logprox", "logref", "entropy", "version_gap")
+_OF_TOKENS = ("logp", "logq", "logprox", "logref", "entropy", "entropy_prox", "version_gap")
 _NEEDED = ("update", "group", "reward", "logp", "logq")
 _COLUMNS = ("update", "group", "reward", *_OF_UPDATE, "log_denominator", *_OF_TOKENS)
 

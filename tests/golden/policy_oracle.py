@@ -94,13 +94,18 @@ ROWS = {
     "gppo": dict(GN, **TOK, clip="ppo", aggregate="token_mean", stop=1),
     "dcpo": dict(GN, **TOK, clip="probability", eps_low=0.16, cap=10, dual_clip=10, aggregate="sequence_mean"),
     "aspo": dict(GN, **TOK, clip="reciprocal", dual_clip=3, aggregate="token_mean", stop=1),
-    "trm": dict(GN, **TOK, clip="ppo", aggregate="token_mean", mis_level="sequence_max", mis_test="k3", mis_max=0.05),
+    "trm": dict(GN, **TOK, clip="ppo", aggregate="token_mean", mis_level="sequence_max", mis_test="k3", mis_max=0.05,
+                mask_denominator="kept"),
     "a3po": dict(GN, **TOK, old_policy="interpolated", clip="ppo", aggregate="token_mean", tis_level="token", tis_max=INF),
     "fipo": dict(GN, **TOK, clip="ppo", eps_high=0.28, dual_clip=10, token_log_clamp=20, aggregate="token_mean",
                  tis_level="future", tis_min=1, tis_max=1.2, correction_of="learner"),
     "vcpo": dict(baseline="off_policy", ratio="sequence", clip="cap", cap=8, aggregate="sequence_mean", stop=1),
-    "oapl": dict(baseline="soft_maximum", reward_kl_coef=1e-2),
+    "opmd": dict(baseline="soft_maximum", aggregate="token_mean"),
     "tba": dict(GM, reward_kl_coef=1e-2, reward_kl_of="reference"),
+    "real": dict(objective="real", **TOK, disco_tau=0.5),
+    "erc": dict(GN, **TOK, old_policy="proximal", clip="ppo", eps_high=0.28, dual_clip=10, token_log_clamp=20, aggregate="token_mean",
+                entropy_ratio_low=0.95, entropy_ratio_high=1.05),
+    "ppo_ewma": dict(GN, **TOK, old_policy="proximal", proximal_decay=0.889, clip="ppo", aggregate="token_mean", tis_level="token", tis_max=INF),
 }
 DEFAULTS = dict(
     objective="policy_gradient", baseline="none", baseline_value=0, scale="none", scale_eps=1e-4,
@@ -119,7 +124,7 @@ DEFAULTS = dict(
     mask_denominator="all", negatives="softmax", disco_tau=10, penalty=1e3, penalty_margin=1e-4,
     mixture_anneal=False, mixture_midpoint=8, mixture_slope=1, baseline_temperature=1, reward_kl_coef=0,
     reward_kl_of="sampler", keep_low=1, keep_high=1, balance=0, balance_step=0.05, balance_low=0.9, balance_high=3,
-    future_half_life=32, mis_free_low=0, mis_free_high=INF,
+    future_half_life=32, mis_free_low=0, mis_free_high=INF, entropy_ratio_low=0, entropy_ratio_high=INF, proximal_decay=0,
     **{"gate.negative_below": 0, "gate.negative_above": INF, "gate.positive_above": INF, "gate.of": "group_expectation",
        "gate.scope": "prompt", "gate.log_prob": "mean"})
 
@@ -562,6 +567,8 @@ def evaluate(f, case):
          for z in zip(lp, old)]
     if f["objective"] == "disco":
         return disco(f, lp, lq, lr, L, groups)
+    if f["objective"] == "real":
+        return real(f, lp, lq, lr, L, groups)
     adv, keep = advantages(f, groups)
     fac = all_factors(f, lp, lq, lx, adv)
     kept = [[float(k.sum()) if f["mask_denominator"] == "kept" else float(len(k)) for _, k in g]
@@ -591,6 +598,8 @@ def evaluate(f, case):
         omega = z(g, i) * b * k * (0.0 if a < 0 and far else 1.0)
         if f["top_entropy"] < 1:
             omega = omega * (entropy[g][i] >= bound_of_entropy)
+        change = (entropy[g][i] + 1e-8) / (torch.tensor(groups[g][i]["entropy_prox"]) + 1e-8)
+        omega = omega * ((change > f["entropy_ratio_low"]) & (change < f["entropy_ratio_high"]))
         if f["ratio"] in ("none", "token", "prefix", "vtrace", "token_mixture"):
             term, x, hit = token_term(f, a, p, l, omega, torch.tensor(stays[at:at + len(l)]), bound,
                                       torch.tensor([float(v) for v in groups[g][i]["version_gap"]]), old[g][i])
@@ -639,6 +648,27 @@ def divergence(f, p, q, ref, weight, wanted=1.0, ratio=1.0):
     if f["ref_kl_coef"]:
         total = total + f["ref_kl_coef"] * (weight * rf).sum()
     return total
+
+
+def real(f, lp, lq, lr, L, groups):
+    """Red-RL/REAL 1c30726, compute_policy_loss_real: two log-sum-exps with a zero, of scores over tau."""
+    total, n, advs, zero = torch.tensor(0.0), sum(len(p) for g in lp for p in g), [], torch.zeros(1)
+    for g, lg in zip(groups, L):
+        s = torch.stack([l.mean() for l in lg])
+        r = torch.tensor([y["reward"] for y in g])
+        j = torch.tensor(0.0)
+        if 0 < int((r == 1).sum()) < len(r):
+            t = s / f["disco_tau"]
+            j = -torch.logsumexp(torch.cat([t[r == 0], zero]), 0) - torch.logsumexp(torch.cat([-t[r == 1], zero]), 0)
+            advs.append(torch.autograd.grad(j, s, retain_graph=True)[0])
+        else:
+            advs.append(torch.zeros(len(r)))
+        total = total + j / len(groups)
+    loss = -total
+    for pg, qg, rg in zip(lp, lq, lr):
+        for p, q, ref in zip(pg, qg, rg):
+            loss = loss + divergence(f, p, q, ref, 1 / n)
+    return finish(loss, lp, advs, [l.tolist() for lg in L for l in lg], [0.0], None)
 
 
 def disco(f, lp, lq, lr, L, groups):
@@ -827,7 +857,11 @@ VARIANTS = [
     ("maxrl", dict(scale_eps=0.5)), ("maxrl", dict(baseline="leave_one_out")), ("grpo", dict(scale="group_mean")),
     ("asymre", dict(baseline_value=0.3)), ("grpo", dict(baseline="leave_one_out", baseline_value=-0.2)),
     ("opo", dict(baseline_value=0.1)), ("vcpo", dict(baseline_value=0.1)), ("vcpo", dict(cap=1.1)),
-    ("grpo", dict(baseline="off_policy")), ("oapl", dict(baseline_temperature=0.3, reward_kl_coef=0.2)),
+    ("grpo", dict(baseline="off_policy")), ("opmd", dict(baseline_temperature=0.3, reward_kl_coef=0.2)),
+    ("real", dict(disco_tau=0.1, token_log_clamp=0.3)), ("real", dict(old_policy="proximal", kl_coef=0.1, kl_form="k3")),
+    ("erc", dict(entropy_ratio_low=0.5, entropy_ratio_high=2)), ("erc", dict(entropy_ratio_low=0, entropy_ratio_high=1.5, top_entropy=0.7)),
+    ("erc", dict(ratio_gradient=False, entropy_ratio_high=INF)), ("gspo", dict(old_policy="proximal", entropy_ratio_low=0.3, entropy_ratio_high=3)),
+    ("ppo_ewma", dict(tis_max=1.1, proximal_decay=0.5)),
     ("grpo", dict(baseline="soft_maximum")), ("grpo", dict(reward_kl_coef=0.1)),
     ("grpo", dict(reward_kl_coef=0.1, reward_kl_of="reference", scale="none", drop_equal=True)),
     ("tba", dict(reward_kl_coef=0.3, baseline="leave_one_out")), ("tba", dict(reward_kl_of="sampler", scale="batch_std")),
@@ -872,6 +906,9 @@ def main():
         for g in case["groups"]:
             for r in g:
                 r["entropy"] = [chance.uniform(0, 3) for _ in r["logp"]]
+    chance = random.Random(2512)
+    for r in (r for case in inputs for g in case["groups"] for r in g):
+        r["entropy_prox"] = [v * math.exp(chance.choice([0.02, 0.5]) * chance.gauss(0, 1)) for v in r["entropy"]]
     rounded = json.loads(json.dumps(inputs), parse_float=lambda s: round(float(s), 6))
     cases = []
     for name, change in [(r, {}) for r in ROWS] + VARIANTS:

@@ -17,7 +17,7 @@ static const int64_t lengths[RESPONSES] = {3, 9, 1, 4, 5, 2, 7, 7, 1, 8, 6, 3};
 /* A batch in double precision, padded, whose numbers are exact in float32. */
 typedef struct made {
   double reward[RESPONSES], logp[CELLS], logq[CELLS], logprox[CELLS], logref[CELLS], gap[CELLS];
-  double log_denominator[GROUPS];
+  double entropy[CELLS], entropy_prox[CELLS], log_denominator[GROUPS];
 } made;
 
 static double drawn(uint64_t index, double low, double high) {
@@ -34,6 +34,8 @@ static void make(made *m) {
     m->logprox[k] = (double)(float)(m->logq[k] + drawn(2000 + k, -0.2, 0.2));
     m->logref[k] = drawn(3000 + k, -2.5, -0.3);
     m->gap[k] = (double)(k % 5);
+    m->entropy[k] = drawn(4000 + k, 0.1, 3);
+    m->entropy_prox[k] = (double)(float)(m->entropy[k] * drawn(5000 + k, 0.9, 1.1));
   }
 }
 
@@ -52,6 +54,7 @@ static void pack(const reference *r, const double *padded, double *packed) {
 static gl_status refer(const made *m, const policy_algorithm *algorithm, reference *r) {
   size_t group_start[GROUPS + 1];
   double logp[CELLS], logq[CELLS], logprox[CELLS], logref[CELLS], gap[CELLS];
+  double entropy[CELLS], entropy_prox[CELLS];
   memset(r, 0, sizeof *r);
   for (size_t g = 0; g <= GROUPS; ++g) group_start[g] = g * SIZE;
   for (size_t i = 0; i < RESPONSES; ++i)
@@ -62,6 +65,8 @@ static gl_status refer(const made *m, const policy_algorithm *algorithm, referen
   pack(r, m->logprox, logprox);
   pack(r, m->logref, logref);
   pack(r, m->gap, gap);
+  pack(r, m->entropy, entropy);
+  pack(r, m->entropy_prox, entropy_prox);
   const policy_input in = {.n_groups = GROUPS,
                            .n_responses = RESPONSES,
                            .n_tokens = r->n_tokens,
@@ -73,6 +78,8 @@ static gl_status refer(const made *m, const policy_algorithm *algorithm, referen
                            .logprox = logprox,
                            .logref = logref,
                            .version_gap = gap,
+                           .entropy = entropy,
+                           .entropy_prox = entropy_prox,
                            .log_denominator = m->log_denominator,
                            .max_length = COLUMNS};
   policy_output out = {
@@ -156,7 +163,7 @@ static double laid(const layout *l, int k, int64_t i, int64_t t) {
                                     : l->space[k][at];
 }
 
-enum { LOGP, LOGQ, LOGPROX, LOGREF, GAP, COEFFICIENT, WEIGHT };
+enum { LOGP, LOGQ, LOGPROX, LOGREF, GAP, ENTROPY, ENTROPY_PROX, COEFFICIENT, WEIGHT };
 
 static gepolab_tokens tokens(layout *l, int k) {
   return (gepolab_tokens){place(l, k), l->type, response_stride(l), token_stride(l)};
@@ -167,7 +174,8 @@ static gepolab_tokens_out tokens_out(layout *l, int k) {
 
 static gepolab_batch lay_batch(layout *l, made *m) {
   gepolab_batch b = GEPOLAB_INIT(gepolab_batch);
-  const double *const from[] = {m->logp, m->logq, m->logprox, m->logref, m->gap};
+  const double *const from[] = {m->logp, m->logq,    m->logprox,     m->logref,
+                                m->gap,  m->entropy, m->entropy_prox};
   memset(l->space, 0x7f, sizeof l->space); /* what is no token is never read as one */
   memset(l->mask, 0, sizeof l->mask);
   l->token_start[0] = 0;
@@ -175,7 +183,7 @@ static gepolab_batch lay_batch(layout *l, made *m) {
     l->token_start[i + 1] = l->token_start[i] + lengths[i];
     for (int64_t t = 0; t < lengths[i]; ++t) l->mask[i * WIDE + column_of(l, i, t)] = 1;
   }
-  for (int k = LOGP; k <= GAP; ++k) lay(l, k, from[k]);
+  for (int k = LOGP; k <= ENTROPY_PROX; ++k) lay(l, k, from[k]);
   b.n_responses = RESPONSES;
   b.n_groups = GROUPS;
   b.group_size = SIZE;
@@ -194,6 +202,8 @@ static gepolab_batch lay_batch(layout *l, made *m) {
   b.logprox = tokens(l, LOGPROX);
   b.logref = tokens(l, LOGREF);
   b.version_gap = tokens(l, GAP);
+  b.entropy = tokens(l, ENTROPY);
+  b.entropy_prox = tokens(l, ENTROPY_PROX);
   b.log_denominator = (gepolab_numbers){m->log_denominator, GEPOLAB_FLOAT64, 1};
   b.max_length = COLUMNS;
   return b;

@@ -25,7 +25,8 @@ static void read_input(fixture_input *a, const cJSON *from) {
                {"logprox", a->logprox},
                {"logref", a->logref},
                {"version_gap", a->version_gap},
-               {"entropy", a->entropy}};
+               {"entropy", a->entropy},
+               {"entropy_prox", a->entropy_prox}};
   const cJSON *group, *response;
   size_t g = 0, i = 0, t = 0, n = 0;
   cJSON_ArrayForEach(group, cJSON_GetObjectItem(from, "groups")) {
@@ -52,6 +53,7 @@ static void read_input(fixture_input *a, const cJSON *from) {
                          .logprox = a->logprox,
                          .logref = a->logref,
                          .entropy = a->entropy,
+                         .entropy_prox = a->entropy_prox,
                          .version_gap = a->version_gap,
                          .log_denominator = a->log_denominator,
                          .max_length = (size_t)cJSON_GetObjectItem(from, "max_length")->valueint};

@@ -13,7 +13,7 @@ typedef struct fixture_input {
   size_t group_start[FIXTURE_GROUPS + 1], token_start[FIXTURE_RESPONSES + 1];
   double reward[FIXTURE_RESPONSES], logp[FIXTURE_TOKENS], logq[FIXTURE_TOKENS];
   double logprox[FIXTURE_TOKENS], logref[FIXTURE_TOKENS], version_gap[FIXTURE_TOKENS];
-  double entropy[FIXTURE_TOKENS];
+  double entropy[FIXTURE_TOKENS], entropy_prox[FIXTURE_TOKENS];
   double log_denominator[FIXTURE_GROUPS];
   policy_input in;
 } fixture_input;

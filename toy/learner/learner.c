@@ -230,6 +230,7 @@ static gl_status allocate_learner(toy_learner *l, gl_error *err) {
   arena *a = &l->memory;
   l->theta = ARENA_ARRAY(a, double, n);
   l->direction = ARENA_ARRAY(a, double, n);
+  if (l->update.algorithm.proximal_decay > 0) l->average = ARENA_ARRAY(a, double, n);
   l->logref = ARENA_GRID(a, double, prompts, t->n_edges);
   l->cache = ARENA_ARRAY(a, prompt_cache, prompts);
   l->scratch = ARENA_ARRAY(a, double, toy_scratch(l->world));
@@ -332,6 +333,8 @@ gl_status toy_learner_new(learner *out, const learner_setup *setup, gl_error *er
   }
   l->update.longest = l->world->tree.horizon;
   toy_world_initial(l->world, setup->seed, l->theta);
+  if (l->average != NULL)
+    memcpy(l->average, l->theta, l->world->features.n_parameters * sizeof *l->average);
   set_reference(l);
   status = set_initial(l, setup->sampling, err);
   if (status == GL_OK) status = toy_learner_take_sets(l, setup, err);

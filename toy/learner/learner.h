@@ -56,6 +56,8 @@ typedef struct toy_learner {
   toy_set *sets; /* [world->sets.n] */
   update_loop update;
   double *theta;     /* [n_parameters] the parameters */
+  double *average;   /* [n_parameters] the proximal policy's moving average of theta; NULL: the
+                        algorithm has no proximal_decay */
   double *direction; /* [n_parameters] d(-loss)/dtheta */
   double *logref;    /* [n_prompts * n_edges] log-probabilities of the reference policy */
   double *initial;   /* [n_prompts * n_edges] the policy mixed into the behaviour policy; NULL: no

@@ -95,23 +95,34 @@ void toy_learner_release(void *self, int64_t version) {
 typedef struct checkpoint_header {
   char magic[8];
   uint64_t format, fingerprint, seed;
-  uint64_t n_parameters, n_vectors; /* vectors: theta, the last gradient, then the optimiser's */
+  uint64_t n_parameters, n_vectors; /* vectors: see state_vectors() */
   uint64_t optimizer_kind, optimizer_steps;
   int64_t version;
   uint64_t n_held, has_gradient;
 } checkpoint_header;
 
 /* Format 2 did not store the last gradient. */
-enum { CHECKPOINT_FORMAT = 3, MAX_VECTORS = 4 };
+enum { CHECKPOINT_FORMAT = 3, MAX_VECTORS = 5 };
 static const char checkpoint_magic[8] = "GLtoy\r\n\x1a";
 
+/* The parameters, the last gradient, and those of the optimiser's vectors and the moving average
+ * that there are. Returns their number. */
+static size_t state_vectors(const toy_learner *l, double *vectors[MAX_VECTORS]) {
+  double *const all[MAX_VECTORS] = {l->theta, l->update.trail.last, l->optimizer.first,
+                                    l->optimizer.second, l->average};
+  size_t n = 0;
+  for (size_t i = 0; i < MAX_VECTORS; ++i)
+    if (all[i] != NULL) vectors[n++] = all[i];
+  return n;
+}
+
 static checkpoint_header describe_state(const toy_learner *l) {
+  double *vectors[MAX_VECTORS];
   checkpoint_header h = {.format = CHECKPOINT_FORMAT,
                          .fingerprint = toy_world_fingerprint(l->world),
                          .seed = l->update.seed,
                          .n_parameters = l->world->features.n_parameters,
-                         .n_vectors =
-                             2u + (l->optimizer.first != NULL) + (l->optimizer.second != NULL),
+                         .n_vectors = state_vectors(l, vectors),
                          .optimizer_kind = (uint64_t)l->optimizer.spec.kind,
                          .optimizer_steps = l->optimizer.steps,
                          .version = l->update.version,
@@ -129,9 +140,9 @@ static gl_status put_state(FILE *to, const void *bytes, size_t n, uint64_t *hash
 
 gl_status toy_learner_save(void *self, FILE *to, gl_error *err) {
   const toy_learner *l = self;
-  const double *vectors[MAX_VECTORS] = {l->theta, l->update.trail.last, l->optimizer.first,
-                                        l->optimizer.second};
+  double *vectors[MAX_VECTORS];
   checkpoint_header h = describe_state(l);
+  (void)state_vectors(l, vectors);
   uint64_t hash = HASH_64_START, ignored = 0;
   gl_status status = put_state(to, &h, sizeof h, &hash, err);
   for (size_t i = 0; i < h.n_vectors && status == GL_OK; ++i)
@@ -156,7 +167,8 @@ static gl_status check_header(const toy_learner *l, const checkpoint_header *h, 
                    "the recipe it was written with");
   if (h->optimizer_kind != mine.optimizer_kind || h->n_vectors != mine.n_vectors)
     return gl_fail(err, GL_EINPUT,
-                   "the checkpoint was written with another optimizer; use the one it has");
+                   "the checkpoint was written with another optimizer, or with or without "
+                   "proximal_decay; use what it has");
   if (h->version < 0)
     return gl_fail(err, GL_EINPUT, "the checkpoint has a negative version: it is damaged");
   return GL_OK;
@@ -200,9 +212,9 @@ static gl_status read_body(FILE *from, const checkpoint_header *h, checkpoint_bo
 /* Moves the file's state into the learner. The learner's old held versions go into the body, which
  * frees them. */
 static void take_over(toy_learner *l, const checkpoint_header *h, checkpoint_body *body) {
-  double *vectors[MAX_VECTORS] = {l->theta, l->update.trail.last, l->optimizer.first,
-                                  l->optimizer.second};
+  double *vectors[MAX_VECTORS];
   const size_t n = h->n_parameters;
+  (void)state_vectors(l, vectors);
   for (size_t i = 0; i < h->n_vectors; ++i)
     memcpy(vectors[i], body->vectors + i * n, n * sizeof(double));
   checkpoint_body old = {.held = l->held, .n_held = l->n_held, .cap_held = l->cap_held};

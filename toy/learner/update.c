@@ -150,16 +150,35 @@ static void score_response(toy_learner *l, size_t i, const double *logp, double 
   }
 }
 
-/* Entropies of the current policy c at the nodes of response i's tokens. */
-static void score_entropies(toy_learner *l, size_t i, const prompt_cache *c) {
+/* Entropies of a policy over edges at the nodes of response i's tokens. */
+static void score_entropies(const toy_learner *l, size_t i, const double *p, const double *logp,
+                            double *entropy) {
   const update_table *t = &l->update.table;
   const size_t v = l->world->tree.vocabulary;
   for (size_t k = t->token_start[i]; k < t->token_start[i + 1]; ++k) {
     const size_t node = l->edge[k] / v;
-    t->entropy[k] = 0;
+    entropy[k] = 0;
     for (size_t e = node * v; e < (node + 1) * v; ++e)
-      if (c->p[e] != 0) t->entropy[k] -= c->p[e] * c->logp[e];
+      if (p[e] != 0) entropy[k] -= p[e] * logp[e];
   }
+}
+
+/* Scores response i, of prompt x, under the moving average of the parameters. */
+static void score_average(toy_learner *l, size_t i, size_t x) {
+  double *logp = l->evaluated, *p = l->evaluated + l->world->tree.n_edges;
+  toy_probs(l->world, l->average, x, logp, p);
+  score_response(l, i, logp, l->update.table.logprox);
+  score_entropies(l, i, p, logp, l->update.table.entropy_prox);
+}
+
+/* Adds the parameters after a step to their average, with weights that decay by proximal_decay at
+ * every update (ppo-ewma 625dac7, EwmaModel); the initial parameters have the first weight. */
+static void average_parameters(toy_learner *l) {
+  const double decay = l->update.algorithm.proximal_decay;
+  const double n = (double)l->optimizer.steps;
+  const double total = decay < 1 ? (1 - pow(decay, n + 1)) / (1 - decay) : n + 1;
+  for (size_t j = 0; j < l->world->features.n_parameters; ++j)
+    l->average[j] += (l->theta[j] - l->average[j]) / total;
 }
 
 static gl_status toy_score(void *self, const token_view *view, update_score which, bool *defined,
@@ -176,7 +195,8 @@ static gl_status toy_score(void *self, const token_view *view, update_score whic
       if (isnan(t->logp[k])) *defined = false;
     if (which == UPDATE_WHOLE)
       score_response(l, i, l->logref + x * l->world->tree.n_edges, t->logref);
-    if (update_wants_entropies(&l->update)) score_entropies(l, i, c);
+    if (update_wants_entropies(&l->update)) score_entropies(l, i, c->p, c->logp, t->entropy);
+    if (l->average != NULL) score_average(l, i, x);
   }
   return GL_OK;
 }
@@ -204,6 +224,7 @@ static gl_status toy_step(void *self, const token_view *view, double lr, double 
   }
   memcpy(l->update.trail.now, l->direction, n * sizeof *l->direction);
   *norm = toy_optimizer_step(&l->optimizer, lr, l->theta, l->direction);
+  if (l->average != NULL) average_parameters(l);
   ++l->stamp;
   return GL_OK;
 }

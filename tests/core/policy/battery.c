@@ -15,7 +15,8 @@ static const size_t groups[] = {0, 4, 7}, starts[RESPONSES + 1] = {0, 3, 4, 6, 9
 static const double reward[RESPONSES] = {1, 0, 0, 1, 0, 1, 1}, exact[] = {-1.3, -0.9};
 
 typedef struct batch {
-  double logp[TOKENS], logq[TOKENS], logprox[TOKENS], logref[TOKENS], entropy[TOKENS], gap[TOKENS];
+  double logp[TOKENS], logq[TOKENS], logprox[TOKENS], logref[TOKENS], gap[TOKENS];
+  double entropy[TOKENS], entropy_prox[TOKENS];
 } batch;
 
 /* A number in (0, 1) at an address of its own; seed 2000. */
@@ -34,6 +35,7 @@ static void batch_fill(batch *b) {
     b->logprox[t] = b->logq[t] + 0.3 * (draw(3, t) - 0.5);
     b->logref[t] = b->logq[t] + 0.6 * (draw(4, t) - 0.5);
     b->entropy[t] = 3 * draw(5, t);
+    b->entropy_prox[t] = b->entropy[t] * exp(draw(7, t) - 0.5);
     b->gap[t] = floor(6 * draw(6, t));
   }
 }
@@ -50,6 +52,7 @@ static policy_input input_of(const batch *b) {
                         .logprox = b->logprox,
                         .logref = b->logref,
                         .entropy = b->entropy,
+                        .entropy_prox = b->entropy_prox,
                         .version_gap = b->gap,
                         .log_denominator = exact,
                         .max_length = 4};

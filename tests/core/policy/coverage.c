@@ -79,6 +79,7 @@ static void every_value_of_every_field_decides_a_golden_case(void) {
     const policy_field *field = policy_fields_at(i);
     int discrete = field->kind == FIELD_CHOICE || field->kind == FIELD_BOOL;
     int n = field->kind == FIELD_CHOICE ? field->n_choices : discrete ? 2 : 1;
+    if (strcmp(field->name, "proximal_decay") == 0) continue; /* the learner's: logprox is given */
     for (int v = 0; v < n; v++) {
       int found = discrete ? value_decides(f, field, v) : number_decides(f, field);
       if (!found)

@@ -28,6 +28,7 @@ static policy_input input_of(const world *w) {
   in.reward = rewards;
   in.logp = w->logp;
   in.logq = logq;
+  in.entropy = logq; /* any numbers: the ratio of entropies at a first update is 1 */
   in.max_length = 5;
   return in;
 }
@@ -182,7 +183,9 @@ static void a_row_that_needs_more_than_the_input_names_it(void) {
   } wanting[] = {{&reference, "logref"},
                  {&exact, "denominator: exact"},
                  {policy_algorithms_find("mois"), "version_gap"},
-                 {policy_algorithms_find("disco"), "response 2"}};
+                 {policy_algorithms_find("disco"), "response 2"},
+                 {policy_algorithms_find("real"), "response 2"},
+                 {policy_algorithms_find("ppo_ewma"), "logprox"}};
   for (size_t k = 0; k < sizeof wanting / sizeof wanting[0]; k++) {
     world w = {0};
     gl_error err = {0};
@@ -199,10 +202,11 @@ static void beyond_double_range_results_are_infinite_but_never_nan(void) {
     for (int sign = -1; sign <= 1; sign += 2) {
       world w = {0};
       policy_algorithm algorithm = *policy_algorithms_at(k);
-      if (algorithm.objective == OBJECTIVE_DISCO) continue;
+      if (algorithm.objective != OBJECTIVE_POLICY_GRADIENT) continue;
       algorithm.mixture_anneal = 0; /* these tokens have no staleness */
       if (algorithm.old_policy == OLD_INTERPOLATED) algorithm.old_policy = OLD_SAMPLER;
       algorithm.reward_kl_of = REWARD_KL_SAMPLER; /* nor a reference policy */
+      algorithm.proximal_decay = 0;               /* nor an averaged one */
       at_shift(&w, 4000.0 * sign);
       evaluate(&algorithm, &w);
       CU_ASSERT(!isnan(w.out.loss));

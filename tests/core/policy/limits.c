@@ -199,17 +199,16 @@ static void maxrl_estimates_the_gradient_of_the_log_of_the_pass_rate(void) {
 }
 
 static void baselines_have_the_means_that_they_should(void) {
-  policy_algorithm a = row("asymre"), oapl = row("oapl"), vcpo = row("vcpo");
+  policy_algorithm a = row("asymre"), opmd = row("opmd"), vcpo = row("vcpo");
   world w = make(0);
   run(&a, &w);
   ASSERT_CLOSE(w.advantage[0] + w.advantage[1] + w.advantage[2], 0.3, 1e-14);
-  oapl.baseline_temperature =
+  opmd.baseline_temperature =
       1e7; /* the soft maximum tends to the mean, a small one to the maximum */
-  oapl.reward_kl_coef = 0;
-  run(&oapl, &w);
+  run(&opmd, &w);
   ASSERT_CLOSE(w.baseline[0], 2.0 / 3, 1e-7);
-  oapl.baseline_temperature = 1e-3;
-  run(&oapl, &w);
+  opmd.baseline_temperature = 1e-3;
+  run(&opmd, &w);
   ASSERT_CLOSE(w.baseline[0], 1 - 1e-3 * log(1.5), 1e-12);
   run(&vcpo, &w); /* on-policy the mean with lengths as weights: 2, 1 and 3 tokens */
   ASSERT_CLOSE(w.baseline[0], 5.0 / 6, 1e-14);

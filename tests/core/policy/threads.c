@@ -12,7 +12,8 @@ enum { GROUPS = 6, SIZE = 4, RESPONSES = GROUPS * SIZE, LONGEST = 900, MOST = RE
 typedef struct batch {
   size_t group_start[GROUPS + 1], token_start[RESPONSES + 1];
   double reward[RESPONSES], log_denominator[GROUPS];
-  double logp[MOST], logq[MOST], logprox[MOST], logref[MOST], version_gap[MOST];
+  double logp[MOST], logq[MOST], logprox[MOST], logref[MOST], version_gap[MOST], entropy[MOST],
+      entropy_prox[MOST];
 } batch;
 
 typedef struct answer {
@@ -38,6 +39,8 @@ static void fill(batch *b) {
     b->logprox[t] = fmin(0, b->logq[t] + 0.9 * (rng_u01(words.v[2]) - 0.5));
     b->logref[t] = fmin(0, b->logq[t] + 0.9 * (rng_u01(words.v[3]) - 0.5));
     b->version_gap[t] = (double)(more.v[0] % 5);
+    b->entropy[t] = 3 * rng_u01(more.v[1]);
+    b->entropy_prox[t] = b->entropy[t] * (0.9 + 0.2 * rng_u01(more.v[2]));
   }
 }
 
@@ -54,6 +57,8 @@ static void evaluate(const policy_algorithm *algorithm, const batch *b, policy_w
                            .logprox = b->logprox,
                            .logref = b->logref,
                            .version_gap = b->version_gap,
+                           .entropy = b->entropy,
+                           .entropy_prox = b->entropy_prox,
                            .log_denominator = b->log_denominator,
                            .max_length = LONGEST};
   gl_error err = {0};

@@ -13,14 +13,26 @@ typedef struct left_out {
   const char *algorithm, *field;
 } left_out;
 
-static const left_out without[] = {{"gepo_plus", "kappa"},      {"eqp", "denominator"},
-                                   {"vtrace", "ratio"},         {"bnpo", "scale"},
-                                   {"mois", "ratio"},           {"m2po", "clip"},
-                                   {"magistral", "drop_equal"}, {"disco", "objective"},
-                                   {"disco_b", "objective"},    {"disco_l_ratio", "objective"},
-                                   {"grpo_passk", "baseline"},  {"kl_cov", "kl_share"},
-                                   {"bapo", "balance"},         {"a3po", "old_policy"},
-                                   {"fipo", "tis_level"},       {"tba", "reward_kl_of"}};
+static const left_out without[] = {{"gepo_plus", "kappa"},
+                                   {"eqp", "denominator"},
+                                   {"vtrace", "ratio"},
+                                   {"bnpo", "scale"},
+                                   {"mois", "ratio"},
+                                   {"m2po", "clip"},
+                                   {"magistral", "drop_equal"},
+                                   {"disco", "objective"},
+                                   {"disco_b", "objective"},
+                                   {"disco_l_ratio", "objective"},
+                                   {"grpo_passk", "baseline"},
+                                   {"kl_cov", "kl_share"},
+                                   {"bapo", "balance"},
+                                   {"a3po", "old_policy"},
+                                   {"fipo", "tis_level"},
+                                   {"tba", "reward_kl_of"},
+                                   {"real", "objective"},
+                                   {"erc", "entropy_ratio_high"},
+                                   {"ppo_ewma", "proximal_decay"},
+                                   {"trm", "mask_denominator"}};
 
 static const char *left_out_of(const char *name) {
   for (size_t i = 0; i < sizeof without / sizeof *without; i++)

@@ -222,7 +222,7 @@ static void every_row_agrees_with_all_tuples_of_a_bandit(void) {
       for (size_t i = 0; i < policy_algorithms_count(); ++i) {
         const policy_algorithm *algorithm = policy_algorithms_at(i);
         random_policies(&f, 100 * k + 10 * size + i, 1.5, 1);
-        if (algorithm->objective == OBJECTIVE_DISCO && k == 2) continue;
+        if (algorithm->objective != OBJECTIVE_POLICY_GRADIENT && k == 2) continue;
         compare_row(&f, algorithm, size, LAB_WEIGHTS_RAW);
       }
     fixture_fini(&f);

@@ -38,13 +38,13 @@ static void train(learner_fixture *l, uint64_t from, uint64_t to, double metrics
   }
 }
 
-static void check_continuation(const char *optimizer) {
+static void check_continuation(const char *optimizer, const char *algorithm) {
   char text[500];
   snprintf(text, sizeof text,
            "world: {kind: sequence, prompts: 3, horizon: 3, policy: {kind: loglinear, init: {kind: "
-           "normal}}}\noptimizer: %s\nalgorithm: gepo\n"
+           "normal}}}\noptimizer: %s\nalgorithm: %s\n"
            "train: {groups: 4, group_size: 4, minibatches: 2, epochs: 2, updates: 9}",
-           optimizer);
+           optimizer, algorithm);
   learner_fixture whole = learner_open(text, 5), first = learner_open(text, 5),
                   second = learner_open(text, 5);
   double a[METRIC_COUNT], b[METRIC_COUNT];
@@ -70,10 +70,10 @@ static void check_continuation(const char *optimizer) {
 }
 
 static void a_run_continues_from_its_checkpoint_bit_by_bit(void) {
-  check_continuation("{kind: sgd, lr: 0.3, decay: linear, warmup: 3}");
-  check_continuation("{kind: sgd, lr: 0.3, momentum: 0.9, decay: cosine}");
-  check_continuation("{kind: adam, lr: 0.1, clip_grad_norm: 0.1}");
-  check_continuation("{kind: adamw, weight_decay: 0.1}");
+  check_continuation("{kind: sgd, lr: 0.3, decay: linear, warmup: 3}", "gepo");
+  check_continuation("{kind: sgd, lr: 0.3, momentum: 0.9, decay: cosine}", "ppo_ewma");
+  check_continuation("{kind: adam, lr: 0.1, clip_grad_norm: 0.1}", "gepo");
+  check_continuation("{kind: adamw, weight_decay: 0.1}", "erc");
 }
 
 /* --- held versions --- */

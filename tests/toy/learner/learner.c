@@ -305,6 +305,42 @@ static void a_first_decoupled_update_is_weighted_and_never_clipped(void) {
   check_unbiased(text, 1);
 }
 
+/* The proximal policy of ppo_ewma: after update k its parameters are the mean of those after
+ * updates 0 .. k with weights decay^(k - j), and the next update scores its tokens under it. */
+static void the_averaged_policy_is_the_mean_of_its_definition(void) {
+  enum { ARMS = 3, UPDATES = 5 };
+  const double decay = 0.7;
+  learner_fixture l = learner_open(
+      "world: {kind: bandit, rewards: [1, 0, 0.5]}\noptimizer: {kind: sgd, lr: 2}\n"
+      "algorithm: {base: ppo_ewma, proximal_decay: 0.7, baseline: leave_one_out, scale: none}",
+      5);
+  double theta[UPDATES + 1][ARMS], metrics[METRIC_COUNT], apart = 0;
+  CU_ASSERT_FATAL(l.toy->average != NULL && l.toy->world->features.n_parameters == ARMS);
+  for (size_t k = 0; k <= UPDATES; ++k) {
+    double mean[ARMS] = {0}, weights = 0, all = 0;
+    memcpy(theta[k], l.toy->theta, sizeof theta[k]);
+    for (size_t j = 0; j <= k; ++j) {
+      const double weight = pow(decay, (double)(k - j));
+      weights += weight;
+      for (size_t a = 0; a < ARMS; ++a) mean[a] += weight * theta[j][a];
+    }
+    for (size_t a = 0; a < ARMS; ++a) {
+      mean[a] /= weights;
+      ASSERT_CLOSE(l.toy->average[a], mean[a], 1e-14);
+      apart = fmax(apart, fabs(mean[a] - theta[k][a]));
+      all += exp(mean[a]);
+    }
+    batch b = learner_draw(&l, k);
+    learner_update(&l, &b, metrics);
+    const update_table *t = &l.toy->update.table;
+    for (size_t i = 0; i < t->n_tokens; ++i)
+      ASSERT_CLOSE(t->logprox[i], mean[t->token[i]] - log(all), 1e-13);
+    batch_fini(&b);
+  }
+  CU_ASSERT(apart > 1e-3);
+  learner_close(&l);
+}
+
 /* --- learning --- */
 
 /* Gain in J over 40 updates of batches that are `lag` updates old. */
@@ -628,9 +664,9 @@ SUITE(toy_learner, "toy: learning", TEST(a_batch_counts_in_the_step_by_its_weigh
       TEST(the_expected_reinforce_step_on_policy_is_the_exact_gradient),
       TEST(the_expected_importance_weighted_step_off_policy_is_the_exact_gradient),
       TEST(a_first_decoupled_update_is_weighted_and_never_clipped),
-      TEST(every_row_learns_on_policy), TEST(every_row_learns_from_batches_four_updates_old),
-      TEST(each_epoch_uses_every_group_once), TEST(uneven_minibatches_are_allowed),
-      TEST(several_batches_train_as_one),
+      TEST(the_averaged_policy_is_the_mean_of_its_definition), TEST(every_row_learns_on_policy),
+      TEST(every_row_learns_from_batches_four_updates_old), TEST(each_epoch_uses_every_group_once),
+      TEST(uneven_minibatches_are_allowed), TEST(several_batches_train_as_one),
       TEST(exact_metrics_agree_with_enumeration_under_mixed_versions),
       TEST(on_policy_divergences_are_zero), TEST(the_estimation_error_is_what_the_hand_finds),
       TEST(groups_meet_in_another_order_each_epoch), TEST(the_learning_rate_follows_the_version),
