@@ -1,6 +1,8 @@
 /* The table of staleness counters of trainers, and their values for a schedule. */
 #include "sim/definitions.h"
 
+#include "core/base/counters.h"
+
 #include "sim/clock.h"
 
 #include <assert.h>
@@ -9,147 +11,43 @@
 
 /* --- the table --- */
 
-static const char megatron[] = "Megatron-LM 0.20.0", verl[] = "verl 0.9.1", miles[] = "miles 0.1.0",
-                  prime_rl[] = "prime-rl 0.8.0", areal[] = "AReaL 2.0.0", ours[] = "gepolab",
-                  mimo[] = "MiMo dashboard", closed[] = "no public source";
-
-#define VERL_V1(name_, line, then_, words)                                                         \
-  {                                                                                                \
-    .name = "verl_v1/" name_, .system = verl,                                                      \
-    .source = "verl/trainer/ppo/v1/trainer_base.py:" line, .unit = "syncs", .formula = words,      \
-    .now = NOW_PUBLISHED, .then = then_, .per = PER_RESPONSE, .in = IN_SYNCS                       \
-  }
-#define AREAL(name_, line, add, words)                                                             \
-  {                                                                                                \
-    .name = "areal/" name_, .system = areal,                                                       \
-    .source = "areal/trainer/ppo/actor.py:" line " at cbff54d", .unit = "syncs", .formula = words, \
-    .now = NOW_PUBLISHED, .then = THEN_OWN, .per = PER_TOKEN, .in = IN_SYNCS, .plus = add          \
-  }
-#define PRIME_RL(name_, line, now_, then_, words)                                                  \
-  {                                                                                                \
-    .name = "prime_rl/" name_, .system = prime_rl,                                                 \
-    .source = "src/prime_rl/orchestrator/utils.py:" line " at 559b447", .unit = "updates",         \
-    .formula = words, .now = now_, .then = then_, .per = PER_RESPONSE, .in = IN_UPDATES            \
-  }
-#define MEGATRON(name_, line, then_, words)                                                        \
-  {                                                                                                \
-    .name = "megatron/" name_, .system = megatron,                                                 \
-    .source = "megatron/rl/rl_utils.py:" line " at d98e8a6", .unit = "optimiser updates",          \
-    .formula = words, .now = NOW_PUBLISHED, .then = then_, .per = PER_RESPONSE, .in = IN_OPTIMISER \
-  }
-#define MIMO(name_, then_, words)                                                                  \
-  {                                                                                                \
-    .name = "mimo/" name_, .system = mimo, .source = closed, .unit = "syncs", .formula = words,    \
-    .now = NOW_PUBLISHED, .then = then_, .per = PER_TOKEN, .in = IN_SYNCS                          \
-  }
+#define COUNTER_FIELDS(name_, system_, source_, unit_, formula_)                                   \
+  .name = name_, .system = system_, .source = source_, .unit = unit_, .formula = formula_
+#define COUNTED(now_, then_, per_, in_) .now = now_, .then = then_, .per = per_, .in = in_
 
 static const staleness_definition table_of_counters[] = {
-    {.name = "gepolab/staleness",
-     .system = ours,
-     .source = "sim/statistics.c: schedule_staleness()",
-     .unit = "updates",
-     .formula = "learner's version less the unit's oldest version, mean over units",
-     .now = NOW_LEARNER,
-     .then = THEN_BEGUN,
-     .per = PER_UNIT,
-     .in = IN_UPDATES},
-    {.name = "gepolab/staleness_updates",
-     .system = ours,
-     .source = "core/rl/learner.c: the metric staleness_updates",
-     .unit = "optimiser updates",
-     .formula = "optimiser updates between the parameters that generated a token and those it "
-                "trains, with those made before it within the same update; mean over tokens",
-     .now = NOW_LEARNER,
-     .then = THEN_OWN,
-     .per = PER_TOKEN,
-     .in = IN_OPTIMISER,
-     .within = true},
-    {.name = "trl/sample/staleness",
-     .system = "TRL 1.16.0",
-     .source = "trl/experimental/async_grpo/async_grpo_trainer.py:368",
-     .unit = "syncs",
-     .formula = "published version less the version when the sample's group was begun, mean over "
-                "samples",
-     .now = NOW_PUBLISHED,
-     .then = THEN_BEGUN,
-     .per = PER_RESPONSE,
-     .in = IN_SYNCS},
-    VERL_V1("trajectory_staleness", "1979", THEN_LAST,
-            "published version less the newest version in the trajectory"),
-    VERL_V1("trajectory_staleness_worst", "1980", THEN_FIRST,
-            "published version less the oldest version in the trajectory"),
-    {.name = "verl_v1/trajectory_spans",
-     .system = verl,
-     .source = "verl/trainer/ppo/v1/trainer_base.py:1978",
-     .unit = "syncs",
-     .formula = "newest less oldest version in the trajectory, plus 1",
-     .now = NOW_LAST,
-     .then = THEN_FIRST,
-     .per = PER_RESPONSE,
-     .in = IN_SYNCS,
+    {COUNTER_GEPOLAB(COUNTER_FIELDS), COUNTED(NOW_LEARNER, THEN_BEGUN, PER_UNIT, IN_UPDATES)},
+    {COUNTER_GEPOLAB_UPDATES(COUNTER_FIELDS),
+     COUNTED(NOW_LEARNER, THEN_OWN, PER_TOKEN, IN_OPTIMISER), .within = true},
+    {COUNTER_TRL(COUNTER_FIELDS), COUNTED(NOW_PUBLISHED, THEN_BEGUN, PER_RESPONSE, IN_SYNCS)},
+    {COUNTER_VERL_STALENESS(COUNTER_FIELDS),
+     COUNTED(NOW_PUBLISHED, THEN_LAST, PER_RESPONSE, IN_SYNCS)},
+    {COUNTER_VERL_WORST(COUNTER_FIELDS),
+     COUNTED(NOW_PUBLISHED, THEN_FIRST, PER_RESPONSE, IN_SYNCS)},
+    {COUNTER_VERL_SPANS(COUNTER_FIELDS), COUNTED(NOW_LAST, THEN_FIRST, PER_RESPONSE, IN_SYNCS),
      .plus = 1},
-    {.name = "verl_legacy/stale_trajectory_processed",
-     .system = verl,
-     .source = "verl/experimental/fully_async_policy/fully_async_trainer.py:1039",
-     .unit = "trajectories",
-     .formula = "trajectories of the update whose newest version is older than the published one "
-                "(the log adds them up over updates)",
-     .now = NOW_PUBLISHED,
-     .then = THEN_LAST,
-     .per = PER_RESPONSE,
-     .in = IN_SYNCS,
+    {COUNTER_VERL_LEGACY(COUNTER_FIELDS), COUNTED(NOW_PUBLISHED, THEN_LAST, PER_RESPONSE, IN_SYNCS),
      .as = AS_NUMBER_STALE},
-    AREAL("sample_staleness_theta", "1257", 0, "published version less the token's version"),
-    AREAL("sample_staleness_proximal", "1256", -1,
-          "the version before the published one less the token's version; -1 if on-policy"),
-    PRIME_RL("off_policy", "67", NOW_LEARNER, THEN_BEGUN,
-             "learner's version less the version when the rollout's group was begun"),
-    PRIME_RL("off_policy/in_flight", "68", NOW_LAST, THEN_BEGUN,
-             "version when the rollout ended less the version when its group was begun"),
-    PRIME_RL("off_policy/in_queue", "69", NOW_LEARNER, THEN_LAST,
-             "learner's version less the version when the rollout ended"),
-    {.name = "skyrl/async/staleness",
-     .system = "SkyRL 0.3.0",
-     .source = "skyrl/train/fully_async_trainer.py:997 at a956457",
-     .unit = "updates",
-     .formula = "updates since the group was begun, whatever weights it was begun with",
-     .now = NOW_LEARNER,
-     .then = THEN_SCHEDULED,
-     .per = PER_UNIT,
-     .in = IN_UPDATES},
-    {.name = "pipelinerl/stats/lag",
-     .system = "PipelineRL 0.1.0",
-     .source = "pipelinerl/finetune_loop.py:881 at 58d3934",
-     .unit = "samples",
-     .formula = "samples trained between the oldest version of the whole update and the published "
-                "version",
-     .now = NOW_PUBLISHED,
-     .then = THEN_BEGUN,
-     .per = PER_RESPONSE,
-     .in = IN_SAMPLES,
-     .as = AS_LARGEST},
-    {.name = "miles/rollout/fully_async/staleness",
-     .system = miles,
-     .source = "miles/rollout/fully_async_data_buffer.py:192 at 31f1ca9",
-     .unit = "syncs",
-     .formula = "published version less the oldest version at which a turn of the group ended "
-                "(one turn a response here); the engine reports no earlier version",
-     .now = NOW_PUBLISHED,
-     .then = THEN_EARLIEST_END,
-     .per = PER_UNIT,
-     .in = IN_SYNCS},
-    MEGATRON("policy_staleness", "1592", THEN_FIRST,
-             "iteration in which it is collected less the iteration of its first token's weights"),
-    MEGATRON("kv_cache_staleness", "1593", THEN_CACHE,
-             "iteration in which it is collected less that of its first token's keys and values"),
-    MEGATRON("completion_gap", "1729", THEN_LAST,
-             "iteration in which it is collected less that of the weights it ended with"),
-    MIMO("partial/avg_staleness", THEN_OWN,
-         "published version less the token's own version, mean over tokens (the first of two "
-         "possible readings)"),
-    MIMO("partial/avg_staleness_from_start", THEN_FIRST,
-         "published version less the version its response was begun with, mean over tokens (the "
-         "second of two possible readings)")};
+    {COUNTER_AREAL_THETA(COUNTER_FIELDS), COUNTED(NOW_PUBLISHED, THEN_OWN, PER_TOKEN, IN_SYNCS)},
+    {COUNTER_AREAL_PROXIMAL(COUNTER_FIELDS), COUNTED(NOW_PUBLISHED, THEN_OWN, PER_TOKEN, IN_SYNCS),
+     .plus = -1},
+    {COUNTER_PRIME_RL(COUNTER_FIELDS), COUNTED(NOW_LEARNER, THEN_BEGUN, PER_RESPONSE, IN_UPDATES)},
+    {COUNTER_PRIME_RL_FLIGHT(COUNTER_FIELDS),
+     COUNTED(NOW_LAST, THEN_BEGUN, PER_RESPONSE, IN_UPDATES)},
+    {COUNTER_PRIME_RL_QUEUE(COUNTER_FIELDS),
+     COUNTED(NOW_LEARNER, THEN_LAST, PER_RESPONSE, IN_UPDATES)},
+    {COUNTER_SKYRL(COUNTER_FIELDS), COUNTED(NOW_LEARNER, THEN_SCHEDULED, PER_UNIT, IN_UPDATES)},
+    {COUNTER_PIPELINERL(COUNTER_FIELDS),
+     COUNTED(NOW_PUBLISHED, THEN_BEGUN, PER_RESPONSE, IN_SAMPLES), .as = AS_LARGEST},
+    {COUNTER_MILES(COUNTER_FIELDS), COUNTED(NOW_PUBLISHED, THEN_EARLIEST_END, PER_UNIT, IN_SYNCS)},
+    {COUNTER_MEGATRON(COUNTER_FIELDS),
+     COUNTED(NOW_PUBLISHED, THEN_FIRST, PER_RESPONSE, IN_OPTIMISER)},
+    {COUNTER_MEGATRON_CACHE(COUNTER_FIELDS),
+     COUNTED(NOW_PUBLISHED, THEN_CACHE, PER_RESPONSE, IN_OPTIMISER)},
+    {COUNTER_MEGATRON_GAP(COUNTER_FIELDS),
+     COUNTED(NOW_PUBLISHED, THEN_LAST, PER_RESPONSE, IN_OPTIMISER)},
+    {COUNTER_MIMO(COUNTER_FIELDS), COUNTED(NOW_PUBLISHED, THEN_OWN, PER_TOKEN, IN_SYNCS)},
+    {COUNTER_MIMO_START(COUNTER_FIELDS), COUNTED(NOW_PUBLISHED, THEN_FIRST, PER_TOKEN, IN_SYNCS)}};
 _Static_assert(sizeof table_of_counters / sizeof *table_of_counters == STALENESS_DEFINITIONS,
                "the number of definitions");
 

@@ -98,7 +98,7 @@ typedef struct role_series {
   series_role role;
   const gathered_series *from;
   const char
-      *definition; /* of a staleness: its name in sim/definitions.c; NULL: no counter there */
+      *definition; /* of a staleness: its name in core/base/counters.h; NULL: no counter there */
 } role_series;
 
 /* The first series with the role; NULL if the log has none. */

@@ -1,6 +1,7 @@
 /* The page: sections as documents of tables and lines (core/base/table.h). */
 #include "analysis/diagnose/internal.h"
 #include "analysis/import/foreign.h"
+#include "core/base/counters.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -154,19 +155,19 @@ static void section_read(table *to, const diagnosis *d) {
 
 /* --- 2 --- */
 
-/* Counters that can be computed from the versions of tokens (names: sim/definitions.c). */
+/* Counters that can be computed from the versions of tokens (core/base/counters.h). */
 static const struct {
   const char *name, *meaning;
   staleness_kind kind;
 } counters[] = {
-    {"gepolab/staleness", "oldest version of a response", STALENESS_OLDEST},
-    {"trl/sample/staleness", "version of the first token", STALENESS_START},
-    {"verl_v1/trajectory_staleness", "newest version of a response", STALENESS_NEWEST},
-    {"verl_v1/trajectory_staleness_worst", "oldest version of a response", STALENESS_OLDEST},
-    {"areal/sample_staleness_theta", "mean over tokens", STALENESS_TOKENS},
-    {"miles/rollout/fully_async/staleness", "oldest version", STALENESS_OLDEST},
-    {"megatron/policy_staleness", "version of the first token", STALENESS_START},
-    {"mimo/partial/avg_staleness", "mean over tokens", STALENESS_TOKENS},
+    {COUNTER_GEPOLAB(COUNTER_NAME), "oldest version of a response", STALENESS_OLDEST},
+    {COUNTER_TRL(COUNTER_NAME), "version of the first token", STALENESS_START},
+    {COUNTER_VERL_STALENESS(COUNTER_NAME), "newest version of a response", STALENESS_NEWEST},
+    {COUNTER_VERL_WORST(COUNTER_NAME), "oldest version of a response", STALENESS_OLDEST},
+    {COUNTER_AREAL_THETA(COUNTER_NAME), "mean over tokens", STALENESS_TOKENS},
+    {COUNTER_MILES(COUNTER_NAME), "oldest version", STALENESS_OLDEST},
+    {COUNTER_MEGATRON(COUNTER_NAME), "version of the first token", STALENESS_START},
+    {COUNTER_MIMO(COUNTER_NAME), "mean over tokens", STALENESS_TOKENS},
 };
 
 /* The mean over updates; NaN if memory is short. */

@@ -2,6 +2,7 @@
  * against staleness. */
 #include "analysis/diagnose/internal.h"
 #include "core/base/array.h"
+#include "core/base/counters.h"
 
 #include <math.h>
 #include <string.h>
@@ -54,20 +55,21 @@ static const struct {
     {"timing/sync_weights", SERIES_SYNC, NULL},
     {"timing_s/reward", SERIES_ENVIRONMENT, NULL},
     {"timing/train/reward_calculation", SERIES_ENVIRONMENT, NULL},
-    {"sample/staleness_mean", SERIES_STALENESS, "trl/sample/staleness"},
-    {"off_policy/mean", SERIES_STALENESS, "prime_rl/off_policy"},
-    {"off_policy/in_flight/mean", SERIES_STALENESS, "prime_rl/off_policy/in_flight"},
-    {"off_policy/in_queue/mean", SERIES_STALENESS, "prime_rl/off_policy/in_queue"},
-    {"off_policy/trajectory_staleness/mean", SERIES_STALENESS, "verl_v1/trajectory_staleness"},
+    {"sample/staleness_mean", SERIES_STALENESS, COUNTER_TRL(COUNTER_NAME)},
+    {"off_policy/mean", SERIES_STALENESS, COUNTER_PRIME_RL(COUNTER_NAME)},
+    {"off_policy/in_flight/mean", SERIES_STALENESS, COUNTER_PRIME_RL_FLIGHT(COUNTER_NAME)},
+    {"off_policy/in_queue/mean", SERIES_STALENESS, COUNTER_PRIME_RL_QUEUE(COUNTER_NAME)},
+    {"off_policy/trajectory_staleness/mean", SERIES_STALENESS,
+     COUNTER_VERL_STALENESS(COUNTER_NAME)},
     {"off_policy/trajectory_staleness_worst/mean", SERIES_STALENESS,
-     "verl_v1/trajectory_staleness_worst"},
-    {"off_policy/trajectory_spans/mean", SERIES_STALENESS, "verl_v1/trajectory_spans"},
-    {"async/staleness_mean", SERIES_STALENESS, "skyrl/async/staleness"},
-    {"stats/lag_mean", SERIES_STALENESS, "pipelinerl/stats/lag"},
-    {"policy_staleness", SERIES_STALENESS, "megatron/policy_staleness"},
-    {"kv_cache_staleness", SERIES_STALENESS, "megatron/kv_cache_staleness"},
-    {"partial/avg_staleness", SERIES_STALENESS, "mimo/partial/avg_staleness"},
-    {"staleness", SERIES_STALENESS, "gepolab/staleness"},
+     COUNTER_VERL_WORST(COUNTER_NAME)},
+    {"off_policy/trajectory_spans/mean", SERIES_STALENESS, COUNTER_VERL_SPANS(COUNTER_NAME)},
+    {"async/staleness_mean", SERIES_STALENESS, COUNTER_SKYRL(COUNTER_NAME)},
+    {"stats/lag_mean", SERIES_STALENESS, COUNTER_PIPELINERL(COUNTER_NAME)},
+    {"policy_staleness", SERIES_STALENESS, COUNTER_MEGATRON(COUNTER_NAME)},
+    {"kv_cache_staleness", SERIES_STALENESS, COUNTER_MEGATRON_CACHE(COUNTER_NAME)},
+    {"partial/avg_staleness", SERIES_STALENESS, COUNTER_MIMO(COUNTER_NAME)},
+    {"staleness", SERIES_STALENESS, COUNTER_GEPOLAB(COUNTER_NAME)},
     {"sample/staleness_max", SERIES_STALENESS_MOST, NULL},
     {"off_policy/max", SERIES_STALENESS_MOST, NULL},
     {"off_policy/trajectory_staleness_worst/max", SERIES_STALENESS_MOST, NULL},

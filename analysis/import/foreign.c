@@ -2,6 +2,8 @@
  * probability over sampler's. */
 #include "analysis/import/foreign.h"
 
+#include "core/base/counters.h"
+
 #include <stdbool.h>
 #include <string.h>
 
@@ -16,61 +18,57 @@
 #define ROLL "ROLL, 8eb27cc"
 #define MIMO "MiMo-V2.6 dashboard, 2026-09"
 
+#define MEAN(name_, system_, source_, unit_, formula_)                                             \
+  .system = system_, .source = source_, .definition = "in " unit_ ": " formula_
+#define LARGEST(name_, system_, source_, unit_, formula_)                                          \
+  .system = system_, .source = source_,                                                            \
+  .definition = "in " unit_ ": " formula_ "; the largest of a step"
+
 static const foreign_metric names[] = {
-    /* --- staleness --- */
-    {"training/off_policy/trajectory_staleness/mean", VERL, METRIC_STALENESS,
-     "versions from the newest one in a trajectory to the learner's, mean over trajectories: a "
-     "lower bound where a trajectory has several",
-     "verl/trainer/ppo/v1/trainer_base.py:1868"},
-    {"training/off_policy/trajectory_staleness/max", VERL, METRIC_COUNT,
-     "the same, largest of a step: by the newest version, so not the largest of a token",
-     "verl/trainer/ppo/v1/trainer_base.py:1868"},
-    {"training/off_policy/trajectory_staleness_worst/mean", VERL, METRIC_COUNT,
-     "versions from the oldest one in a trajectory to the learner's, mean over trajectories",
-     "verl/trainer/ppo/v1/trainer_base.py:1869"},
-    {"training/off_policy/trajectory_staleness_worst/max", VERL, METRIC_STALENESS_MAX,
-     "versions from the oldest one in a trajectory to the learner's, largest of the step",
-     "verl/trainer/ppo/v1/trainer_base.py:1869"},
-    {"training/off_policy/trajectory_spans/mean", VERL, METRIC_COUNT,
-     "versions that generated a trajectory (1: a single one), mean over trajectories",
-     "verl/trainer/ppo/v1/trainer_base.py:1867"},
+    /* --- staleness: core/base/counters.h --- */
+    {.name = "training/off_policy/trajectory_staleness/mean",
+     .known = METRIC_STALENESS,
+     COUNTER_VERL_STALENESS(MEAN)},
+    {.name = "training/off_policy/trajectory_staleness/max",
+     .known = METRIC_COUNT,
+     COUNTER_VERL_STALENESS(LARGEST)},
+    {.name = "training/off_policy/trajectory_staleness_worst/mean",
+     .known = METRIC_COUNT,
+     COUNTER_VERL_WORST(MEAN)},
+    {.name = "training/off_policy/trajectory_staleness_worst/max",
+     .known = METRIC_STALENESS_MAX,
+     COUNTER_VERL_WORST(LARGEST)},
+    {.name = "training/off_policy/trajectory_spans/mean",
+     .known = METRIC_COUNT,
+     COUNTER_VERL_SPANS(MEAN)},
+    {.name = "fully_async/count/stale_trajectory_processed",
+     .known = METRIC_COUNT,
+     COUNTER_VERL_LEGACY(MEAN)},
+    {.name = "sample/staleness_mean", .known = METRIC_STALENESS, COUNTER_TRL(MEAN)},
+    {.name = "sample/staleness_max", .known = METRIC_STALENESS_MAX, COUNTER_TRL(LARGEST)},
+    {.name = "off_policy/mean", .known = METRIC_STALENESS, COUNTER_PRIME_RL(MEAN)},
+    {.name = "off_policy/max", .known = METRIC_STALENESS_MAX, COUNTER_PRIME_RL(LARGEST)},
+    {.name = "off_policy/in_flight/mean", .known = METRIC_COUNT, COUNTER_PRIME_RL_FLIGHT(MEAN)},
+    {.name = "off_policy/in_queue/mean", .known = METRIC_COUNT, COUNTER_PRIME_RL_QUEUE(MEAN)},
+    {.name = "async/staleness_mean", .known = METRIC_STALENESS, COUNTER_SKYRL(MEAN)},
+    {.name = "async/staleness_max", .known = METRIC_STALENESS_MAX, COUNTER_SKYRL(LARGEST)},
+    {.name = "mean_policy_staleness", .known = METRIC_STALENESS, COUNTER_MEGATRON(MEAN)},
+    {.name = "max_policy_staleness", .known = METRIC_STALENESS_MAX, COUNTER_MEGATRON(LARGEST)},
+    {.name = "mean_kv_cache_staleness", .known = METRIC_COUNT, COUNTER_MEGATRON_CACHE(MEAN)},
+    {.name = "mean_completion_gap", .known = METRIC_COUNT, COUNTER_MEGATRON_GAP(MEAN)},
+    {.name = "stats/lag", .known = METRIC_COUNT, COUNTER_PIPELINERL(MEAN)},
+    {.name = "partial/avg_staleness", .known = METRIC_STALENESS, COUNTER_MIMO(MEAN)},
+    /* --- beside it --- */
     {"training/off_policy/evicted_samples", VERL, METRIC_COUNT,
      "prompts dropped as too stale in the step", "verl/trainer/ppo/v1/replay_buffer.py:350"},
-    {"fully_async/count/stale_trajectory_processed", VERL, METRIC_COUNT,
-     "trajectories trained so far whose newest version is not the current one: a count, not an age",
-     "verl/experimental/fully_async_policy/fully_async_trainer.py:1040"},
     {"fully_async/count/dropped_stale_samples", VERL, METRIC_COUNT,
      "samples dropped so far as too stale",
      "verl/experimental/fully_async_policy/fully_async_rollouter.py:1177"},
-    {"sample/staleness_mean", ASYNC, METRIC_STALENESS,
-     "learner's version when a sample leaves the queue, less the version at the sample's start, "
-     "mean over samples; of dropped samples nothing is counted",
-     "trl/experimental/async_grpo/async_grpo_trainer.py:368"},
-    {"sample/staleness_max", ASYNC, METRIC_STALENESS_MAX, "the same, largest of the step",
-     "trl/experimental/async_grpo/async_grpo_trainer.py:387"},
     {"sample/dropped_stale_total", ASYNC, METRIC_COUNT, "samples dropped as too stale",
      "trl/experimental/async_grpo/async_grpo_trainer.py:371"},
-    {"off_policy/mean", PRIME, METRIC_STALENESS,
-     "version that the batch trains on, less the oldest version that generated an episode, its "
-     "time in the queue included; mean over episodes",
-     "src/prime_rl/orchestrator/utils.py:57"},
-    {"off_policy/max", PRIME, METRIC_STALENESS_MAX, "the same, largest of the batch",
-     "src/prime_rl/orchestrator/orchestrator.py:736"},
-    {"off_policy/in_flight/mean", PRIME, METRIC_COUNT,
-     "updates of the weights while an episode was generated, mean over episodes",
-     "src/prime_rl/orchestrator/utils.py:68"},
-    {"off_policy/in_queue/mean", PRIME, METRIC_COUNT,
-     "updates of the weights while an episode waited for its batch, mean over episodes",
-     "src/prime_rl/orchestrator/utils.py:69"},
     {"off_policy/dropped", PRIME, METRIC_COUNT,
      "traces dropped from the queue as too stale since the last batch",
      "src/prime_rl/orchestrator/orchestrator.py:742"},
-    {"async/staleness_mean", SKYRL, METRIC_STALENESS,
-     "step at which a group is trained less the step at which it was scheduled, mean over groups: "
-     "of a group that several versions generated, by the oldest",
-     "skyrl/train/fully_async_trainer.py:997"},
-    {"async/staleness_max", SKYRL, METRIC_STALENESS_MAX, "the same, largest of the step",
-     "skyrl/train/fully_async_trainer.py:1118"},
     {"async/staleness_ratio", SKYRL, METRIC_COUNT, "fraction of groups with a staleness above 0",
      "skyrl/train/fully_async_trainer.py:1120"},
     {"async/num_groups_dropped", SKYRL, METRIC_COUNT,
@@ -78,32 +76,12 @@ static const foreign_metric names[] = {
     {"async/keep_rate", SKYRL, METRIC_COUNT,
      "fraction of the groups drained for a minibatch that are trained",
      "skyrl/train/fully_async_trainer.py:574"},
-    {"mean_policy_staleness", MEGATRON, METRIC_STALENESS,
-     "iteration less that of the parameters of a rollout's first token, mean over rollouts: by the "
-     "oldest version",
-     "megatron/rl/rl_utils.py:1592"},
-    {"max_policy_staleness", MEGATRON, METRIC_STALENESS_MAX, "the same, largest of the iteration",
-     "megatron/rl/rl_utils.py:1716"},
-    {"mean_kv_cache_staleness", MEGATRON, METRIC_COUNT,
-     "iteration less that of the parameters of the oldest cached keys and values of a rollout, "
-     "mean",
-     "megatron/rl/rl_utils.py:1593"},
     {"mean_policy_last_token_staleness", MEGATRON, METRIC_COUNT,
      "iteration less that of the parameters of a rollout's last token, mean: by the newest version",
      "megatron/rl/rl_utils.py:1595"},
-    {"mean_completion_gap", MEGATRON, METRIC_COUNT,
-     "iteration less that in which a rollout was completed, mean: the wait alone",
-     "megatron/rl/rl_utils.py:1729"},
-    {"stats/lag", PIPELINE, METRIC_COUNT,
-     "samples trained up to the last broadcast less those up to the oldest weights of the step: "
-     "in samples, not versions",
-     "pipelinerl/finetune_loop.py:881"},
     {"scheduler/off_policy_ratio", ROLL, METRIC_STALENESS,
      "current step less the step at which sampling began, mean over responses (no ratio)",
      "roll/distributed/scheduler/generate_scheduler.py:726"},
-    {"partial/avg_staleness", MIMO, METRIC_STALENESS,
-     "versions between sampler and learner, mean over tokens (the dashboard's description)",
-     "huanghw1989/mimo-rl-telemetry, notes 02 and 05"},
     {"partial/<k>/frac", MIMO, METRIC_COUNT,
      "fraction of the step's tokens that k versions before the learner's generated",
      "huanghw1989/mimo-rl-telemetry, notes 02"},
