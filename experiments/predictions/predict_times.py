@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Predicts seconds a step from a run's public settings and data sheets alone.
+
+    experiments/predictions/predict_times.py build/gepolab FAMILY
+
+A family is a table of runs below: model, devices, batch, mean and longest length, how devices are divided. Generation
+follows cluster.decoding by the roofline of the data sheet times an efficiency; an update takes its operations over the
+peak of its devices times an efficiency (MFU). Both efficiencies, the time to hand weights over and the spread of
+lengths are assumed, the same for all runs, and were fixed before any run was simulated: EFFICIENCY. Writes FAMILY.yaml, the
+clusters at the assumed values, and FAMILY.tsv: the prediction (mean over three seeds), and the least and largest value
+over seeds and over each assumption at its bounds, alone and all together.
+"""
+import json
+import math
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).parent
+SEEDS = (1, 2, 3)
+STEPS = 16
+
+# assumption: (least favourable, assumed, most favourable)
+EFFICIENCY = {
+    "bandwidth": (0.4, 0.6, 0.8),  # of the data sheet's memory bandwidth, in decoding
+    "flops": (0.25, 0.4, 0.5),     # of its operations per second, in decoding
+    "mfu": (0.08, 0.15, 0.25),     # of its operations per second, in an update (mixtures of experts)
+    "refit": (30, 10, 3),          # seconds to hand over the weights
+    "sigma": (1.1, 0.8, 0.6),      # spread of log lengths
+}
+
+# peak operations per second in bf16 without sparsity, bytes per second, bytes: data sheets of H100 SXM and GB200
+DEVICES = {"H100": (9.89e14, 3.35e12, 80e9), "GB200": (2.5e15, 8.0e12, 186e9)}
+
+# parameters, active parameters, bytes of keys and values a token: the models' config.json
+MODELS = {
+    "Qwen3-30B-A3B": (30.5e9, 3.3e9, 48 * 4 * 128 * 2 * 2),
+    "Qwen3-235B-A22B": (235e9, 22e9, 94 * 4 * 128 * 2 * 2),
+    "DeepSeek-V3": (671e9, 37e9, 61 * 576 * 2),
+}
+
+
+def mean_of_clamped(mu, sigma, most):
+    """Mean of a log-normal whose values above `most` are `most`."""
+    phi = lambda x: 0.5 * math.erfc(-x / math.sqrt(2))
+    z = (math.log(most) - mu) / sigma
+    return math.exp(mu + sigma * sigma / 2) * phi(z - sigma) + most * (1 - phi(z))
+
+
+def mu_for(mean, sigma, most):
+    low, high = math.log(mean) - 10, math.log(most) + 10
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if mean_of_clamped(middle, sigma, most) < mean else (low, middle)
+    return low
+
+
+def cluster_of(run, e):
+    """The cluster of a run with the efficiencies e, in the form of a recipe."""
+    peak, bandwidth, memory = DEVICES[run["device"]]
+    parameters, active, kv = MODELS[run["model"]]
+    gpus = run["generate"]  # devices that generate
+    engines = gpus // run["engine"]
+    tokens = run["prompts"] * run["group"] * run["mean"]
+    step = tokens * run["passes"] * active / (run["train"] * peak * e["mfu"]) + e["refit"]
+    decoding = {"kind": "roofline", "parameters": parameters, "active_parameters": active, "kv_bytes": kv,
+                "memory_bandwidth": run["engine"] * bandwidth * e["bandwidth"], "flops": run["engine"] * peak * e["flops"],
+                "memory": run["engine"] * memory * run["utilisation"], "overhead": 0.002}
+    c = {"preset": run["preset"], "unit": "group", "samplers": engines,
+         "concurrency": math.ceil(run["prompts"] * run["group"] * run.get("under_way", 1) / engines),
+         "lengths": {"law": "lognormal", "mu": round(mu_for(run["mean"], e["sigma"], run["longest"]), 4), "sigma": e["sigma"]},
+         "max_tokens": run["longest"], "decoding": decoding,
+         "learner": {"batches": 1, "step": round(step, 2)}}
+    c.update(run.get("rules", {}))
+    return c
+
+
+def seconds(gepolab, run, e, seed):
+    recipe = {"name": "prediction", "description": "prediction", "steps": STEPS, "seed": seed,
+              "train": {"groups": run["prompts"], "group_size": run["group"]}, "world": {"kind": "bandit"},
+              "cluster": {**cluster_of(run, e), "compare": {"seconds": 1}}}
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
+        json.dump(recipe, f)
+        f.flush()
+        out = subprocess.run([gepolab, "sim", f.name, "--json"], check=True, capture_output=True, text=True).stdout
+    return json.loads(out)["compared_s"]
+
+
+def settings():
+    """The assumed values; then each at its bounds; then all at their bounds."""
+    usual = {k: v[1] for k, v in EFFICIENCY.items()}
+    yield usual
+    for key, (slow, _, fast) in EFFICIENCY.items():
+        yield {**usual, key: slow}
+        yield {**usual, key: fast}
+    yield {k: v[0] for k, v in EFFICIENCY.items()}
+    yield {k: v[2] for k, v in EFFICIENCY.items()}
+
+
+def nemo(name, model, device, gpus, engine, mean, longest, prompts, group, passes, generate=None, ahead=None, **more):
+    run = {"name": name, "model": model, "device": device, "engine": engine, "mean": mean, "longest": longest,
+           "prompts": prompts, "group": group, "passes": passes, "preset": "sync", "generate": gpus, "train": gpus,
+           "utilisation": 0.6}
+    if ahead is not None:
+        run.update(preset="nemo_rl", generate=generate, train=gpus - generate, utilisation=0.8, under_way=ahead,
+                   rules={"ahead": ahead, "partial": "continue"})
+    run.update(more)
+    return run
+
+
+# NeMo-RL v0.6: docs/about/performance-summary.md and examples/configs/recipes/llm/performance at 7ea279abf. Passes: an update
+# takes 6 operations a parameter and token, log-probabilities of the policy and of the reference 2 each, recomputed activations 2.
+NEMO = [
+    nemo("DeepSeek V3, 256 H100 in turns", "DeepSeek-V3", "H100", 256, 32, 701, 1536, 32, 16, 12),
+    nemo("DeepSeek V3, 512 H100 in turns", "DeepSeek-V3", "H100", 512, 32, 697, 1536, 32, 16, 12),
+    nemo("DeepSeek V3, 512 H100, 1 step off", "DeepSeek-V3", "H100", 512, 32, 710, 1536, 32, 16, 12, 256, 1),
+    nemo("Qwen3-235B, 128 H100 in turns", "Qwen3-235B-A22B", "H100", 128, 16, 5698, 8192, 16, 32, 12),
+    nemo("Qwen3-235B, 256 H100 in turns", "Qwen3-235B-A22B", "H100", 256, 16, 5713, 8192, 16, 32, 12),
+    nemo("Qwen3-235B, 256 H100, 1 step off", "Qwen3-235B-A22B", "H100", 256, 8, 5721, 8192, 16, 32, 12, 128, 1),
+    nemo("Qwen3-30B-A3B, 32 H100 in turns", "Qwen3-30B-A3B", "H100", 32, 2, 3203, 4096, 64, 32, 10),
+    nemo("Qwen3-30B-A3B, 32 H100, 1 step off", "Qwen3-30B-A3B", "H100", 32, 2, 3201, 4096, 64, 32, 10, 16, 1),
+    nemo("Qwen3-30B-A3B, 192 H100, 8 steps off", "Qwen3-30B-A3B", "H100", 192, 2, 3206, 4096, 64, 32, 10, 64, 8),
+    nemo("DeepSeek V3, 128 GB200 in turns", "DeepSeek-V3", "GB200", 128, 32, 711, 1536, 32, 16, 12),
+    nemo("DeepSeek V3, 256 GB200 in turns", "DeepSeek-V3", "GB200", 256, 32, 700, 1536, 32, 16, 12),
+    nemo("DeepSeek V3, 256 GB200, 1 step off", "DeepSeek-V3", "GB200", 256, 16, 708, 1536, 32, 16, 12, 128, 1),
+    nemo("Qwen3-235B, 64 GB200 in turns", "Qwen3-235B-A22B", "GB200", 64, 8, 5709, 8192, 16, 32, 12),
+    nemo("Qwen3-235B, 128 GB200 in turns", "Qwen3-235B-A22B", "GB200", 128, 8, 5693, 8192, 16, 32, 12),
+    nemo("Qwen3-235B, 128 GB200, 1 step off", "Qwen3-235B-A22B", "GB200", 128, 8, 5705, 8192, 16, 32, 12, 64, 1),
+    nemo("Qwen3-30B-A3B, 16 GB200 in turns", "Qwen3-30B-A3B", "GB200", 16, 1, 3199, 4096, 64, 32, 10),
+    nemo("Qwen3-30B-A3B, 16 GB200, 1 step off", "Qwen3-30B-A3B", "GB200", 16, 1, 3197, 4096, 64, 32, 10, 8, 1),
+]
+
+FAMILIES = {"nemo_rl_06": NEMO}
+
+
+def main(gepolab, family):
+    lines = ["case\tquantity\tpredicted\tleast\tlargest"]
+    clusters, previous = [], None
+    for run in FAMILIES[family]:
+        every = [[seconds(gepolab, run, e, seed) for seed in SEEDS] for e in settings()]
+        all_of = [x for of in every for x in of]
+        lines.append(f"{run['name']}\tseconds_a_step\t{statistics.mean(every[0]):.2f}\t{min(all_of):.2f}\t{max(all_of):.2f}")
+        if run["preset"] == "sync":
+            previous = every
+        elif previous:
+            ratio = [statistics.mean(p) / statistics.mean(q) for p, q in zip(previous, every)]
+            lines.append(f"{run['name']}\tspeed_up_over_turns\t{ratio[0]:.3f}\t{min(ratio):.3f}\t{max(ratio):.3f}")
+        print(lines[-1], flush=True)
+        clusters.append((run, cluster_of(run, next(settings()))))
+    (HERE / f"{family}.tsv").write_text("\n".join(lines) + "\n")
+    text = "".join(f"  - {json.dumps({'case': run['name'], 'groups': run['prompts'], 'group_size': run['group'], **c})}\n"
+                   for run, c in clusters)
+    (HERE / f"{family}.clusters.yaml").write_text(
+        f"# The clusters behind {family}.tsv at the assumed values; written by predict_times.py.\nclusters:\n{text}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2])
