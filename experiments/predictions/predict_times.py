@@ -77,10 +77,11 @@ def cluster_of(run, e):
     return c
 
 
-def seconds(gepolab, run, e, seed):
-    recipe = {"name": "prediction", "description": "prediction", "steps": STEPS, "seed": seed,
+def seconds(gepolab, run, e, seed, steps=STEPS):
+    cluster = run["cluster"] if "cluster" in run else cluster_of(run, e)
+    recipe = {"name": "prediction", "description": "prediction", "steps": steps, "seed": seed,
               "train": {"groups": run["prompts"], "group_size": run["group"]}, "world": {"kind": "bandit"},
-              "cluster": {**cluster_of(run, e), "compare": {"seconds": 1}}}
+              "cluster": {**cluster, "compare": {"seconds": 1}}}
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as f:
         json.dump(recipe, f)
         f.flush()
@@ -132,6 +133,46 @@ NEMO = [
     nemo("Qwen3-30B-A3B, 16 GB200, 1 step off", "Qwen3-30B-A3B", "GB200", 16, 1, 3197, 4096, 64, 32, 10, 8, 1),
 ]
 
+# verl, docs/advance/fully_async.md at 1dda039b9, 128 GPUs of 64 and 64: what published_verl has at threshold 0.5, whose lengths, decoding
+# speed and learner it keeps. `learner predicted`: from training in turns; `learner of 0.5`: the time of an update in the run with
+# threshold 0.5, which published_verl has read. Weights are shared after 512 prompts. (1 + s) n - 1 is no whole number for the
+# thresholds 0.1 and 0.3, and the prediction is linear between those of its neighbours.
+LEARNERS = {"learner predicted": 62.265, "learner of 0.5": 28.29}
+
+
+def verl(name, minibatches, ahead, learner):
+    """An update of `minibatches` times 32 prompts; 512 prompts make a step of the document."""
+    n = 16 // minibatches
+    return {"name": name, "per_step": n, "prompts": 32 * minibatches, "group": 16, "preset": "verl_async",
+            "cluster": {"preset": "verl_async", "samplers": 1, "concurrency": 4096, "max_tokens": 28672,
+                        "lengths": {"law": "lognormal", "mu": 8.4026, "sigma": 0.8}, "tokens_per_s": 161.2145,
+                        "ahead": ahead, "learner": {"batches": 1, "publish_every": n, "step": learner * minibatches / 4}}}
+
+
+VERL = [verl(f"verl 7B, 128 GPUs, ahead {ahead}, {name}", 4, ahead, of) for name, of in LEARNERS.items() for ahead in (3, 4, 5)]
+VERL += [verl(f"verl 7B, 128 GPUs, require_batches {r}, {name}", r, 24 // r - 1, of) for name, of in LEARNERS.items() for r in (1, 2, 4)]
+
+
+def ablations(gepolab):
+    """Ranges over seeds and over spreads of lengths of 0.6 to 1.1."""
+    lines, of = ["case\tquantity\tpredicted\tleast\tlargest"], {}
+    for run in VERL:
+        times = []
+        for sigma, mu in ((0.8, 8.4026), (0.6, 8.8679), (1.1, 7.7048)):  # one response of a hundred reaches the longest length
+            run["cluster"]["lengths"] = {"law": "lognormal", "mu": mu, "sigma": sigma}
+            times.append([run["per_step"] * seconds(gepolab, run, None, seed, 20 * run["per_step"]) for seed in SEEDS[:1 if sigma != 0.8 else 3]])
+        of[run["name"]] = (statistics.mean(times[0]), min(map(min, times)), max(map(max, times)))
+    for name in LEARNERS:
+        at = {a: of[f"verl 7B, 128 GPUs, ahead {a}, {name}"] for a in (3, 4, 5)}
+        for s, low, share in ((0, 3, 0), (0.1, 3, 0.4), (0.3, 4, 0.2), (0.5, 4, 1)):
+            value = [(1 - share) * x + share * y for x, y in zip(at[low], at[low + 1])]
+            lines.append(f"verl 7B, 128 GPUs, threshold {s}, {name}\tseconds_a_step\t" + "\t".join(f"{x:.2f}" for x in value))
+        for r in (1, 2, 4):
+            value = of[f"verl 7B, 128 GPUs, require_batches {r}, {name}"]
+            lines.append(f"verl 7B, 128 GPUs, require_batches {r}, {name}\tseconds_a_step\t" + "\t".join(f"{x:.2f}" for x in value))
+    (HERE / "verl_ablations.tsv").write_text("\n".join(lines) + "\n")
+
+
 FAMILIES = {"nemo_rl_06": NEMO}
 
 
@@ -157,4 +198,4 @@ def main(gepolab, family):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    ablations(sys.argv[1]) if sys.argv[2] == "verl_ablations" else main(sys.argv[1], sys.argv[2])
