@@ -64,6 +64,7 @@ TEST_OPT ?= -O1
 RESOURCES := $(wildcard plots/*.gp) $(wildcard experiments/recipes/*.yaml) \
              $(wildcard experiments/clusters/*.yaml) experiments/report/report.css \
              $(wildcard paper/results/announcements_edges.tsv) \
+             experiments/predictions/compared.tsv \
              $(wildcard experiments/cli/completion.*sh)
 EMBED    := $(BUILD)/gen/resources.o $(BUILD)/gen/source.o
 LIBS     := $(foreach r,analysis sim toy llm core,$(BUILD)/lib$(r).a)

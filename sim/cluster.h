@@ -84,6 +84,7 @@ enum { MEASURED_MOST = 1 << 20 }; /* staleness from here on is refused, in updat
 
 typedef struct measured_staleness {
   char *name, *source; /* owned; source is "" if not given */
+  bool fitted;         /* something was fitted to it */
   uint64_t *count;     /* [n] number of updates with staleness 0, 1, ...; owned */
   size_t n;            /* 0: no staleness was measured */
   uint64_t updates;    /* sum of count */

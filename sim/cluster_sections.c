@@ -574,6 +574,7 @@ gl_status measured_read(measured_staleness *m, const cfg_node *compare, gl_error
   const char *fallback = column != NULL ? column : trace != NULL ? trace : "measured";
   copy_measured_text(&r, cfg_string(&r, "name", fallback), &m->name);
   copy_measured_text(&r, cfg_string(&r, "source", ""), &m->source);
+  m->fitted = field_flag(&r, "fitted");
   const bool counted = cfg_child(&r, "histogram") != NULL;
   read_seconds(m, &r);
   const bool given = counted || trace != NULL;

@@ -728,6 +728,10 @@ static const field entries[] = {
           .rule = "the only one"),
     FIELD("cluster.compare.histogram", "measured histogram", NUMBERS(0, 1e15), "", NULL,
           "how many updates had staleness 0, 1, 2, …", .role = ROLE_PROVENANCE),
+    FIELD("cluster.compare.fitted", "fitted", FLAG, "", "false",
+          "whether anything in the recipe was fitted to this measurement, which is then no "
+          "prediction",
+          .role = ROLE_PROVENANCE),
     FIELD("cluster.compare.name", "measured name", TEXT, "", NULL,
           "what the measurement is called in output and figures",
           .rule = "the column, the file or measured", .role = ROLE_PROVENANCE),

@@ -5,6 +5,7 @@
 #include "experiments/base/args.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
+#include "experiments/base/program.h"
 #include "experiments/cli/common.h"
 #include "experiments/clock/published.h"
 
@@ -18,6 +19,8 @@ static const char *const recipes[] = {"published_verl", "published_one_step_off"
                                       "published_headlines"};
 enum { N_RECIPES = sizeof recipes / sizeof *recipes };
 
+static const char compared[] = "experiments/predictions/compared.tsv";
+
 typedef enum form { PLAIN, MARKDOWN, LATEX, JSON } form;
 
 /* The relative error of the simulated speed-up against the published one. */
@@ -25,10 +28,59 @@ static double relative_error(const published_case *c) {
   return c->simulated_speedup / c->published_speedup - 1;
 }
 
+/* --- errors --- */
+
+static double prediction_error(const declared_prediction *p) {
+  return p->predicted / p->measured - 1;
+}
+
+static int published_by_size(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* Median of the absolute errors of what was never fitted: of speed-ups of simulated cases, and of
+ * declared predictions, whose numbers may have been seen or not. NaN: none. */
+typedef struct unfitted_errors {
+  double median, median_unseen;
+  size_t n, n_unseen;
+} unfitted_errors;
+
+static unfitted_errors errors_of(const published_cases *cases, const declared_predictions *p) {
+  double *all = MUST_ARRAY(double, 2 * (cases->n + p->n) + 1, "errors");
+  double *unseen = all + cases->n + p->n;
+  unfitted_errors e = {NAN, NAN, 0, 0};
+  for (size_t i = 0; i < cases->n; ++i)
+    if (!cases->of[i].in_turns && !cases->of[i].fitted)
+      all[e.n++] = fabs(relative_error(&cases->of[i]));
+  for (size_t i = 0; i < p->n; ++i) {
+    const double error = fabs(prediction_error(&p->of[i]));
+    all[e.n++] = error;
+    if (!p->of[i].seen) unseen[e.n_unseen++] = error;
+  }
+  qsort(all, e.n, sizeof *all, published_by_size);
+  qsort(unseen, e.n_unseen, sizeof *unseen, published_by_size);
+  if (e.n > 0) e.median = (all[(e.n - 1) / 2] + all[e.n / 2]) / 2;
+  if (e.n_unseen > 0) e.median_unseen = (unseen[(e.n_unseen - 1) / 2] + unseen[e.n_unseen / 2]) / 2;
+  free(all);
+  return e;
+}
+
+static void print_errors(const unfitted_errors *e, const char *after) {
+  if (e->n > 0)
+    printf("median error over cases never fitted: %.0f %% of %zu", 100 * e->median, e->n);
+  if (e->n_unseen > 0)
+    printf("; of the %zu predicted before their numbers were seen: %.0f %%", e->n_unseen,
+           100 * e->median_unseen);
+  if (e->n > 0) puts(after);
+}
+
 /* --- tables --- */
 
 /* Within 80 columns; the preset is in the other formats. */
-static void published_print_plain(const published_cases *cases) {
+static void published_print_plain(const published_cases *cases, const declared_predictions *p) {
+  const unfitted_errors e = errors_of(cases, p);
+  print_errors(&e, "\n");
   printf("%-41s  %14s  %15s\n", "", "seconds a step", "speed-up");
   printf("%-41s %7s %7s %7s %7s %6s\n", "case", "paper", "here", "paper", "here", "off by");
   for (size_t i = 0; i < cases->n; ++i) {
@@ -37,12 +89,24 @@ static void published_print_plain(const published_cases *cases) {
     if (c->in_turns)
       printf(" %7s %7s\n", "1", "1");
     else
-      printf(" %6.2fx %6.2fx %+4.0f %%\n", c->published_speedup, c->simulated_speedup,
-             100 * relative_error(c));
+      printf(" %6.2fx %6.2fx %+4.0f %%%s\n", c->published_speedup, c->simulated_speedup,
+             100 * relative_error(c), c->fitted ? " fitted" : "");
+  }
+  if (p->n == 0) return;
+  printf("\n%-41s %7s %7s %15s %6s\n", "declared prediction", "measured", "here", "range",
+         "off by");
+  for (size_t i = 0; i < p->n; ++i) {
+    const declared_prediction *d = &p->of[i];
+    printf("%-41.41s %7.4g %7.4g %7.4g-%-7.4g %+4.0f %%%s %s%s%s\n", shown(d->name).text,
+           d->measured, d->predicted, d->least, d->largest, 100 * prediction_error(d),
+           d->seen ? " seen" : "", shown(d->quantity).text, *d->unit ? ", " : "",
+           shown(d->unit).text);
   }
 }
 
-static void published_print_markdown(const published_cases *cases) {
+static void published_print_markdown(const published_cases *cases, const declared_predictions *p) {
+  const unfitted_errors e = errors_of(cases, p);
+  print_errors(&e, "\n");
   puts("| case | preset | published | simulated | speed-up published | simulated | off by | place "
        "|\n|---|---|---|---|---|---|---|---|");
   for (size_t i = 0; i < cases->n; ++i) {
@@ -51,8 +115,17 @@ static void published_print_markdown(const published_cases *cases) {
     if (c->in_turns)
       printf("| | | %s |\n", c->source);
     else
-      printf("%.2f | %.2f | %+.0f %% | %s |\n", c->published_speedup, c->simulated_speedup,
-             100 * relative_error(c), c->source);
+      printf("%.2f | %.2f | %+.0f %%%s | %s |\n", c->published_speedup, c->simulated_speedup,
+             100 * relative_error(c), c->fitted ? " (fitted)" : "", c->source);
+  }
+  if (p->n == 0) return;
+  puts("\n| declared prediction | quantity | measured | predicted | range | off by | seen before | "
+       "place |\n|---|---|---:|---:|---:|---:|---|---|");
+  for (size_t i = 0; i < p->n; ++i) {
+    const declared_prediction *d = &p->of[i];
+    printf("| %s | %s | %.4g %s | %.4g | %.4g to %.4g | %+.0f %% | %s | %s |\n", d->name,
+           d->quantity, d->measured, d->unit, d->predicted, d->least, d->largest,
+           100 * prediction_error(d), d->seen ? "yes" : "no", d->source);
   }
 }
 
@@ -79,7 +152,8 @@ static void print_latex(const published_cases *cases) {
   puts("\\bottomrule\n\\end{tabular}");
 }
 
-static gl_status published_print_json(const published_cases *cases, gl_error *err) {
+static gl_status published_print_json(const published_cases *cases, const declared_predictions *p,
+                                      gl_error *err) {
   cJSON *root = json_new(), *all = json_object(root, "cases");
   size_t asynchronous = 0, near = 0;
   for (size_t i = 0; i < cases->n; ++i) {
@@ -88,28 +162,43 @@ static gl_status published_print_json(const published_cases *cases, gl_error *er
     json_put(item, "preset %s, source %s, published_s %g, simulated_s %g", c->preset, c->source,
              c->published_s, c->simulated_s);
     if (c->in_turns) continue;
-    json_put(item, "published_speedup %g, simulated_speedup %g, off_by %g", c->published_speedup,
-             c->simulated_speedup, relative_error(c));
+    json_put(item, "published_speedup %g, simulated_speedup %g, off_by %g, fitted %i",
+             c->published_speedup, c->simulated_speedup, relative_error(c), c->fitted);
     ++asynchronous;
     near += fabs(relative_error(c)) <= 0.2;
   }
   json_put(root, "asynchronous %zu, within_20_percent %zu", asynchronous, near);
+  const unfitted_errors e = errors_of(cases, p);
+  json_put(json_object(root, "never_fitted"),
+           "cases %zu, median_error %g, unseen %zu, "
+           "unseen_median_error %g",
+           e.n, e.median, e.n_unseen, e.median_unseen);
+  cJSON *declared = json_list(root, "predictions");
+  for (size_t i = 0; i < p->n; ++i) {
+    const declared_prediction *d = &p->of[i];
+    json_put(json_object(declared, NULL),
+             "case %s, quantity %s, unit %s, measured %g, predicted %g, least %g, "
+             "largest %g, off_by %g, seen %i, source %s",
+             d->name, d->quantity, d->unit, d->measured, d->predicted, d->least, d->largest,
+             prediction_error(d), d->seen, d->source);
+  }
   return report_json(root, err);
 }
 
-static gl_status print_cases(const published_cases *cases, form as, gl_error *err) {
+static gl_status print_cases(const published_cases *cases, const declared_predictions *p, form as,
+                             gl_error *err) {
   switch (as) {
   case PLAIN:
-    published_print_plain(cases);
+    published_print_plain(cases, p);
     return GL_OK;
   case MARKDOWN:
-    published_print_markdown(cases);
+    published_print_markdown(cases, p);
     return GL_OK;
   case LATEX:
     print_latex(cases);
     return GL_OK;
   case JSON:
-    return published_print_json(cases, err);
+    return published_print_json(cases, p, err);
   }
   return GL_OK;
 }
@@ -152,6 +241,7 @@ static gl_status run_published(const command *self, int argc, char **argv, gl_er
       FIGURE_FORM_OPTIONS(form_of_figure)};
   args a;
   published_cases cases = {0};
+  declared_predictions declared = {0};
   gl_status status =
       args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
   if (status == GL_OK && !a.help && format != NULL)
@@ -162,11 +252,14 @@ static gl_status run_published(const command *self, int argc, char **argv, gl_er
     const size_t n = a.n_words > 0 ? a.n_words : (size_t)N_RECIPES;
     for (size_t i = 0; i < n && status == GL_OK; ++i)
       status = published_cases_add(&cases, names[i], a.overrides, a.n_overrides, err);
-    if (status == GL_OK) status = print_cases(&cases, json ? JSON : (form)chosen, err);
+    if (status == GL_OK && a.n_words == 0)
+      status = predictions_read(&declared, resources_text(compared), compared, err);
+    if (status == GL_OK) status = print_cases(&cases, &declared, json ? JSON : (form)chosen, err);
     if (status == GL_OK && folder != NULL)
       status = published_draw(&cases, folder, &form_of_figure, err);
   }
   published_cases_fini(&cases);
+  predictions_fini(&declared);
   args_fini(&a);
   return status;
 }
@@ -182,8 +275,10 @@ const command command_published = {
         "cluster.compare.seconds: in seconds, and as a multiple of the cluster of preset sync\n"
         "before them. Without RECIPE it runs the embedded published_verl,\n"
         "published_one_step_off, published_areal and published_headlines, which cite the source\n"
-        "of each number and state the assumptions. Nothing is fitted to the asynchronous\n"
-        "numbers.",
+        "of each number and state the assumptions, and prints the predictions that were committed\n"
+        "before they were compared (experiments/predictions). The first line is the median error\n"
+        "over cases to which nothing was fitted, in speed-ups of the simulated ones and in the\n"
+        "predicted quantities; cases marked fitted, and those in turns, are not in it.",
     .examples = "  gepolab list published\n"
                 "  gepolab list published published_verl --format markdown\n"
                 "  gepolab list published --json -f figures/\n"

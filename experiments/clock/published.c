@@ -1,12 +1,14 @@
 /* Simulates published systems and compares update times with the published ones. */
 #include "experiments/clock/published.h"
 
+#include "core/base/records.h"
 #include "core/config/config.h"
 #include "experiments/base/memory.h"
 #include "experiments/recipe/recipe.h"
 #include "sim/cluster.h"
 #include "sim/schedule.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +30,7 @@ static gl_status published_simulate(published_case *out, const recipe *r, const 
     out->source = must_copy(m->source, "a published case");
     out->preset = must_copy(preset != NULL ? cfg_text(preset) : "sync", "a published case");
     out->published_s = m->seconds;
+    out->fitted = m->fitted;
     out->simulated_s = schedule_seconds(&s, m->seconds_of);
   }
   schedule_fini(&s);
@@ -97,4 +100,77 @@ void published_cases_fini(published_cases *cases) {
   }
   free(cases->of);
   *cases = (published_cases){0};
+}
+
+/* --- declared predictions --- */
+
+enum { PREDICTION_CELLS = 9 };
+static const char *const prediction_columns[PREDICTION_CELLS] = {
+    "case", "quantity", "unit", "predicted", "least", "largest", "measured", "seen", "source"};
+
+static gl_status prediction_fail(const csv_reader *r, const char *wanted, gl_error *err) {
+  return gl_fail(err, GL_EINPUT, "%s:%zu:%zu: '%.40s' is not %s", r->name, r->line, r->column,
+                 r->cell, wanted);
+}
+
+static gl_status read_prediction_cell(declared_prediction *to, const csv_reader *r, size_t column,
+                                      gl_error *err) {
+  char **texts[PREDICTION_CELLS] = {&to->name, &to->quantity, &to->unit, [8] = &to->source};
+  double *numbers[PREDICTION_CELLS] = {
+      [3] = &to->predicted, &to->least, &to->largest, &to->measured};
+  char *end;
+  if (texts[column] != NULL) {
+    *texts[column] = must_copy(r->cell, "a prediction");
+    return GL_OK;
+  }
+  if (numbers[column] == NULL) {
+    to->seen = strcmp(r->cell, "yes") == 0;
+    return to->seen || strcmp(r->cell, "no") == 0 ? GL_OK : prediction_fail(r, "yes or no", err);
+  }
+  *numbers[column] = strtod(r->cell, &end);
+  if (*r->cell == '\0' || *end != '\0' || !isfinite(*numbers[column]))
+    return prediction_fail(r, "a number", err);
+  return GL_OK;
+}
+
+static gl_status read_prediction_line(declared_prediction *to, csv_reader *r, gl_error *err) {
+  int more = 1;
+  for (size_t column = 0; more; ++column) {
+    gl_status status = csv_cell(r, &more);
+    if (status == GL_OK && (column == PREDICTION_CELLS || (column + 1 < PREDICTION_CELLS && !more)))
+      status = prediction_fail(r,
+                               "one of nine cells: case, quantity, unit, predicted, least, "
+                               "largest, measured, seen and source",
+                               err);
+    if (status == GL_OK && to == NULL && strcmp(r->cell, prediction_columns[column]) != 0)
+      status = prediction_fail(r, prediction_columns[column], err);
+    if (status == GL_OK && to != NULL) status = read_prediction_cell(to, r, column, err);
+    if (status != GL_OK) return status;
+  }
+  return GL_OK;
+}
+
+gl_status predictions_read(declared_predictions *out, const char *text, const char *name,
+                           gl_error *err) {
+  csv_reader r;
+  *out = (declared_predictions){0};
+  gl_status status = csv_begin_separated(&r, text, strlen(text), '\t', name, err);
+  if (status != GL_OK) return status;
+  for (bool head = true; status == GL_OK && csv_line(&r); head = false) {
+    declared_prediction *to = head ? NULL : MUST_ADD(out->of, out->n, "predictions");
+    status = read_prediction_line(to, &r, err);
+  }
+  csv_end(&r);
+  return status;
+}
+
+void predictions_fini(declared_predictions *p) {
+  for (size_t i = 0; i < p->n; ++i) {
+    free(p->of[i].name);
+    free(p->of[i].quantity);
+    free(p->of[i].unit);
+    free(p->of[i].source);
+  }
+  free(p->of);
+  *p = (declared_predictions){0};
 }

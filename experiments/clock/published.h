@@ -12,6 +12,7 @@
 typedef struct published_case {
   char *name, *preset, *source;    /* owned */
   bool in_turns;                   /* preset sync: generation and training alternate */
+  bool fitted;                     /* something in the recipe was fitted to the published time */
   double published_s, simulated_s; /* duration of the same updates */
   double published_speedup,
       simulated_speedup; /* relative to the preceding case with in_turns; for that case 1 */
@@ -28,5 +29,23 @@ typedef struct published_cases {
 gl_status published_cases_add(published_cases *cases, const char *recipe,
                               const char *const *overrides, size_t n_overrides, gl_error *err);
 void published_cases_fini(published_cases *cases);
+
+/* Predictions that were committed before they were compared (experiments/predictions). */
+typedef struct declared_prediction {
+  char *name, *quantity, *unit, *source; /* owned */
+  double predicted, least, largest, measured;
+  bool seen; /* whoever predicted it had seen the measured value */
+} declared_prediction;
+
+typedef struct declared_predictions {
+  declared_prediction *of; /* [n] */
+  size_t n;
+} declared_predictions;
+
+/* Reads a table like experiments/predictions/compared.tsv; `name` is that of the file, for
+ * messages. Errors: GL_ENOMEM, GL_EINPUT with line and column. */
+gl_status predictions_read(declared_predictions *out, const char *text, const char *name,
+                           gl_error *err);
+void predictions_fini(declared_predictions *p);
 
 #endif

@@ -1,4 +1,5 @@
 /* gepolab published: cases that can be worked out by hand, and recipes that cannot be compared. */
+#include "experiments/clock/published.h"
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 
@@ -15,7 +16,7 @@ static const char by_hand[] =
     "  - {preset: one_step_off, lengths: 100, tokens_per_s: 10, learner: {step: 5}, compare: "
     "{seconds: 10, name: a step behind}}\n"
     "  - {preset: roll_flash, samplers: 1, concurrency: 8, lengths: 100, tokens_per_s: 10, "
-    "learner: {step: 20}, compare: {seconds: 60, updates: 2, name: its learner}}\n";
+    "learner: {step: 20}, compare: {seconds: 60, updates: 2, name: its learner, fitted: true}}\n";
 
 static void seconds_and_speedups_are_those_worked_out_by_hand(void) {
   char folder[64], path[128];
@@ -33,6 +34,8 @@ static void seconds_and_speedups_are_those_worked_out_by_hand(void) {
   ASSERT_CLOSE(number_at(cases, "its learner.simulated_s"), 40, 1e-12);
   ASSERT_CLOSE(number_at(cases, "its learner.simulated_speedup"), 15. / 40, 1e-12);
   CU_ASSERT_EQUAL(number_at(json, "asynchronous"), 2);
+  CU_ASSERT_EQUAL(number_at(json, "never_fitted.cases"), 1);
+  ASSERT_CLOSE(number_at(json, "never_fitted.median_error"), 0.5, 1e-12);
   CU_ASSERT_EQUAL(number_at(json, "within_20_percent"), 0);
   cJSON_Delete(json);
   cli_result_fini(&r);
@@ -103,6 +106,39 @@ static void cases_in_turns_take_what_was_published(void) {
   cJSON_Delete(json);
 }
 
+/* The table of declared predictions is printed with the cases that come with the program, each with
+ * its error; its head and its numbers are checked. */
+static void declared_predictions_have_their_errors(void) {
+  cJSON *json = CLI_JSON("published", "steps=8", "--json"), *item = NULL;
+  size_t n = 0, unseen = 0;
+  cJSON_ArrayForEach(item, member_at(json, "predictions")) {
+    const double measured = number_at(item, "measured"), predicted = number_at(item, "predicted");
+    ASSERT_CLOSE(number_at(item, "off_by"), predicted / measured - 1, 1e-9);
+    CU_ASSERT(number_at(item, "least") <= predicted && predicted <= number_at(item, "largest"));
+    CU_ASSERT(text_at(item, "source")[0] != '\0');
+    unseen += !cJSON_IsTrue(member_at(item, "seen"));
+    ++n;
+  }
+  CU_ASSERT(n >= 27);
+  CU_ASSERT_EQUAL(number_at(json, "never_fitted.unseen"), unseen);
+  cJSON_Delete(json);
+  static const char *const wrong[] = {
+      "case\tquantity\n", "what\n",
+      "case\tquantity\tunit\tpredicted\tleast\tlargest\tmeasured\tseen\tsource\na\tb\ts\t1\t1\t1\tx\tno"
+      "\tc\n",
+      "case\tquantity\tunit\tpredicted\tleast\tlargest\tmeasured\tseen\tsource\na\tb\ts\t1\t1\t1\t1\tmaybe"
+      "\tc\n",
+      "case\tquantity\tunit\tpredicted\tleast\tlargest\tmeasured\tseen\tsource\na\tb\ts\t1\t1\t1\t1\tno"
+      "\tc\td\n"};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
+    declared_predictions p;
+    gl_error err = {0};
+    CU_ASSERT_EQUAL(predictions_read(&p, wrong[i], "wrong.tsv", &err), GL_EINPUT);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "wrong.tsv:"));
+    predictions_fini(&p);
+  }
+}
+
 static void the_figure_has_a_pair_for_every_asynchronous_case(void) {
   char folder[64], path[128];
   cli_scratch_make(folder);
@@ -123,5 +159,5 @@ static void the_figure_has_a_pair_for_every_asynchronous_case(void) {
 
 SUITE(cli_published, "cli: published", TEST(seconds_and_speedups_are_those_worked_out_by_hand),
       TEST(what_cannot_be_compared_is_refused_at_its_place),
-      TEST(cases_in_turns_take_what_was_published),
+      TEST(cases_in_turns_take_what_was_published), TEST(declared_predictions_have_their_errors),
       TEST(the_figure_has_a_pair_for_every_asynchronous_case));
