@@ -1,9 +1,7 @@
-/* Typed tables, and writers of their formats for people and programs. */
-#include "core/base/table.h"
+/* Typed tables, and writers of their formats for programs. */
+#include "core/base/table_internal.h"
 
-#include "core/base/arena.h"
 #include "core/base/json.h"
-#include "core/base/shown.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -17,48 +15,14 @@ const char *const table_form_names[TABLE_FORMS] = {
     [TABLE_AS_HTML] = "html", [TABLE_AS_CSV] = "csv",           [TABLE_AS_TSV] = "tsv",
     [TABLE_AS_JSON] = "json"};
 
-typedef struct cell {
-  bool is_missing, is_bold, is_line;
-  size_t n;          /* count of numbers */
-  const char *text;  /* TABLE_TEXT, or a line of a document */
-  const cJSON *json; /* TABLE_JSON */
-  int64_t whole;     /* TABLE_WHOLE, TABLE_FLAG */
-  double number[3];  /* TABLE_REAL, TABLE_INTERVAL */
-  const double *numbers;
-  table *within;     /* TABLE_TABLE */
-  const char *shown; /* text for people instead of the value; NULL: the value */
-  const char *rest;  /* text after the cell, or NULL */
-} cell;
-
-/* A cJSON tree owned by a table. */
-typedef struct owned_tree {
-  struct owned_tree *next;
-  cJSON *json;
-} owned_tree;
-
-struct table {
-  table *outer; /* the outermost table, or itself; owns all memory and trees */
-  arena memory;
-  owned_tree *trees;
-  table_column *column; /* [n_columns] */
-  size_t n_columns, column_room;
-  cell *cell; /* [n_cells], row by row */
-  size_t n_cells, cell_room;
-  bool *is_hidden; /* [n_rows] whether hidden from people */
-  size_t n_rows, row_room;
-  const char *title;
-  bool is_document, is_list, is_plain, has_gap;
-  int indent;
-};
-
 /* --- memory --- */
 
-static bool has_failed(const table *t) {
+bool table_has_failed(const table *t) {
   return t == NULL || t->outer->memory.failed;
 }
 
 /* Zeroed memory; NULL if out of memory, which the arena remembers. */
-static void *table_memory(table *t, size_t n, size_t size) {
+void *table_memory(table *t, size_t n, size_t size) {
   return t != NULL ? arena_array(&t->outer->memory, n, size) : NULL;
 }
 
@@ -167,7 +131,7 @@ void table_hide_head(table *t, size_t column) {
 
 /* The next cell; NULL if out of memory. In a document its column was added just before. */
 static cell *next_cell(table *t) {
-  if (has_failed(t)) return NULL;
+  if (table_has_failed(t)) return NULL;
   assert(t->n_cells < t->n_rows * t->n_columns);
   cell *grown = table_more(t, t->cell, t->n_cells, &t->cell_room, sizeof *t->cell);
   if (grown == NULL) return NULL;
@@ -187,12 +151,12 @@ static cell *table_cell_of(table *t, table_type type) {
 }
 
 static cell *last_cell(table *t) {
-  return !has_failed(t) && t->n_cells > 0 ? &t->cell[t->n_cells - 1] : NULL;
+  return !table_has_failed(t) && t->n_cells > 0 ? &t->cell[t->n_cells - 1] : NULL;
 }
 
 void table_row(table *t) {
-  if (has_failed(t)) return;
-  while (!has_failed(t) && t->n_cells < t->n_rows * t->n_columns) table_missing(t);
+  if (table_has_failed(t)) return;
+  while (!table_has_failed(t) && t->n_cells < t->n_rows * t->n_columns) table_missing(t);
   bool *grown = table_more(t, t->is_hidden, t->n_rows, &t->row_room, sizeof *t->is_hidden);
   if (grown == NULL) return;
   t->is_hidden = grown;
@@ -200,11 +164,11 @@ void table_row(table *t) {
 }
 
 void table_hide_row(table *t) {
-  if (!has_failed(t)) t->is_hidden[t->n_rows - 1] = true;
+  if (!table_has_failed(t)) t->is_hidden[t->n_rows - 1] = true;
 }
 
 table *table_field(table *t, const char *name) {
-  if (!has_failed(t)) table_put_column(t, &(table_column){.name = name});
+  if (!table_has_failed(t)) table_put_column(t, &(table_column){.name = name});
   return t;
 }
 
@@ -407,7 +371,7 @@ static cJSON *json_of_row(const table *t, size_t row) {
 }
 
 cJSON *table_to_json(const table *t) {
-  if (has_failed(t)) return NULL;
+  if (table_has_failed(t)) return NULL;
   if (t->is_document) return json_of_row(t, 0);
   cJSON *array = cJSON_CreateArray();
   for (size_t i = 0; array != NULL && i < t->n_rows; ++i) {
@@ -471,7 +435,7 @@ static gl_status record_columns(const table *t, table *scratch, size_t *n, gl_er
     }
   }
   *n = scratch->n_columns;
-  return has_failed(scratch) ? gl_fail_memory(err, "a table") : GL_OK;
+  return table_has_failed(scratch) ? gl_fail_memory(err, "a table") : GL_OK;
 }
 
 static gl_status write_rows_of_records(const table *t, records_format format, FILE *to,
@@ -521,453 +485,17 @@ static gl_status write_records(const table *t, records_format format, FILE *to, 
   return status;
 }
 
-/* --- escaping --- */
-
-/* Escapes of characters that are markup in LaTeX or Markdown (including HTML in it). */
-static const struct {
-  char c;
-  const char *latex, *markdown;
-} special[] = {{'\\', "\\textbackslash{}", "\\\\"},
-               {'~', "\\textasciitilde{}", "\\~"},
-               {'^', "\\textasciicircum{}", "^"},
-               {'<', "\\textless{}", "&lt;"},
-               {'>', "\\textgreater{}", "&gt;"},
-               {'|', "\\textbar{}", "\\|"},
-               {'&', "\\&", "&amp;"},
-               {'%', "\\%", "%"},
-               {'$', "\\$", "$"},
-               {'#', "\\#", "#"},
-               {'_', "\\_", "_"},
-               {'{', "\\{", "{"},
-               {'}', "\\}", "}"},
-               {'`', "`", "\\`"},
-               {'*', "*", "\\*"}};
-
-static void write_character(char c, table_form form, FILE *to) {
-  for (size_t i = 0; i < sizeof special / sizeof *special && form != TABLE_AS_TEXT; ++i)
-    if (special[i].c == c) {
-      fputs(form == TABLE_AS_LATEX ? special[i].latex : special[i].markdown, to);
-      return;
-    }
-  fputc(c, to);
-}
-
-static bool is_word(char c) {
-  return isalnum((unsigned char)c) || (unsigned char)c >= 0x80;
-}
-
-/* Characters that are Markdown markup only in some positions: a bracket that ends a link's text, an
- * underscore at the edge of a word. */
-static bool is_mark_here(const char *text, size_t i) {
-  if (text[i] == ']') return text[i + 1] == '(' || text[i + 1] == '[';
-  return text[i] == '_' && !(i > 0 && is_word(text[i - 1]) && is_word(text[i + 1]));
-}
-
-/* Text to insert where LaTeX would read the start of a row as an argument of the preceding row end,
- * or Markdown the start of a line as markup. */
-static const char *guard_of(char first, table_form form, bool begins_line) {
-  if (form == TABLE_AS_LATEX && (first == '[' || first == '*')) return "{}";
-  if (form == TABLE_AS_MARKDOWN && begins_line && first && strchr("#+-=[", first)) return "\\";
-  return "";
-}
-
-/* Escapes text for the format, in the scratch table's memory; "" if out of memory. */
-static const char *escaped(table *scratch, const char *text, table_form form, bool begins_line) {
-  char *calm = NULL, *out = NULL;
-  size_t size = 0;
-  FILE *to = open_memstream(&calm, &size);
-  if (to != NULL) shown_write(text, strlen(text), to);
-  bool ok = to != NULL && fclose(to) == 0;
-  to = ok ? open_memstream(&out, &size) : NULL;
-  if (to != NULL) {
-    fputs(guard_of(*calm, form, begins_line), to);
-    for (size_t i = 0; calm[i] != '\0'; ++i) {
-      if (form == TABLE_AS_MARKDOWN && is_mark_here(calm, i)) fputc('\\', to);
-      write_character(calm[i], form, to);
-    }
-  }
-  ok = to != NULL && fclose(to) == 0;
-  const char *copy = ok ? arena_text(&scratch->outer->memory, out) : NULL;
-  if (copy == NULL) scratch->outer->memory.failed = true;
-  free(calm);
-  free(out);
-  return copy != NULL ? copy : "";
-}
-
-/* --- values as text for people --- */
-
-enum { FORMAT_SIZE = 16, SHOWN_NUMBER_SIZE = 64, SHOWN_CELL_SIZE = 3 * SHOWN_NUMBER_SIZE };
-
-/* Selects the part of a format "A|B" for numbers up to `size`. */
-static void choose_format(char out[FORMAT_SIZE], const char *format, double size) {
-  if (format == NULL) format = "%.4g";
-  const size_t first = strcspn(format, "|");
-  if (format[first] == '\0' || size < 100)
-    snprintf(out, FORMAT_SIZE, "%.*s", (int)first, format);
-  else
-    snprintf(out, FORMAT_SIZE, "%s", format + first + 1);
-}
-
-static void show_number(char text[SHOWN_NUMBER_SIZE], const char *format, double value) {
-  if (isnan(value))
-    snprintf(text, SHOWN_NUMBER_SIZE, "–");
-  else
-    snprintf(text, SHOWN_NUMBER_SIZE, format, value);
-}
-
-/* Writes the estimate, and its interval as "[low, high]" or "". */
-static void show_interval(const table_column *column, const cell *c, char value[SHOWN_NUMBER_SIZE],
-                          char ends[SHOWN_CELL_SIZE]) {
-  char format[FORMAT_SIZE], low[SHOWN_NUMBER_SIZE], high[SHOWN_NUMBER_SIZE];
-  *ends = '\0';
-  const bool has_ends = !isnan(c->number[0]) && !isnan(c->number[1]);
-  choose_format(format, column->format,
-                has_ends ? fmax(fabs(c->number[1]), fabs(c->number[2])) : INFINITY);
-  show_number(value, format, c->number[0]);
-  if (!has_ends) return;
-  show_number(low, format, c->number[1]);
-  show_number(high, format, c->number[2]);
-  snprintf(ends, SHOWN_CELL_SIZE, "[%s, %s]", low, high);
-}
-
-/* The cell's value as unescaped text; may be written to `text`. */
-static const char *shown_cell(const table_column *column, const cell *c,
-                              char text[SHOWN_CELL_SIZE]) {
-  char format[FORMAT_SIZE], value[SHOWN_NUMBER_SIZE], ends[SHOWN_CELL_SIZE];
-  if (c != NULL && c->shown != NULL) return c->shown;
-  if (c == NULL || c->is_missing) return "–";
-  switch (column->type) {
-  case TABLE_TEXT:
-    return c->text;
-  case TABLE_WHOLE:
-    snprintf(text, SHOWN_CELL_SIZE, "%lld", (long long)c->whole);
-    return text;
-  case TABLE_FLAG:
-    return c->whole ? "yes" : "no";
-  case TABLE_REAL:
-    choose_format(format, column->format, fabs(c->number[0]));
-    show_number(text, format, c->number[0]);
-    return text;
-  case TABLE_INTERVAL:
-    show_interval(column, c, value, ends);
-    snprintf(text, SHOWN_CELL_SIZE, "%.60s%s%.120s", value, *ends != '\0' ? " " : "", ends);
-    return text;
-  case TABLE_NUMBERS:
-  case TABLE_JSON:
-  case TABLE_TABLE:
-    break;
-  }
-  return "";
-}
-
-/* --- tables for people --- */
-
-static const cell *table_cell_at(const table *t, size_t row, size_t column) {
-  const size_t at = row * t->n_columns + column;
-  return at < t->n_cells ? &t->cell[at] : NULL;
-}
-
-static void write_spaces(size_t n, FILE *to) {
-  while (n-- > 0) fputc(' ', to);
-}
-
-static void write_aligned(const char *text, size_t width, bool left, FILE *to) {
-  const size_t columns = shown_width(text), space = width > columns ? width - columns : 0;
-  if (!left) write_spaces(space, to);
-  fputs(text, to);
-  if (left) write_spaces(space, to);
-}
-
-/* The order of columns in formats for people: by `place`, then by position. */
-static size_t *order_for_people(const table *t, table *scratch) {
-  size_t *order = table_memory(scratch, t->n_columns + 1, sizeof *order);
-  for (size_t i = 0; order != NULL && i < t->n_columns; ++i) {
-    size_t at = i;
-    for (; at > 0 && t->column[order[at - 1]].place > t->column[i].place; --at)
-      order[at] = order[at - 1];
-    order[at] = i;
-  }
-  return order;
-}
-
-/* The cells of a table as text in one format: the heads first, then the visible rows. */
-typedef struct lettering {
-  table_form form;
-  table *scratch;    /* provides the memory */
-  const char **text; /* [n_rows][n_columns] */
-  const char **rest; /* [n_rows] text after the last cell, if the row ends early */
-  size_t *ends;      /* [n_rows] number of cells */
-  size_t *width;     /* [n_columns] width in terminal columns */
-  int *least;        /* [n_columns] minimum widths */
-  size_t n_columns, n_rows;
-} lettering;
-
-static const char *emphasised(table *scratch, const char *text, table_form form) {
-  const char *open = form == TABLE_AS_LATEX ? "\\textbf{" : form == TABLE_AS_MARKDOWN ? "**" : "";
-  const char *close = form == TABLE_AS_LATEX ? "}" : open;
-  const size_t size = strlen(text) + strlen(open) + strlen(close) + 1;
-  char *out = table_memory(scratch, size, 1);
-  if (out == NULL) return "";
-  snprintf(out, size, "%s%s%s", open, text, close);
-  return out;
-}
-
-static void letter_row(lettering *l, const table *t, size_t row, const size_t *order) {
-  const size_t at = l->n_rows++;
-  size_t k = 0;
-  for (size_t place = 0; place < t->n_columns; ++place) {
-    const size_t i = order[place];
-    char text[SHOWN_CELL_SIZE];
-    if (t->column[i].head == NULL) continue;
-    const cell *c = table_cell_at(t, row, i);
-    const char *words = escaped(l->scratch, shown_cell(&t->column[i], c, text), l->form, false);
-    if (c != NULL && c->is_bold) words = emphasised(l->scratch, words, l->form);
-    l->text[at * l->n_columns + k++] = words;
-    if (c == NULL || c->rest == NULL || l->rest[at] != NULL) continue;
-    l->rest[at] = escaped(l->scratch, c->rest, l->form, false);
-    l->ends[at] = k;
-  }
-  if (l->rest[at] == NULL) l->ends[at] = k;
-}
-
-static gl_status lettering_init(lettering *l, const table *t, table_form form, gl_error *err) {
-  *l = (lettering){.form = form, .scratch = table_new(NULL, 0)};
-  if (l->scratch == NULL) return gl_fail_memory(err, "a table");
-  for (size_t i = 0; i < t->n_columns; ++i) l->n_columns += t->column[i].head != NULL;
-  l->text = table_memory(l->scratch, (t->n_rows + 1) * l->n_columns, sizeof *l->text);
-  l->rest = table_memory(l->scratch, t->n_rows + 1, sizeof *l->rest);
-  l->ends = table_memory(l->scratch, t->n_rows + 1, sizeof *l->ends);
-  l->width = table_memory(l->scratch, l->n_columns, sizeof *l->width);
-  l->least = table_memory(l->scratch, l->n_columns, sizeof *l->least);
-  const size_t *order = order_for_people(t, l->scratch);
-  if (has_failed(l->scratch)) return gl_fail_memory(err, "a table");
-  for (size_t place = 0, k = 0; place < t->n_columns; ++place) {
-    const size_t i = order[place];
-    if (t->column[i].head == NULL) continue;
-    l->least[k] = t->column[i].width;
-    l->text[k++] = escaped(l->scratch, t->column[i].head, form, false);
-  }
-  l->ends[l->n_rows++] = l->n_columns;
-  for (size_t row = 0; row < t->n_rows; ++row)
-    if (!t->is_hidden[row]) letter_row(l, t, row, order);
-  if (has_failed(l->scratch)) return gl_fail_memory(err, "a table");
-  for (size_t i = 0; i < l->n_rows * l->n_columns; ++i) {
-    const size_t columns = l->text[i] != NULL ? shown_width(l->text[i]) : 0;
-    if (columns > l->width[i % l->n_columns]) l->width[i % l->n_columns] = columns;
-  }
-  return GL_OK;
-}
-
-static void write_text_row(const lettering *l, size_t row, FILE *to) {
-  static const char *const open[] = {"", "| ", ""}, *const between[] = {"  ", " | ", " & "},
-                           *const close[] = {"\n", " |\n", " \\\\\n"};
-  fputs(open[l->form], to);
-  for (size_t i = 0; i < l->n_columns; ++i) {
-    const char *text = l->text[row * l->n_columns + i];
-    if (i > 0) fputs(between[l->form], to);
-    if (l->form == TABLE_AS_LATEX)
-      fputs(text, to);
-    else
-      write_aligned(text, l->width[i], i == 0, to);
-  }
-  fputs(close[l->form], to);
-}
-
-/* A last cell without a width is wrapped below its column. */
-static void write_plain_row(const lettering *l, int indent, size_t row, FILE *to) {
-  size_t at = (size_t)indent, begins = at; /* where the cell is, and its column */
-  write_spaces(at, to);
-  for (size_t i = 0; i < l->ends[row]; ++i) {
-    const char *text = l->text[row * l->n_columns + i];
-    const int width = l->least[i];
-    const size_t columns = shown_width(text), least = (size_t)abs(width);
-    if (i > 0) fputc(' ', to), ++at, ++begins;
-    if (width == 0 && i + 1 == l->ends[row] && l->rest[row] == NULL)
-      shown_wrap(text, at, begins, to);
-    else
-      write_aligned(text, least, width < 0, to);
-    at += columns > least ? columns : least;
-    begins += least;
-  }
-  if (l->rest[row] != NULL) fprintf(to, " %s", l->rest[row]);
-  fputc('\n', to);
-}
-
-static void write_rule(const lettering *l, FILE *to) {
-  if (l->form == TABLE_AS_LATEX) {
-    fputs("\\midrule\n", to);
-    return;
-  }
-  for (size_t i = 0; i < l->n_columns && l->form == TABLE_AS_MARKDOWN; ++i)
-    fputs(i > 0 ? "---:|" : "|:---|", to);
-  for (size_t i = 0; i < l->n_columns && l->form == TABLE_AS_TEXT; ++i)
-    for (size_t k = 0; k < l->width[i] + (i + 1 < l->n_columns ? 2 : 0); ++k) fputs("─", to);
-  fputc('\n', to);
-}
-
-static void write_opening(const lettering *l, const char *title, FILE *to) {
-  if (title != NULL && l->form != TABLE_AS_LATEX) fprintf(to, "%s\n\n", title);
-  if (l->form != TABLE_AS_LATEX) return;
-  if (title != NULL)
-    fprintf(to, "\\begin{table}\n\\centering\\footnotesize\n\\caption{%s}\n", title);
-  fputs("\\begin{tabular}{l", to);
-  for (size_t i = 1; i < l->n_columns; ++i) fputc('r', to);
-  fputs("}\n\\toprule\n", to);
-}
-
-static bool has_heads(const lettering *l) {
-  for (size_t i = 0; i < l->n_columns; ++i)
-    if (*l->text[i] != '\0') return true;
-  return false;
-}
-
-static void write_lettered(const lettering *l, const table *t, const char *title, FILE *to) {
-  if (t->is_plain && l->form == TABLE_AS_TEXT) {
-    if (title != NULL) fprintf(to, "%s\n", title);
-    for (size_t row = !has_heads(l); row < l->n_rows; ++row) write_plain_row(l, t->indent, row, to);
-    return;
-  }
-  write_opening(l, title, to);
-  for (size_t row = 0; row < l->n_rows; ++row) {
-    write_text_row(l, row, to);
-    if (row == 0) write_rule(l, to);
-  }
-  if (l->form == TABLE_AS_LATEX) fputs("\\bottomrule\n\\end{tabular}\n", to);
-  if (l->form == TABLE_AS_LATEX && title != NULL) fputs("\\end{table}\n", to);
-}
-
-static gl_status write_letters(const table *t, table_form form, FILE *to, gl_error *err) {
-  lettering l;
-  gl_status status = lettering_init(&l, t, form, err);
-  if (status == GL_OK && l.n_columns > 0) {
-    const char *title = t->title != NULL ? escaped(l.scratch, t->title, form, true) : NULL;
-    if (has_failed(l.scratch))
-      status = gl_fail_memory(err, "a table");
-    else
-      write_lettered(&l, t, title, to);
-  }
-  table_free(l.scratch);
-  return status;
-}
-
-static gl_status write_text_line(const char *text, table_form form, FILE *to, gl_error *err) {
-  table *scratch = table_new(NULL, 0);
-  if (scratch == NULL) return gl_fail_memory(err, "a table");
-  fprintf(to, "%s\n", escaped(scratch, text, form, true));
-  const bool failed = has_failed(scratch);
-  table_free(scratch);
-  return failed ? gl_fail_memory(err, "a table") : GL_OK;
-}
-
-/* --- HTML --- */
-
-static void write_html_cell(const table_column *column, const cell *c, bool is_first, FILE *to) {
-  char text[SHOWN_CELL_SIZE], value[SHOWN_NUMBER_SIZE], ends[SHOWN_CELL_SIZE] = "";
-  const bool is_number = column->type != TABLE_TEXT && column->type != TABLE_FLAG;
-  const char *words = shown_cell(column, c, text);
-  if (column->type == TABLE_INTERVAL && c != NULL && !c->is_missing && c->shown == NULL) {
-    show_interval(column, c, value, ends);
-    words = value;
-  }
-  const bool is_bold = c != NULL && c->is_bold;
-  fputs(is_first ? "<th scope=\"row\">" : is_number ? "<td class=\"n\">" : "<td>", to);
-  if (is_bold) fputs("<strong>", to);
-  shown_write_html(words, to);
-  if (is_bold) fputs("</strong>", to);
-  if (*ends != '\0') fprintf(to, " <span class=\"ends\">%s</span>", ends);
-  fputs(is_first ? "</th>" : "</td>", to);
-}
-
-static void write_html_row(const table *t, size_t row, FILE *to) {
-  bool is_first = true;
-  fputs("<tr>", to);
-  for (size_t i = 0; i < t->n_columns; ++i) {
-    if (t->column[i].head == NULL) continue;
-    const cell *c = table_cell_at(t, row, i);
-    write_html_cell(&t->column[i], c, is_first, to);
-    is_first = false;
-  }
-  fputs("</tr>\n", to);
-}
-
-static void write_html(const table *t, FILE *to) {
-  const char *title = t->title != NULL ? t->title : "";
-  fputs("<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"", to);
-  shown_write_html(title, to);
-  fputs("\"><table>\n<caption>", to);
-  shown_write_html(title, to);
-  fputs("</caption>\n<thead><tr>", to);
-  for (size_t i = 0; i < t->n_columns; ++i) {
-    const table_column *c = &t->column[i];
-    if (c->head == NULL) continue;
-    fputs(c->type == TABLE_TEXT || c->type == TABLE_FLAG ? "<th scope=\"col\">"
-                                                         : "<th scope=\"col\" class=\"n\">",
-          to);
-    shown_write_html(c->head, to);
-    fputs("</th>", to);
-  }
-  fputs("</tr></thead>\n<tbody>\n", to);
-  for (size_t row = 0; row < t->n_rows; ++row)
-    if (!t->is_hidden[row]) write_html_row(t, row, to);
-  fputs("</tbody>\n</table></div>\n", to);
-}
-
 /* --- all formats --- */
-
-static bool has_head(const table *t) {
-  for (size_t i = 0; i < t->n_columns; ++i)
-    if (t->column[i].head != NULL) return true;
-  return false;
-}
-
-static gl_status write_for_people(const table *t, table_form form, FILE *to, gl_error *err);
-
-static gl_status table_write_item(const table *t, size_t i, table_form form, FILE *to,
-                                  gl_error *err) {
-  const cell *c = &t->cell[i];
-  if (c->is_missing) return GL_OK;
-  if (t->column[i].type == TABLE_TABLE) return write_for_people(c->within, form, to, err);
-  if (!c->is_line) return GL_OK;
-  if (form != TABLE_AS_HTML) return write_text_line(c->text, form, to, err);
-  fputs("<p>", to);
-  shown_write_html(c->text, to);
-  fputs("</p>\n", to);
-  return GL_OK;
-}
-
-static gl_status write_document(const table *t, table_form form, FILE *to, gl_error *err) {
-  table *scratch = table_new(NULL, 0);
-  const size_t *order = scratch != NULL ? order_for_people(t, scratch) : NULL;
-  gl_status status = order != NULL ? GL_OK : gl_fail_memory(err, "a table");
-  for (size_t i = 0; i < t->n_columns && status == GL_OK; ++i)
-    status = table_write_item(t, order[i], form, to, err);
-  table_free(scratch);
-  return status;
-}
-
-static gl_status write_for_people(const table *t, table_form form, FILE *to, gl_error *err) {
-  gl_status status = GL_OK;
-  if (t->is_document)
-    status = write_document(t, form, to, err);
-  else if (!has_head(t))
-    return GL_OK;
-  else if (form == TABLE_AS_HTML)
-    write_html(t, to);
-  else
-    status = write_letters(t, form, to, err);
-  if (status == GL_OK && t->has_gap) fputc('\n', to);
-  return status;
-}
 
 gl_status table_write(const table *t, table_form form, FILE *to, gl_error *err) {
   gl_status status = GL_OK;
-  if (has_failed(t)) return gl_fail_memory(err, "a table");
+  if (table_has_failed(t)) return gl_fail_memory(err, "a table");
   switch (form) {
   case TABLE_AS_TEXT:
   case TABLE_AS_MARKDOWN:
   case TABLE_AS_LATEX:
   case TABLE_AS_HTML:
-    status = write_for_people(t, form, to, err);
+    status = table_write_for_people(t, form, to, err);
     break;
   case TABLE_AS_CSV:
     status = write_records(t, RECORDS_CSV, to, err);

@@ -114,9 +114,9 @@ table *table_line(table *t, const char *format, ...) __attribute__((format(print
 
 /* Writes the table. Control characters in texts are escaped as in core/base/shown.h, and Markdown,
  * HTML or LaTeX markup is escaped. Text format: first column left-aligned, the others
- * right-aligned, measured in terminal columns. LaTeX is a booktabs tabular. HTML is also
- * well-formed XML. JSON is an array of objects, or an object for a document. Errors: GL_ENOMEM,
- * GL_EIO. */
+ * right-aligned, measured in terminal columns; columns beyond 80 follow in blocks that begin with
+ * the first. LaTeX is a booktabs tabular. HTML is also well-formed XML. JSON is an array of
+ * objects, or an object for a document. Errors: GL_ENOMEM, GL_EIO. */
 gl_status table_write(const table *t, table_form form, FILE *to, gl_error *err);
 /* Returns the JSON tree, to be freed with cJSON_Delete(); NULL if out of memory. */
 cJSON *table_to_json(const table *t);

@@ -232,6 +232,33 @@ static void plain_tables_pad_to_widths_and_end_early(void) {
   table_free(t);
 }
 
+/* Columns beyond 80 follow in blocks that begin with the first column; every cell is in one. */
+static void a_table_wider_than_a_terminal_is_written_in_blocks(void) {
+  static const char head[] = "abcdefghijklmnopqrstuvwxyz";
+  table *t = table_new((const table_column[]){{.type = TABLE_TEXT, .head = "run"}}, 1);
+  for (size_t i = 0; i < 9; ++i)
+    table_add_column(t, (table_column){.type = TABLE_TEXT}, "%.*s%zu", (int)(10 + i), head, i);
+  table_row(t);
+  table_text(t, "mine");
+  for (size_t i = 0; i < 9; ++i) table_textf(t, "value%zu", i);
+  char *text = written_table(t, TABLE_AS_TEXT);
+  size_t columns = 0, blocks = 0;
+  for (const char *c = text; *c != '\0'; ++c) {
+    columns = *c == '\n' ? 0 : columns + (((unsigned char)*c & 0xC0) != 0x80);
+    CU_ASSERT(columns <= 80);
+    blocks += strncmp(c, "run", 3) == 0;
+  }
+  CU_ASSERT_EQUAL(blocks, 3);
+  for (size_t i = 0; i < 9; ++i) {
+    char value[16];
+    snprintf(value, sizeof value, "value%zu", i);
+    const char *first = strstr(text, value);
+    CU_ASSERT(first != NULL && strstr(first + 1, value) == NULL);
+  }
+  free(text);
+  table_free(t);
+}
+
 static void memory_that_was_missing_is_told_at_the_end(void) {
   gl_error err = {0};
   table *within = table_rows(table_field(NULL, "x"), NULL, 0);
@@ -248,4 +275,5 @@ SUITE(tables, "core: tables", TEST(latex_escapes_its_special_characters),
       TEST(a_stream_that_fails_is_told), TEST(people_see_heads_in_their_places),
       TEST(programs_see_names_and_what_is_missing_has_none),
       TEST(html_sets_estimates_off_and_escapes), TEST(plain_tables_pad_to_widths_and_end_early),
+      TEST(a_table_wider_than_a_terminal_is_written_in_blocks),
       TEST(memory_that_was_missing_is_told_at_the_end));
