@@ -385,7 +385,7 @@ cJSON *table_to_json(const table *t) {
   return array;
 }
 
-static gl_status write_json(const table *t, FILE *to, gl_error *err) {
+gl_status table_write_json(const table *t, FILE *to, gl_error *err) {
   cJSON *tree = table_to_json(t);
   char *text = tree != NULL ? cJSON_Print(tree) : NULL;
   cJSON_Delete(tree);
@@ -470,7 +470,7 @@ static bool has_records(const table *t) {
 }
 
 /* A document is written as its tables, separated by empty lines. */
-static gl_status write_records(const table *t, records_format format, FILE *to, gl_error *err) {
+gl_status table_write_records(const table *t, records_format format, FILE *to, gl_error *err) {
   if (!t->is_document) return write_rows_of_records(t, format, to, err);
   gl_status status = GL_OK;
   bool is_first = true;
@@ -480,35 +480,7 @@ static gl_status write_records(const table *t, records_format format, FILE *to, 
       continue;
     if (!is_first) fputc('\n', to);
     is_first = false;
-    status = write_records(t->cell[i].within, format, to, err);
+    status = table_write_records(t->cell[i].within, format, to, err);
   }
   return status;
-}
-
-/* --- all formats --- */
-
-gl_status table_write(const table *t, table_form form, FILE *to, gl_error *err) {
-  gl_status status = GL_OK;
-  if (table_has_failed(t)) return gl_fail_memory(err, "a table");
-  switch (form) {
-  case TABLE_AS_TEXT:
-  case TABLE_AS_MARKDOWN:
-  case TABLE_AS_LATEX:
-  case TABLE_AS_HTML:
-    status = table_write_for_people(t, form, to, err);
-    break;
-  case TABLE_AS_CSV:
-    status = write_records(t, RECORDS_CSV, to, err);
-    break;
-  case TABLE_AS_TSV:
-    status = write_records(t, RECORDS_TSV, to, err);
-    break;
-  case TABLE_AS_JSON:
-    status = write_json(t, to, err);
-    break;
-  case TABLE_FORMS:
-    break;
-  }
-  if (status != GL_OK) return status;
-  return ferror(to) ? gl_fail(err, GL_EIO, "writing a table failed; is the disk full?") : GL_OK;
 }

@@ -44,7 +44,8 @@ bool table_has_failed(const table *t);
 /* Memory [n] of `size` bytes, zeroed, that lives as long as the outermost table; NULL after a
  * failure. */
 void *table_memory(table *t, size_t n, size_t size);
-/* Writes text, Markdown, LaTeX or HTML. */
-gl_status table_write_for_people(const table *t, table_form form, FILE *to, gl_error *err);
+/* The writers for programs. */
+gl_status table_write_json(const table *t, FILE *to, gl_error *err);
+gl_status table_write_records(const table *t, records_format format, FILE *to, gl_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* Tables in formats for people: text, Markdown, LaTeX, HTML. */
+/* Writes tables: the formats for people, and the choice of a format. */
 #include "core/base/shown.h"
 #include "core/base/table_internal.h"
 
@@ -431,11 +431,13 @@ static bool has_head(const table *t) {
   return false;
 }
 
+static gl_status write_for_people(const table *t, table_form form, FILE *to, gl_error *err);
+
 static gl_status table_write_item(const table *t, size_t i, table_form form, FILE *to,
                                   gl_error *err) {
   const cell *c = &t->cell[i];
   if (c->is_missing) return GL_OK;
-  if (t->column[i].type == TABLE_TABLE) return table_write_for_people(c->within, form, to, err);
+  if (t->column[i].type == TABLE_TABLE) return write_for_people(c->within, form, to, err);
   if (!c->is_line) return GL_OK;
   if (form != TABLE_AS_HTML) return write_text_line(c->text, form, to, err);
   fputs("<p>", to);
@@ -454,7 +456,7 @@ static gl_status write_document(const table *t, table_form form, FILE *to, gl_er
   return status;
 }
 
-gl_status table_write_for_people(const table *t, table_form form, FILE *to, gl_error *err) {
+static gl_status write_for_people(const table *t, table_form form, FILE *to, gl_error *err) {
   gl_status status = GL_OK;
   if (t->is_document)
     status = write_document(t, form, to, err);
@@ -466,4 +468,32 @@ gl_status table_write_for_people(const table *t, table_form form, FILE *to, gl_e
     status = write_letters(t, form, to, err);
   if (status == GL_OK && t->has_gap) fputc('\n', to);
   return status;
+}
+
+/* --- all formats --- */
+
+gl_status table_write(const table *t, table_form form, FILE *to, gl_error *err) {
+  gl_status status = GL_OK;
+  if (table_has_failed(t)) return gl_fail_memory(err, "a table");
+  switch (form) {
+  case TABLE_AS_TEXT:
+  case TABLE_AS_MARKDOWN:
+  case TABLE_AS_LATEX:
+  case TABLE_AS_HTML:
+    status = write_for_people(t, form, to, err);
+    break;
+  case TABLE_AS_CSV:
+    status = table_write_records(t, RECORDS_CSV, to, err);
+    break;
+  case TABLE_AS_TSV:
+    status = table_write_records(t, RECORDS_TSV, to, err);
+    break;
+  case TABLE_AS_JSON:
+    status = table_write_json(t, to, err);
+    break;
+  case TABLE_FORMS:
+    break;
+  }
+  if (status != GL_OK) return status;
+  return ferror(to) ? gl_fail(err, GL_EIO, "writing a table failed; is the disk full?") : GL_OK;
 }
