@@ -61,11 +61,13 @@ sources   = $(sort $(shell find $(1) -name '*.c'))
 obj       = $(patsubst %.c,$(BUILD)/%.o,$(call sources,$(1)))
 SRC      := $(call sources,$(ROOMS))
 TEST_OPT ?= -O1
+# The chart library of report.html: embedded under its base name where Debian's package is installed, else left out.
+CHART_JS := $(wildcard /usr/share/javascript/chart.js/chart.min.js)
 RESOURCES := $(wildcard plots/*.gp) $(wildcard experiments/recipes/*.yaml) \
-             $(wildcard experiments/clusters/*.yaml) experiments/report/report.css \
+             $(wildcard experiments/clusters/*.yaml) experiments/report/report.css experiments/report/report.js \
              $(wildcard paper/results/announcements_edges.tsv) \
              experiments/predictions/compared.tsv \
-             $(wildcard experiments/cli/completion.*sh)
+             $(wildcard experiments/cli/completion.*sh) $(CHART_JS)
 EMBED    := $(BUILD)/gen/resources.o $(BUILD)/gen/source.o
 LIBS     := $(foreach r,analysis sim toy llm core,$(BUILD)/lib$(r).a)
 # What libgepolab is made of.
@@ -122,7 +124,7 @@ $(foreach r,core sim toy llm analysis,$(eval $(call room,$(r))))
 $(BUILD)/gen/resources.S: $(RESOURCES) $(BUILD)/gen/resources
 	@mkdir -p $(@D)
 	@{ echo '.section .rodata'; i=0; for f in $(RESOURCES); do \
-	     echo "name$$i: .asciz \"$$f\""; echo "data$$i: .incbin \"$$f\""; echo "end$$i: .byte 0"; \
+	     case $$f in /*) n=$${f##*/};; *) n=$$f;; esac; echo "name$$i: .asciz \"$$n\""; echo "data$$i: .incbin \"$$f\""; echo "end$$i: .byte 0"; \
 	     i=$$((i+1)); done; \
 	   echo '.section .data.rel.ro,"aw"'; echo '.balign 8'; echo '.globl resource_table'; \
 	   echo 'resource_table:'; i=0; for f in $(RESOURCES); do \

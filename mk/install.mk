@@ -37,7 +37,7 @@ uninstall:
 # Built from the last commit, without CUDA, whose toolkit Debian's main section does not have.
 .PHONY: deb check-deb
 deb:
-	@$(MAKE) --no-print-directory deps PACKAGES="$(PACKAGES) dpkg-dev debhelper fakeroot dh-python python3 openmpi-bin libopenmpi-dev"
+	@$(MAKE) --no-print-directory deps PACKAGES="$(PACKAGES) dpkg-dev debhelper fakeroot libjs-chart.js dh-python python3 openmpi-bin libopenmpi-dev"
 	@experiments/packaging/deb.sh $(BUILD)
 # Installs those packages into an empty Debian system and uses them there; needs root.
 check-deb:

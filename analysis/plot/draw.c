@@ -202,6 +202,7 @@ gl_status page_close(figure_page *p, gl_status status, gl_error *err) {
   else if (p->data.stream)
     file_abandon(&p->data);
   if (status == GL_OK) report_notes(p);
+  if (status == GL_OK && p->q->described) p->q->described(p->q->context, p);
   free(p->drawn), free(p->marks), free(p->variables_text);
   free(p->left_out), free(p->absent), free(p->remark);
   arena_fini(&p->memory);

@@ -55,6 +55,8 @@ typedef struct figure_request {
   void (*told)(void *context, const char *file, const char *why);
   /* Called with the text of what a drawn figure omits, as printed in the figure. */
   void (*noted)(void *context, const char *file, const char *left_out);
+  /* Called with a figure's page when its data and script are complete. May be NULL. */
+  void (*described)(void *context, const figure_page *p);
   void *context;
 } figure_request;
 

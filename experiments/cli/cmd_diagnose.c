@@ -133,6 +133,7 @@ static gl_status write_html_page(const diagnosis *d, const char *path, gl_error 
   status = html_page_begin(&h, resources_text("experiments/report/report.css"), "gepolab diagnose",
                            "Diagnosis of a run", err);
   if (status == GL_OK) status = diagnose_write_sections(&h, d, err);
+  html_script(&h, resources_text("experiments/report/report.js"));
   html_page_end(&h, "from the log alone: the same log gives the same page.");
   if (status == GL_OK) return file_commit(&w, err);
   file_abandon(&w);

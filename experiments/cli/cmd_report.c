@@ -42,6 +42,10 @@ static gl_status run_report(const command *self, int argc, char **argv, gl_error
     status = store_open(&from, a.words[0], STORE_READ, err);
     if (status == GL_OK) status = print_unfinished(from, a.words[0], err);
     if (status == GL_OK) status = write_to(path, from, &q, err);
+    if (status == GL_OK && !q.no_figures && resources_text(REPORT_CHART) == NULL)
+      fputs("gepolab: figures are pictures only: this program was built without Chart.js (Debian: "
+            "libjs-chart.js)\n",
+            stderr);
     if (status == GL_OK) puts(path);
   }
   store_close(from);
@@ -58,7 +62,7 @@ const command command_report = {
         "The page is one file that contains its figures. It has the recipe and the outcomes of\n"
         "the runs, figures, scores with intervals, learning rates, the clock, the runs that\n"
         "diverged, failed or are missing with the reasons, provenance, and the command that\n"
-        "repeats the study.\n"
+        "repeats the study. With script, figures enlarge to charts with values and tables sort.\n"
         "There is a part for each study of the file. The same study gives the same page, byte\n"
         "for byte.",
     .examples = "  gepolab report study.db -o report.html\n"

@@ -5,6 +5,9 @@
 
 #include "analysis/plot/page.h"
 #include "core/base/file.h"
+#include "core/base/shown.h"
+#include "core/base/utf8.h"
+#include "experiments/base/print_json.h"
 #include "experiments/report/study_internal.h"
 
 #include <ctype.h>
@@ -25,6 +28,7 @@ enum { DRAWING_MOST = 32 };
 typedef struct drawing_figure {
   char *name;     /* base name of the figure's files */
   char *left_out; /* what the figure does not show; NULL: it shows everything */
+  cJSON *chart;   /* panels, axes and lines, for the page's script; NULL: none */
 } drawing_figure;
 
 /* Passes a request to figures_draw() and records its reports. */
@@ -58,6 +62,47 @@ static void record_left_out(void *context, const char *file, const char *left_ou
   if (of == NULL) return;
   free(of->left_out);
   of->left_out = must_copy(left_out, "a figure");
+}
+
+/* A dash pattern of gnuplot, "solid" or "(8,3)", as a list of lengths. */
+static void add_dashes(cJSON *line, int dash) {
+  cJSON *list = json_list(line, "dash");
+  for (const char *c = look_dash(dash); (c = strpbrk(c, "0123456789")) != NULL;) {
+    char *end;
+    json_place(list, NULL, cJSON_CreateNumber((double)strtol(c, &end, 10)));
+    c = end;
+  }
+}
+
+/* Records what a chart of the figure needs besides its numbers. */
+static void record_page(void *context, const figure_page *p) {
+  drawing_figure *of = figure_named(context, p->name);
+  if (of == NULL) return;
+  cJSON *o = json_new(), *panels = json_list(o, "panels"), *lines = json_list(o, "lines"),
+        *marks = json_list(o, "marks");
+  json_put(o, "shape %s, x_axis %s, x_logarithmic %i", p->shape, shown(p->x_axis).text,
+           p->x_logarithmic);
+  for (size_t i = 0; i < p->n_panels; ++i) {
+    const figure_panel *panel = &p->panels[i];
+    json_put(json_object(panels, NULL),
+             "title %s, axis %s, logarithmic %i, x_axis %s, x_logarithmic %i",
+             shown(panel->title).text, shown(panel->axis).text, panel->logarithmic,
+             shown(panel->x_axis).text, panel->x_logarithmic);
+  }
+  for (size_t i = 0; i < p->n_lines; ++i) {
+    char colour[LOOK_SHADED];
+    cJSON *line = json_object(lines, NULL);
+    look_shaded(p->lines[i].look, colour);
+    json_put(line, "name %s, colour %s, grey %i, hidden %i", shown(p->lines[i].name).text, colour,
+             p->lines[i].look.colour == LOOK_GREY, p->lines[i].hidden);
+    add_dashes(line, p->lines[i].look.dash);
+  }
+  for (size_t i = 0; i < p->n_marks; ++i)
+    json_put(json_object(marks, NULL), "panel %g, x %g, text %s",
+             p->marks[i].panel == PAGE_MARK ? -1 : (double)p->marks[i].panel, p->marks[i].x,
+             shown(p->marks[i].text).text);
+  cJSON_Delete(of->chart);
+  of->chart = o;
 }
 
 /* --- the folder --- */
@@ -110,6 +155,7 @@ static gl_status drawing_init(drawing_folder *f, const report_request *q, gl_err
                                     .script = q->text_of,
                                     .told = record_figure,
                                     .noted = record_left_out,
+                                    .described = record_page,
                                     .context = f},
                         .lock = -1};
   if (where == NULL || where[0] == '\0') where = "/tmp";
@@ -139,7 +185,10 @@ static gl_status drawing_init(drawing_folder *f, const report_request *q, gl_err
 static void drawing_fini(drawing_folder *f) {
   if (f->path[0] != '\0') drawing_remove(f->path);
   if (f->lock >= 0) close(f->lock);
-  for (size_t i = 0; i < f->n; ++i) free(f->figures[i].name), free(f->figures[i].left_out);
+  for (size_t i = 0; i < f->n; ++i) {
+    free(f->figures[i].name), free(f->figures[i].left_out);
+    cJSON_Delete(f->figures[i].chart);
+  }
   *f = (drawing_folder){.lock = -1};
 }
 
@@ -158,6 +207,51 @@ static gl_status write_base64(html *h, const char *path, gl_error *err) {
   const bool failed = ferror(from);
   fclose(from);
   return failed ? file_fail(path, "read", EIO, err) : GL_OK;
+}
+
+/* Reads a file of numbers as a text, malloc'd. */
+static gl_status read_numbers(char **text, const char *path, gl_error *err) {
+  size_t size = 0;
+  char piece[4096];
+  FILE *from = fopen(path, "rb"), *to;
+  if (from == NULL) return file_fail(path, "read", errno, err);
+  to = must_have(open_memstream(text, &size), "a chart");
+  for (size_t n; (n = fread(piece, 1, sizeof piece, from)) > 0;) fwrite(piece, 1, n, to);
+  const bool failed = ferror(from);
+  fclose(from);
+  must_succeed(fclose(to) == 0, "a chart");
+  if (failed) free(*text);
+  return failed ? file_fail(path, "read", EIO, err) : GL_OK;
+}
+
+/* Writes JSON so that no character of it is markup or beyond ASCII. */
+static void write_json(html *h, const char *text) {
+  for (size_t size = strlen(text), n; size > 0; text += n, size -= n) {
+    uint32_t c;
+    n = utf8_read(text, size, &c);
+    if (c == UTF8_INVALID) c = UTF8_REPLACEMENT;
+    if (c >= 0x10000)
+      fprintf(h->to, "\\u%04x\\u%04x", 0xd800 + ((c - 0x10000) >> 10), 0xdc00 + (c & 0x3ff));
+    else if (c >= 0x7f || c == '<' || c == '>' || c == '&')
+      fprintf(h->to, "\\u%04x", c);
+    else
+      fputc((int)c, h->to);
+  }
+}
+
+/* Writes the figure's description and its numbers for the page's script. */
+static gl_status write_chart(html *h, cJSON *chart, const char *path, gl_error *err) {
+  char *data = NULL;
+  const gl_status status = read_numbers(&data, path, err);
+  if (status != GL_OK) return status;
+  json_put(chart, "data %s", data);
+  free(data);
+  char *text = must_have(cJSON_PrintUnformatted(chart), "a chart");
+  html_markup(h, "<script type=\"application/json\">");
+  write_json(h, text);
+  html_markup(h, "</script>\n");
+  cJSON_free(text);
+  return GL_OK;
 }
 
 /* Makes a title of a description such as "evaluation score against step (paper Fig. 1)":
@@ -190,11 +284,14 @@ static gl_status write_figure(html *h, const drawing_folder *f, const drawing_fi
   html_markup(h, "\">\n<img alt=\"");
   html_textf(h, "%s. The tables of this page hold the numbers of the study.", title);
   html_markup(h, "\" src=\"data:image/svg+xml;base64,");
-  const gl_status status = write_base64(h, path, err);
+  gl_status status = write_base64(h, path, err);
   html_markup(h, "\" />\n</div><figcaption>");
   html_textf(h, "%s.", title);
   if (of->left_out != NULL) html_textf(h, " Not shown: %s.", of->left_out);
-  html_markup(h, "</figcaption></figure>\n");
+  html_markup(h, "</figcaption>\n");
+  snprintf(path, sizeof path, "%s/%s.tsv", f->path, of->name);
+  if (status == GL_OK && of->chart != NULL) status = write_chart(h, of->chart, path, err);
+  html_markup(h, "</figure>\n");
   return status;
 }
 

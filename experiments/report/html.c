@@ -15,6 +15,12 @@ void html_markup(html *h, const char *markup) {
   fputs(markup, h->to);
 }
 
+void html_script(html *h, const char *script) {
+  if (script == NULL) return;
+  html_markup(h, "<script>//<![CDATA[\n"), html_markup(h, script);
+  html_markup(h, "\n//]]></script>\n");
+}
+
 /* --- the page --- */
 
 gl_status html_page_begin(html *h, const char *style, const char *kind, const char *title,

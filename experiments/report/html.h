@@ -25,6 +25,9 @@ void html_page_end(html *h, const char *from);
 /* Writes markup verbatim; only for constants of this program. */
 void html_markup(html *h, const char *markup);
 
+/* Writes a script; only a constant of this program. NULL writes nothing. */
+void html_script(html *h, const char *script);
+
 /* Writes untrusted text, in an element or a quoted attribute. Non-printable characters are replaced
  * as in core/base/shown.h, line breaks are kept, and the five markup characters become entities.
  * NULL writes nothing. */

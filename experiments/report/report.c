@@ -104,6 +104,8 @@ static gl_status write_report_page(html *h, const report_request *q, store *from
   if (status == GL_OK && n > 1) write_study_list(h, names, n);
   for (size_t i = 0; i < n && status == GL_OK; ++i)
     status = write_study(h, q, from, names[i], i + 1, n == 1, err);
+  if (!q->no_figures) html_script(h, q->text_of(REPORT_CHART));
+  html_script(h, q->text_of("experiments/report/report.js"));
   html_page_end(h, "from the study alone: the same study gives the same page.");
   return status;
 }

@@ -1,7 +1,8 @@
 /* A report: one self-contained HTML page about the studies of a file.
  *
  * The page depends on the study only: it contains no date of writing and no path, so the same study
- * gives the same bytes (with the same gepolab and gnuplot). It needs no script and loads nothing.
+ * gives the same bytes (with the same gepolab and gnuplot). It loads nothing and is whole
+ * without its script, which sorts tables and enlarges figures.
  */
 #ifndef GEPOLAB_EXPERIMENTS_REPORT_REPORT_H
 #define GEPOLAB_EXPERIMENTS_REPORT_REPORT_H
@@ -10,6 +11,10 @@
 #include "core/store/store.h"
 
 #include <stdio.h>
+
+/* The chart library, embedded when the program is built with one (Makefile, CHART_JS). Without it
+ * the page's figures are pictures only. */
+#define REPORT_CHART "chart.min.js"
 
 typedef struct report_request {
   const char *(*text_of)(const char *path); /* text of an embedded file: plots/…, the style sheet */

@@ -7,7 +7,8 @@ Fails, naming each, on: anything but the page itself that is requested; messages
 exceptions; a document broader than the window; boxes and texts that reach out of the window outside
 of boxes that scroll; text below 12 pixels outside of figures; figures that are missing, empty or not
 as broad as their box; ids that occur twice; and a page that is no well-formed XML. The page is read
-with scripts switched off, as it has to be whole without them. Only Python's own library is used.
+with scripts switched off, as it has to be whole without them; then with them on: tables sort, figures
+enlarge, charts show values under the pointer and their legends fade lines. Only Python's own library is used.
 """
 import base64
 import json
@@ -120,34 +121,117 @@ LOOK = """(() => {
   return {wrong, figures: figures.length, tables: document.querySelectorAll('table').length, height: root.scrollHeight};
 })()"""
 
+# With scripts on: tables sort both ways, every figure enlarges, a chart's legend fades a line and the pointer shows values.
+PLAY = """(async () => {
+  const wrong = [], wait = () => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
+  const number = text => { const n = parseFloat(text.replace('−', '-')); return Number.isNaN(n) ? text : n; };
+  const text = rows => rows.map(row => row.textContent).sort().join('|');
+  let sorted = 0, charts = 0, tips = 0;
+  for (const head of document.querySelectorAll('th.sorts')) {
+    const body = head.closest('table').tBodies[0], before = text([...body.rows]), column = head.cellIndex;
+    if (body.querySelector('.group')) continue;
+    for (const sign of [1, -1]) {
+      head.click();
+      const cells = [...body.rows].map(row => number(row.cells[column].textContent.trim()));
+      const right = cells.every((c, i) => !i || typeof c !== typeof cells[i - 1] || (c - cells[i - 1]) * sign >= 0 || typeof c === 'string');
+      if (!right || text([...body.rows]) !== before) wrong.push(`the table is not sorted by ${head.textContent}`);
+    }
+    sorted++;
+  }
+  for (const button of document.querySelectorAll('figure .enlarge')) {
+    const figure = button.closest('figure'), name = figure.querySelector('figcaption').firstChild.textContent;
+    button.click();
+    await wait();
+    const dialog = document.querySelector('dialog.enlarged');
+    if (!dialog || !dialog.open) { wrong.push(`does not enlarge: ${name}`); continue; }
+    const canvases = [...dialog.querySelectorAll('canvas')];
+    if (!canvases.length && !dialog.querySelector('img')) wrong.push(`nothing in the enlarged figure: ${name}`);
+    for (const canvas of canvases) {
+      const chart = Chart.getChart(canvas), box = canvas.getBoundingClientRect();
+      const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+      if (box.width < 200 || !pixels.some(v => v)) { wrong.push(`an empty chart: ${name}`); continue; }
+      const set = chart.data.datasets.findIndex(d => !d.interval), point = chart.getDatasetMeta(set).data[0];
+      charts++;
+      canvas.dispatchEvent(new MouseEvent('mousemove', {clientX: box.left + point.x, clientY: box.top + point.y, bubbles: true}));
+      await wait();
+      const lines = (chart.tooltip.body || []).flatMap(b => b.lines);
+      if (chart.tooltip.opacity && lines.length && lines.every(l => l.includes(': '))) tips++;
+      else wrong.push(`no value under the pointer: ${name}`);
+    }
+    const entry = dialog.querySelector('.legend button');
+    if (entry && canvases.length) {
+      const colours = () => canvases.flatMap(c => Chart.getChart(c).data.datasets.map(d => d.borderColor)).join();
+      const before = colours();
+      entry.click();
+      if (colours() === before) wrong.push(`the legend fades nothing: ${name}`);
+      entry.click();
+      if (colours() !== before) wrong.push(`the legend does not restore a line: ${name}`);
+    }
+    if (dialog.getBoundingClientRect().right > innerWidth + 0.5) wrong.push(`the enlarged figure reaches out of the window: ${name}`);
+    dialog.querySelector('.close').click();
+    await wait();
+    if (document.querySelector('dialog')) wrong.push(`does not close: ${name}`);
+  }
+  return {wrong, sorted, charts, tips, library: typeof Chart !== 'undefined'};
+})()"""
 
-def look(pipe, page, width, screenshot):
+
+def opened(pipe, page, width, script):
+    """Opens the page and waits until it is loaded."""
     target = pipe.call("Target.createTarget", url="about:blank")["targetId"]
     session = pipe.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
     for domain in ("Page", "Network", "Runtime", "Log"):
         pipe.call(domain + ".enable", session)
     pipe.call("Emulation.setDeviceMetricsOverride", session, width=width, height=900,
               deviceScaleFactor=1, mobile=False)
-    pipe.call("Emulation.setScriptExecutionDisabled", session, value=True)
-    address = "file://" + os.path.abspath(page)
+    pipe.call("Emulation.setScriptExecutionDisabled", session, value=not script)
     pipe.events.clear()
-    pipe.call("Page.navigate", session, url=address)
+    pipe.call("Page.navigate", session, url="file://" + os.path.abspath(page))
     pipe.wait_for("Page.loadEventFired")
-    found = pipe.call("Runtime.evaluate", session, expression=LOOK.replace("WIDTH", str(width)), returnByValue=True)
+    return session
+
+
+def evaluated(pipe, session, text):
+    found = pipe.call("Runtime.evaluate", session, expression=text, returnByValue=True, awaitPromise=True)
     if "exceptionDetails" in found:
         sys.exit("page.py: " + json.dumps(found["exceptionDetails"])[:400])
-    result = found["result"]["value"]
+    return found["result"].get("value")
+
+
+def shoot(pipe, session, file, width, height):
     shot = pipe.call("Page.captureScreenshot", session, captureBeyondViewport=True,
-                     clip={"x": 0, "y": 0, "width": width, "height": min(result["height"], 12000), "scale": 1})
-    with open(screenshot, "wb") as to:
+                     clip={"x": 0, "y": 0, "width": width, "height": height, "scale": 1})
+    with open(file, "wb") as to:
         to.write(base64.b64decode(shot["data"]))
+
+
+def complaints(pipe, page):
+    """What the page asked for besides itself, and messages of the console."""
+    address = "file://" + os.path.abspath(page)
     for event in pipe.events:
         what = event.get("params", {})
         if event["method"] == "Network.requestWillBeSent" and what["request"]["url"] != address \
                 and not what["request"]["url"].startswith("data:"):
-            result["wrong"].append("it asks for " + what["request"]["url"])
+            yield "it asks for " + what["request"]["url"]
         if event["method"] in ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown"):
-            result["wrong"].append("the console says " + json.dumps(what)[:200])
+            yield "the console says " + json.dumps(what)[:200]
+
+
+def look(pipe, page, width, screenshot):
+    session = opened(pipe, page, width, script=False)
+    result = evaluated(pipe, session, LOOK.replace("WIDTH", str(width)))
+    shoot(pipe, session, screenshot, width, min(result["height"], 12000))
+    result["wrong"] += complaints(pipe, page)
+    return result
+
+
+def play(pipe, page, width, screenshot):
+    session = opened(pipe, page, width, script=True)
+    result = evaluated(pipe, session, PLAY)
+    if evaluated(pipe, session, "!!document.querySelector('figure .enlarge')"):
+        evaluated(pipe, session, "document.querySelector('figure .enlarge').click()")
+        shoot(pipe, session, screenshot.replace(".png", "-enlarged.png"), width, 900)
+    result["wrong"] += complaints(pipe, page)
     return result
 
 
@@ -158,6 +242,7 @@ def main():
     pipe = Pipe(browser, profile)
     try:
         result = look(pipe, page, width, screenshot)
+        played = play(pipe, page, width, screenshot)
         pipe.call("Browser.close")
     finally:
         pipe.process.kill()
@@ -167,12 +252,20 @@ def main():
         drawn = f.read().count("<img ")
     if (result["figures"] == 0) != ("no-figures" in sys.argv[5:]) or drawn != result["figures"]:
         result["wrong"].append(f"{drawn} drawings are in {result['figures']} figures")
+    result["wrong"] += played["wrong"]
+    if not played["sorted"]:
+        result["wrong"].append("no table sorts")
+    if result["figures"] and played["library"] and not played["charts"]:
+        result["wrong"].append("no figure is a chart")
     for what in result["wrong"]:
         print(f"{page} at {width} px: {what}")
     if result["wrong"]:
         sys.exit(1)
     print(f"{page} at {width} px: {result['figures']} figures, {result['tables']} tables, "
-          f"{result['height']} px high: nothing reaches out, nothing is asked for")
+          f"{result['height']} px high: nothing reaches out, nothing is asked for; "
+          f"{played['sorted']} headings sort, "
+          + (f"{played['charts']} charts enlarge, {played['tips']} of them show values" if played["library"] else
+             "charts skipped: 1 of 1: built without Chart.js" if result["figures"] else "no figures"))
 
 
 if __name__ == "__main__":
