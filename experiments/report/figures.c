@@ -210,7 +210,7 @@ static gl_status write_base64(html *h, const char *path, gl_error *err) {
 }
 
 /* Reads a file of numbers as a text, malloc'd. */
-static gl_status read_numbers(char **text, const char *path, gl_error *err) {
+static gl_status figure_numbers(char **text, const char *path, gl_error *err) {
   size_t size = 0;
   char piece[4096];
   FILE *from = fopen(path, "rb"), *to;
@@ -240,9 +240,9 @@ static void write_json(html *h, const char *text) {
 }
 
 /* Writes the figure's description and its numbers for the page's script. */
-static gl_status write_chart(html *h, cJSON *chart, const char *path, gl_error *err) {
+static gl_status embed_chart(html *h, cJSON *chart, const char *path, gl_error *err) {
   char *data = NULL;
-  const gl_status status = read_numbers(&data, path, err);
+  const gl_status status = figure_numbers(&data, path, err);
   if (status != GL_OK) return status;
   json_put(chart, "data %s", data);
   free(data);
@@ -290,7 +290,7 @@ static gl_status write_figure(html *h, const drawing_folder *f, const drawing_fi
   if (of->left_out != NULL) html_textf(h, " Not shown: %s.", of->left_out);
   html_markup(h, "</figcaption>\n");
   snprintf(path, sizeof path, "%s/%s.tsv", f->path, of->name);
-  if (status == GL_OK && of->chart != NULL) status = write_chart(h, of->chart, path, err);
+  if (status == GL_OK && of->chart != NULL) status = embed_chart(h, of->chart, path, err);
   html_markup(h, "</figure>\n");
   return status;
 }
