@@ -51,7 +51,7 @@ static int cut_scripts(char *page) {
 static int stands_alone(char *page) {
   static const char *const nowhere[] = {"<script", "<link",  "<iframe",           "<object",
                                         "@import", "https:", "href=\"javascript:"};
-  int good = markup_is_well_formed(page) && cut_scripts(page) && markup_ids_hold(page) &&
+  int good = cut_scripts(page) && markup_is_well_formed(page) && markup_ids_hold(page) &&
              markup_count(page, "http:") == markup_count(page, "xmlns=\"http://www.w3.org/") &&
              markup_count(page, " src=") ==
                  markup_count(page, " src=\"data:image/svg+xml;base64,PD94bWwg");
