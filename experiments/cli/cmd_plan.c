@@ -21,6 +21,8 @@ typedef struct request {
   const char *output;
   const char *folder; /* for the figure; NULL: none */
   figure_form form;
+  const char *trainer; /* word of the trainer whose settings are written; NULL: none */
+  size_t settings_of;  /* its index */
   size_t threads;
   int json, quiet;
 } request;
@@ -138,7 +140,10 @@ static gl_status plan_print_result(const plan_result *r, const request *q, gl_er
             "gepolab: note: gepolab sim runs the recommended recipe; a learner does not: %s\n",
             why_not);
   if (q->json) {
-    status = report_json(plan_to_json(r, planned), err);
+    cJSON *plan = plan_to_json(r, planned);
+    if (plan != NULL && q->trainer != NULL && r->chosen != SIZE_MAX)
+      plan_settings_json(json_object(plan, "for"), r, q->settings_of);
+    status = report_json(plan, err);
   } else {
     plan_print(r, stdout);
     if (planned != NULL && q->output == NULL) {
@@ -146,6 +151,7 @@ static gl_status plan_print_result(const plan_result *r, const request *q, gl_er
       plan_print_recipe(planned, stdout);
     }
     cJSON_Delete(planned);
+    if (q->trainer != NULL && r->chosen != SIZE_MAX) plan_settings_print(r, q->settings_of, stdout);
   }
   if (status == GL_OK) status = plan_draw(r, q, err);
   if (status == GL_OK && r->chosen == SIZE_MAX)
@@ -176,12 +182,22 @@ static gl_status try_output(const char *path, gl_error *err) {
   return status;
 }
 
+static gl_status find_trainer(request *q, gl_error *err) {
+  const char *words[16];
+  size_t n = 0;
+  for (const plan_trainer *t; n < 16 && (t = plan_trainer_at(n)) != NULL;) words[n++] = t->word;
+  return q->trainer == NULL ? GL_OK
+                            : args_choose(&q->settings_of, "--for", q->trainer, words, n, err);
+}
+
 static gl_status run_plan(const command *self, int argc, char **argv, gl_error *err) {
   request q = {.json = 0};
   const args_option options[] = {
       {"output", 'o', ARGS_WRITE, "FILE.yaml", "write the recommended recipe there", &q.output},
       {"figures", 'f', ARGS_TEXT, "FOLDER", "draw the Pareto front there", &q.folder},
       FIGURE_WIDTH_OPTION(q.form),
+      {"for", 0, ARGS_TEXT, "TRAINER",
+       "also the settings of verl, prime-rl, areal, nemo-rl, trl or slime", &q.trainer},
       {"threads", 'j', ARGS_COUNT, "N", "simulations side by side (default: all cores)",
        &q.threads},
       {"quiet", 'q', ARGS_FLAG, NULL, "no progress", &q.quiet},
@@ -193,7 +209,9 @@ static gl_status run_plan(const command *self, int argc, char **argv, gl_error *
       args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
   q.form.words = &a;
   if (status == GL_OK && !a.help) {
-    status = recipe_load_cluster(&doc, a.words[0], a.overrides, a.n_overrides, err);
+    status = find_trainer(&q, err);
+    if (status == GL_OK)
+      status = recipe_load_cluster(&doc, a.words[0], a.overrides, a.n_overrides, err);
     if (status == GL_OK) status = args_read_files(&a, doc, err);
     if (status == GL_OK) status = plan_describe(&d, doc, err);
     if (status == GL_OK) status = try_output(q.output, err);
@@ -217,10 +235,13 @@ const command command_plan = {
         "the best candidate within plan.limits is selected with a stated error rate, up to an\n"
         "indifference zone (paper/methods.md 10.14). It prints the recommended recipe, the\n"
         "resource that limits it, the gain from one more of each resource, and the Pareto\n"
-        "front.\n"
+        "front. The verdict says what binds, what asynchrony can bring at most and what the plan\n"
+        "brings. --for TRAINER adds the settings of that trainer, each with the place where its\n"
+        "name was read, and says what of the plan cannot be set there.\n"
         "With plan.limits.staleness the goal is the highest throughput, with\n"
         "plan.limits.throughput alone the lowest staleness.",
     .examples = "  gepolab plan three_continents -o planned.yaml && gepolab sim planned.yaml\n"
                 "  gepolab plan one_node plan.limits.staleness=1 --figures figures/\n"
+                "  gepolab plan one_node --for verl\n"
                 "  gepolab plan my_cluster.yaml plan.limits.throughput=50000 --json",
     .run = run_plan};

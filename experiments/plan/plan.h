@@ -286,6 +286,33 @@ bool plan_keeps_limits(const plan_system *s, const plan_limits *l);
  * front. Check ferror(to) for write errors. */
 void plan_print(const plan_result *r, FILE *to);
 
+/* --- settings.c --- */
+
+/* A trainer whose settings are written: its word for --for, its name, and the version in which the
+ * names of the settings were read. NULL past the last. */
+typedef struct plan_trainer {
+  const char *word, *name, *version;
+} plan_trainer;
+const plan_trainer *plan_trainer_at(size_t i);
+/* The settings of a trainer that make it run the recommended candidate, and what of the candidate
+ * cannot be set there; only if there is one (r->chosen). */
+void plan_settings_print(const plan_result *r, size_t trainer, FILE *to);
+/* `trainer`, `version`, `settings` [{setting, quantity, place, note}], `not_settings` [{…}]. */
+void plan_settings_json(cJSON *to, const plan_result *r, size_t trainer);
+
+/* What asynchrony brings to the recommended candidate, from the fractions of the time in which the
+ * learner, the samplers and the link with the most traffic of weights are in use. In turn, an
+ * update would take their sum; with overlap it takes at least the longest. */
+typedef struct plan_verdict {
+  double most;   /* sum / longest: how many times as fast it can be at most */
+  double brings; /* sum of the fractions: how many times as fast the plan is */
+} plan_verdict;
+plan_verdict plan_verdict_of(const plan_result *r);
+/* The verdict and what binds, in one sentence. */
+void plan_verdict_print(const plan_result *r, FILE *to);
+
+/* --- print.c, again --- */
+
 /* What a stored study says of the staleness that a method bears: paper/results/frontier.tsv, the
  * fraction of 16 runs (four learning rates, four starts) that collapsed at each staleness. */
 enum { PLAN_STUDIED = 5 };
@@ -301,10 +328,10 @@ const plan_studied *plan_studied_at(size_t i);
  * stale, and what the study says of the recipe's method. */
 void plan_warn(const plan_result *r, FILE *to);
 
-/* The same as JSON: `recommended` {…, `recipe`}, `front` [{…}], `binds`, `use`, `more` [{…}],
- * `without` [{…}], `selection` {…}, `candidates`, `simulations`. recipe: the recommended one, or
- * NULL if there is none. The function takes ownership of it, also after a failure. The caller
- * deletes the result; NULL if out of memory. */
+/* The same as JSON: `recommended` {…, `recipe`}, `front` [{…}], `verdict` {…}, `binds`, `use`,
+ * `more` [{…}], `without` [{…}], `selection` {…}, `candidates`, `simulations`. recipe: the
+ * recommended one, or NULL if there is none. The function takes ownership of it, also after a
+ * failure. The caller deletes the result; NULL if out of memory. */
 cJSON *plan_to_json(const plan_result *r, cJSON *recipe);
 
 #endif

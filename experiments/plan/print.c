@@ -275,6 +275,7 @@ void plan_print(const plan_result *r, FILE *to) {
     plan_print_chosen(r, to);
     print_spared(r, to);
     print_use(r, to);
+    plan_verdict_print(r, to);
     print_gains(r, false, to);
     print_gains(r, true, to);
   }
@@ -402,6 +403,8 @@ static void put_chosen(cJSON *to, const plan_result *r, cJSON *recipe) {
   cJSON *spared = json_object(o, "left_out");
   for (size_t i = 0; i < r->d->n_sites; ++i)
     json_number(spared, r->d->sites[i].name, (double)(r->spared[i] * r->d->sampler_gpus));
+  const plan_verdict verdict = plan_verdict_of(r);
+  json_put(json_object(to, "verdict"), "most %g, brings %g", verdict.most, verdict.brings);
   json_put(to, "binds %s", resource_name(r->binds));
   if (r->binds == PLAN_WEIGHTS || r->binds == PLAN_RESPONSES)
     json_put(to, "binding_site %s", r->d->sites[r->binding_site].name);

@@ -3,6 +3,7 @@
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -174,6 +175,93 @@ static void limits_that_nothing_keeps_write_nothing(void) {
   cli_scratch_remove(folder);
 }
 
+/* A learner that takes 20 s for a batch of 16 responses, and constant decoding: the parts of an
+ * update are known, so the verdict is. */
+static void the_verdict_is_that_of_the_parts(void) {
+  char folder[64], path[128];
+  static const char text[] =
+      "name: parts\ntrain: {groups: 1, group_size: 4}\n"
+      "cluster:\n  preset: areal\n  unit: group\n  partial: wait\n  lengths: 100\n"
+      "  learner: {step: 8}\nplan:\n  sites: [{name: here, gpus: 2}]\n"
+      "  inside: {latency: 0, bandwidth: 1TB/s}\n"
+      "  sampler: {decoding: [{concurrency: 4, tokens_per_s: 10}]}\n"
+      "  learner: {choices: [1]}\n  search: {batches: 1, window: [2], publish_every: 1}\n"
+      "  limits: {staleness: 5}\n  selection: {replicates: 3, updates: 200, most: 40}\n";
+  cli_scratch_make(folder);
+  cli_write(cli_path(path, folder, "parts.yaml"), text, sizeof text - 1);
+  /* a group takes 100 / 10 = 10 s of the sampler and 8 s of the learner: 18 s in turn, 10 s apart
+   */
+  cJSON *j = CLI_JSON("plan", path, "-q", "--json");
+  const cJSON *v = cJSON_GetObjectItem(j, "verdict");
+  const double most = cJSON_GetNumberValue(cJSON_GetObjectItem(v, "most"));
+  const double brings = cJSON_GetNumberValue(cJSON_GetObjectItem(v, "brings"));
+  if (!(fabs(most - 1.8) < 0.02)) fprintf(stderr, "most %g, brings %g\n", most, brings);
+  CU_ASSERT(fabs(most - 1.8) < 0.02 && fabs(brings - 1.8) < 0.03);
+  cJSON_Delete(j);
+  cli_scratch_remove(folder);
+}
+
+/* The settings of every trainer, with the recommended candidate's numbers, and what is none. */
+static void settings_of_trainers_are_those_of_the_plan(void) {
+  char folder[64], path[128];
+  static const struct {
+    const char *word, *has[3], *none;
+  } cases[] = {
+      {"verl",
+       {"data.train_batch_size=4", "actor_rollout_ref.rollout.n=4", "max_num_seqs=8"},
+       NULL},
+      {"prime-rl",
+       {"orchestrator.batch_size=16", "orchestrator.group_size=4", "max_off_policy_steps="},
+       "TARGET_LAG"},
+      {"areal",
+       {"train_dataset.batch_size=4", "gconfig.n_samples=4", "max_head_offpolicyness="},
+       "nothing is dropped"},
+      {"nemo-rl",
+       {"grpo.num_prompts_per_step=4", "train_global_batch_size=16", "async_grpo.enabled=true"},
+       "paced"},
+      {"trl", {"num_generations=4", "max_staleness=", "weight_sync_steps=1"}, "always dropped"},
+      {"slime",
+       {"--rollout-batch-size 4", "--global-batch-size 16", "--update-weights-interval 1"},
+       "one rollout"}};
+  cli_scratch_make(folder);
+  write_lines(cli_path(path, folder, "mine.yaml"), 0, "");
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    cli_result r = CLI("plan", path, "-q", "--for", cases[i].word);
+    CU_ASSERT_EQUAL(r.code, 0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "\nverdict: "));
+    for (size_t k = 0; k < 3; ++k) {
+      if (strstr(r.out, cases[i].has[k]) == NULL) fprintf(stderr, "no %s\n", cases[i].has[k]);
+      CU_ASSERT_PTR_NOT_NULL(strstr(r.out, cases[i].has[k]));
+    }
+    const char *none = strstr(r.out, "# not a setting: ");
+    CU_ASSERT_EQUAL(none != NULL, cases[i].none != NULL);
+    if (none != NULL && cases[i].none != NULL) CU_ASSERT_PTR_NOT_NULL(strstr(none, cases[i].none));
+    cli_result_fini(&r);
+  }
+  REFUSED(2, "--for", "plan", path, "--for", "verll");
+  /* numbers agree with the recommended candidate */
+  cJSON *j = CLI_JSON("plan", path, "-q", "--json", "--for", "prime-rl");
+  const cJSON *recommended = cJSON_GetObjectItem(j, "recommended");
+  const cJSON *list = cJSON_GetObjectItem(cJSON_GetObjectItem(j, "for"), "settings");
+  char gpus[80], window[80];
+  snprintf(gpus, sizeof gpus, "deployment.num_train_gpus=%.0f",
+           cJSON_GetNumberValue(
+               cJSON_GetObjectItem(cJSON_GetObjectItem(recommended, "learner"), "gpus")));
+  snprintf(window, sizeof window, "orchestrator.max_off_policy_steps=%.0f",
+           cJSON_GetNumberValue(cJSON_GetObjectItem(recommended, "window")));
+  int found = 0;
+  const cJSON *s = NULL;
+  cJSON_ArrayForEach(s, list) {
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(s, "setting"));
+    const char *place = cJSON_GetStringValue(cJSON_GetObjectItem(s, "place"));
+    found += strcmp(text, gpus) == 0 || strcmp(text, window) == 0;
+    CU_ASSERT(place != NULL && *place != '\0');
+  }
+  CU_ASSERT_EQUAL(found, 2);
+  cJSON_Delete(j);
+  cli_scratch_remove(folder);
+}
+
 static void it_stops_on_request_and_writes_nothing(void) {
   char folder[64], path[128], recipe[128];
   cli_scratch_make(folder);
@@ -190,4 +278,6 @@ static void it_stops_on_request_and_writes_nothing(void) {
 
 SUITE(cli_plan, "cli: plan", TEST(what_is_wrong_is_refused_with_its_line),
       TEST(the_recommended_recipe_runs_as_it_is), TEST(a_measured_section_is_included),
-      TEST(limits_that_nothing_keeps_write_nothing), TEST(it_stops_on_request_and_writes_nothing));
+      TEST(limits_that_nothing_keeps_write_nothing), TEST(the_verdict_is_that_of_the_parts),
+      TEST(settings_of_trainers_are_those_of_the_plan),
+      TEST(it_stops_on_request_and_writes_nothing));
