@@ -535,8 +535,8 @@ gl_status stream_response_ends(sim_clock *c, uint32_t i, uint64_t which, gl_erro
 gl_status stream_decoding_moves(sim_clock *c, uint32_t i, uint64_t serial, gl_error *err);
 /* SYNC_PUSH: weights arrive; the rule for partial units decides when they are used. */
 gl_status stream_receive(sim_clock *c, uint32_t i, int64_t version, gl_error *err);
-/* cancel_stale: drops units in progress that are staler than the window, and fills their slots. */
-gl_status stream_cancel_stale(sim_clock *c, gl_error *err);
+/* Drops units in progress whose oldest version is below `least`, and fills their slots. */
+gl_status stream_cancel_below(sim_clock *c, int64_t least, gl_error *err);
 /* A crash loses the units in progress. */
 void stream_crash(sim_clock *c, uint32_t i);
 /* Traces units in progress at the end of the clock. */

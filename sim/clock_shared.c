@@ -443,16 +443,22 @@ void version_release(sim_clock *c, int64_t version) {
     release_held(&c->coupled, version);
 }
 
+/* The most versions behind the learner that a sampler may be when it begins a unit. */
+static int64_t oldest_begun(const cluster_spec *spec) {
+  if (spec->ahead == INT64_MAX) return INT64_MAX;
+  return spec->ahead + (int64_t)((spec->surplus + spec->take - 1) / spec->take);
+}
+
 /* Holds the version that this update replaces if batches may still be started with it, and releases
- * the version that the gate has just excluded. That one is `ahead` + 1 versions back:
- * sampler_gate_is_open() compares a version with gate_count / batches, which is never below the
- * learner's version, so the gate is closed if c->learner.version - version > ahead. Responses that
- * continue under new weights are not subject to the gate. */
+ * the version that the gate has just excluded. Without a surplus that one is `ahead` + 1 versions
+ * back: sampler_gate_is_open() compares a version with gate_count / batches, which is never below
+ * the learner's version, so the gate is closed if c->learner.version - version > ahead. Responses
+ * that continue under new weights are not subject to the gate. */
 gl_status coupling_update(sim_clock *c, gl_error *err) {
   coupling *k = &c->coupled;
   if (k->hooks == NULL) return GL_OK;
   const bool any = c->stream.engines != NULL && c->spec->partial == PARTIAL_CONTINUE;
-  const int64_t before = c->learner.version - 1, ahead = any ? INT64_MAX : c->spec->ahead;
+  const int64_t before = c->learner.version - 1, ahead = any ? INT64_MAX : oldest_begun(c->spec);
   const schedule_update *u = &c->out->updates[before];
   gl_status status = GL_OK;
   if (k->users[before] > 0 && ahead >= 1 && (size_t)c->learner.version < c->updates) {
@@ -555,13 +561,21 @@ gl_status sampler_loaded(sim_clock *c, uint32_t i, uint64_t version, gl_error *e
   return clock_post(c, c->now, SAMPLER_STARTS, i, 1, err);
 }
 
-/* Bounded staleness: unit number `gate_count` belongs to update gate_count / take, which may be at
- * most `ahead` versions after the version it is generated with. */
+/* The update that the next unit begun belongs to. With a surplus that is dropped every update has
+ * its own units, `surplus` more than it takes; one that is carried over is begun once. */
+static int64_t update_of_next(const sim_clock *c) {
+  const cluster_spec *spec = c->spec;
+  const uint64_t count = c->ledger.gate_count, started = c->out->n_updates;
+  if (spec->aborts_surplus)
+    return (int64_t)(started + (count - spec->take * started) / (spec->take + spec->surplus));
+  return (int64_t)((count > spec->surplus ? count - spec->surplus : 0) / spec->take);
+}
+
+/* Bounded staleness: a unit's update may be at most `ahead` versions after the version that it is
+ * generated with. */
 bool sampler_gate_is_open(const sim_clock *c, const sampler *s) {
   if (s->version < 0) return false; /* returned from a crash, has no weights yet */
-  int64_t ahead = c->spec->ahead;
-  int64_t update = (int64_t)(c->ledger.gate_count / c->spec->take);
-  return update - s->version <= ahead;
+  return update_of_next(c) - s->version <= c->spec->ahead;
 }
 
 /* --- a sampler's pauses --- */

@@ -281,6 +281,23 @@ static gl_status check_stale(const cluster_spec *c, cfg_reader *r) {
   return GL_OK;
 }
 
+/* Computes and checks the surplus, after `take` is known. */
+static void set_surplus(cluster_spec *c, cfg_reader *r) {
+  c->surplus = (size_t)ceil((c->oversample - 1) * (double)c->take);
+  if (c->surplus > 0 && c->ahead == INT64_MAX)
+    r->status = cfg_fail(cfg_child(r, "oversample"), r->err,
+                         "oversample is about samplers that wait for the next version, and without "
+                         "`ahead` they never wait; give ahead, or leave oversample out");
+  else if (c->aborts_surplus && c->unit == UNIT_BATCH)
+    r->status = cfg_fail(cfg_child(r, "surplus"), r->err,
+                         "surplus: abort is about groups or responses that stream; give unit: "
+                         "group, or leave surplus out");
+  else if ((c->aborts_surplus || c->surplus > 0) && c->stale == STALE_WAIT)
+    r->status = cfg_fail(cfg_child(r, c->aborts_surplus ? "surplus" : "oversample"), r->err,
+                         "stale: wait trains all that was begun in time, and a surplus is dropped "
+                         "or comes later; leave one of them out");
+}
+
 static void read_learner(cluster_spec *c, cfg_reader *outer, const cluster_preset *p) {
   cfg_reader r;
   const cfg_node *node = cfg_child(outer, "learner");
@@ -437,7 +454,10 @@ static void read_rules(cluster_spec *c, cfg_reader *r, const cluster_preset *p,
   /* The gate limits how many batches are started, but batches of slow samplers may still arrive too
    * late. */
   const int64_t gated = p->window < c->ahead ? p->window : c->ahead;
-  c->window = field_whole_or(r, "window", p->trains_late ? p->window : gated);
+  c->oversample = field_real(r, "oversample");
+  c->aborts_surplus = field_choice(r, "surplus");
+  const bool late = p->trains_late || (c->oversample > 1 && !c->aborts_surplus);
+  c->window = field_whole_or(r, "window", late ? p->window : gated);
   c->stale = (stale_rule)field_choice(r, "stale");
   c->stale_decay = field_real(r, "stale_decay");
   c->cancels_stale = field_flag(r, "cancel_stale");
@@ -499,6 +519,7 @@ static gl_status read_cluster(cluster_spec *c, const cfg_node *node, const cfg_d
   if (r.status == GL_OK) read_samplers(c, &r, &s);
   if (r.status == GL_OK && c->network != NULL && c->network->fanout > 0) check_relay(c, &r);
   if (r.status == GL_OK) read_learner(c, &r, p);
+  if (r.status == GL_OK) set_surplus(c, &r);
   const cfg_node *restarts = cfg_child(&r, "restarts");
   if (r.status == GL_OK) r.status = restarts_parse(&c->restarts, restarts, c, err);
   const cfg_node *decoding = cfg_child(&r, "decoding");

@@ -521,7 +521,8 @@ static const field entries[] = {
         "heterorl this is D, which is counted from the newest version trained, so that staleness "
         "up to 2D is trained (`gepolab sim` prints the bound). The gate of `ahead` counts batches "
         "begun, so those of slow samplers may come too late all the same",
-        .rule = "`ahead`; preset heterorl: 32, or `ahead` if that is less; preset prime_rl and "
+        .rule = "`ahead`, or no limit with `oversample` and `surplus: carry`; preset heterorl: 32, "
+                "or `ahead` if that is less; preset prime_rl and "
                 "prime_rl_08: 8; verl_v1: 31; "
                 "trl_async: 4; tinker: 2; preset verl_async, areal_2, nemo_rl, skyrl_03, streamrl, "
                 "asyncflow, roll_flash and skyrl: no limit"),
@@ -534,6 +535,12 @@ static const field entries[] = {
     FIELD("cluster.stale_decay", "stale decay", REAL(0, 1), "", "0.5",
           "with `stale: downweight`, the weight's factor for every version beyond `window`",
           .when = {{"cluster.stale", "downweight"}}),
+    FIELD("cluster.oversample", "over-sampling", REAL(1, 1000), "", "1",
+          "samplers may begin so many times the units of an update (rounded up) before the next "
+          "version; the update takes those that arrive first. Needs `ahead`"),
+    FIELD("cluster.surplus", "surplus", CHOICE("carry", "abort"), "", "carry",
+          "what becomes of groups or responses that an update leaves: they continue or wait, and "
+          "later updates train them (carry), or they are dropped when the update starts (abort)"),
     FIELD(
         "cluster.cancel_stale", "cancel stale", FLAG, "", "false",
         "groups or responses under way that have become staler than `window` are cancelled when an "

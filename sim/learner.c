@@ -206,10 +206,21 @@ static bool is_rejected(const sim_clock *c, uint32_t slot) {
   return rng_u01_53(w.v[0], w.v[1]) < c->spec->reject;
 }
 
+/* surplus: abort. Whether the unit was begun for an earlier update. */
+static bool is_surplus(const sim_clock *c, uint32_t slot) {
+  const schedule *out = c->out;
+  return c->spec->aborts_surplus && out->n_updates > 0 &&
+         c->buffer.pool[slot].facts.start_s < out->updates[out->n_updates - 1].start_s;
+}
+
 gl_status learner_receive(sim_clock *c, uint32_t slot, gl_error *err) {
   buffer *b = &c->buffer;
   if (c->spec->reject > 0 && is_rejected(c, slot)) {
     ledger_discard(c, slot, FATE_REJECTED);
+    return GL_OK;
+  }
+  if (is_surplus(c, slot)) {
+    ledger_discard(c, slot, FATE_ABORTED);
     return GL_OK;
   }
   b->pool[slot].facts.arrived_s = c->now;
@@ -267,6 +278,13 @@ static bool catches_up(learner_side *l, size_t waiting) {
   return l->catches_up;
 }
 
+/* What the update that starts now leaves is dropped: waiting units, and those in progress. Units in
+ * transfer are dropped when they arrive. */
+static gl_status abort_surplus(sim_clock *c, gl_error *err) {
+  while (c->buffer.oldest != BUFFER_NONE) choice_drop(c, c->buffer.oldest, FATE_ABORTED);
+  return stream_cancel_below(c, INT64_MAX, err);
+}
+
 gl_status learner_start(sim_clock *c, gl_error *err) {
   c->learner.wake_pending = false;
   if (c->learner.busy) return GL_OK;
@@ -299,6 +317,10 @@ gl_status learner_start(sim_clock *c, gl_error *err) {
   c->learner.busy = true;
   for (size_t i = 0; i < c->learner.n_chosen; ++i) {
     gl_status status = record_batch(c, c->learner.chosen[i], err);
+    if (status != GL_OK) return status;
+  }
+  if (c->spec->aborts_surplus) {
+    gl_status status = abort_surplus(c, err);
     if (status != GL_OK) return status;
   }
   return clock_post(c, c->now + step, UPDATE_ENDS, 0, 0, err);
@@ -342,7 +364,8 @@ gl_status learner_update_ends(sim_clock *c, gl_error *err) {
   if (publishes) set_published(c);
   gl_status status = coupling_update(c, err);
   if (status == GL_OK && publishes && !c->coupled.stopped) status = learner_publish(c, err);
-  if (status == GL_OK && c->spec->cancels_stale) status = stream_cancel_stale(c, err);
+  if (status == GL_OK && c->spec->cancels_stale)
+    status = stream_cancel_below(c, c->learner.version - c->spec->window, err);
   if (status == GL_OK) status = restart_if_due(c, err);
   if (status != GL_OK) return status;
   if (c->learner.version % c->spec->eval_every == 0)

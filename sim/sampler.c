@@ -808,8 +808,7 @@ gl_status stream_receive(sim_clock *c, uint32_t i, int64_t version, gl_error *er
   return status != GL_OK ? status : clock_post(c, c->now, SAMPLER_STARTS, i, 0, err);
 }
 
-gl_status stream_cancel_stale(sim_clock *c, gl_error *err) {
-  const int64_t least = c->learner.version - c->spec->window;
+gl_status stream_cancel_below(sim_clock *c, int64_t least, gl_error *err) {
   gl_status status = GL_OK;
   for (uint32_t i = 0; i < c->spec->n_samplers && status == GL_OK; ++i) {
     engine *e = &c->stream.engines[i];

@@ -65,15 +65,14 @@ static void responses_begun_together_end_at_their_closed_form(void) {
       now += m * (0.01 + 0.01 * (n - 1) / 11 + 1e-5 * held) + 1e-5 * n * m * m / 2;
       held += n * m - 25 - length[k];
       before = length[k];
-      ASSERT_CLOSE(end[k], now, 1e-9 * now);
+      ASSERT_CLOSE(end[k], now, 1e-12);
     }
   }
   schedule_fini(&s);
 }
 
-/* Slots that are never idle decode n v(n) tokens a second. 40,000 responses of exponential lengths
- * of mean 200, so that the tokens have a standard error of 0.5 %; at four of them a test fails
- * falsely with probability 6e-5. */
+/* Slots that are never idle decode n v(n) tokens a second; the responses under way at both ends of
+ * the run are less than 0.1 % of 40,000. */
 static void full_slots_decode_at_the_measured_speed(void) {
   static const struct {
     int slots;
@@ -91,9 +90,8 @@ static void full_slots_decode_at_the_measured_speed(void) {
     schedule s = sim_must_build(text, 3, 2000);
     double tokens = 0;
     for (size_t k = 0; k < s.n_batches; ++k) tokens += s.batches[k].tokens;
-    ASSERT_CLOSE(tokens / s.clock.simulated_s, cases[i].tokens_per_s,
-                 0.001 * cases[i].tokens_per_s);
-    ASSERT_CLOSE(s.decoding.tokens_per_s, cases[i].tokens_per_s, 1e-9 * cases[i].tokens_per_s);
+    ASSERT_CLOSE(tokens / s.clock.simulated_s, cases[i].tokens_per_s, 0.001);
+    ASSERT_CLOSE(s.decoding.tokens_per_s, cases[i].tokens_per_s, 1e-12);
     schedule_fini(&s);
   }
 }
@@ -126,7 +124,7 @@ static void a_constant_speed_is_the_one_without_load(void) {
     CU_ASSERT_EQUAL_FATAL(s[0].n_batches, s[1].n_batches);
     CU_ASSERT_EQUAL(s[0].begun, s[1].begun);
     ASSERT_CLOSE(s[0].slot_utilisation, s[1].slot_utilisation, 1e-6);
-    ASSERT_CLOSE(s[0].recomputed_tokens, s[1].recomputed_tokens, 1e-6 * s[0].recomputed_tokens);
+    ASSERT_CLOSE(s[0].recomputed_tokens, s[1].recomputed_tokens, 1e-6);
     uint64_t ids = 0;
     for (size_t k = 0; k < s[0].n_batches; ++k) {
       ids += s[0].batches[k].id - s[1].batches[k].id;
