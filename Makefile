@@ -188,5 +188,5 @@ format-check:
 clean:
 	rm -rf $(BUILD) build-asan build-sanitize build-thread build-races build-fuzz build-coverage build-extend
 
-include $(foreach f,library tests checks hostile results site install bundle verify,mk/$(f).mk)
+include $(foreach f,library tests checks hostile results wasm site install bundle verify,mk/$(f).mk)
 -include $(SRC:%.c=$(BUILD)/%.d)

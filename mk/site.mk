@@ -11,7 +11,9 @@ $(SITE_PYTHON): site/requirements.txt
 site: $(BUILD)/gepolab
 	@$(MAKE) --no-print-directory deps PACKAGES="$(PACKAGES) $(SITE_PACKAGES)"
 	@$(MAKE) --no-print-directory $(SITE_PYTHON)
-	@$(SITE_PYTHON) site/pages.py $(BUILD)/gepolab . $(BUILD)/site-pages
+	@if [ -e $(WASM)/gepolab.wasm ]; then $(MAKE) --no-print-directory $(WASM)/page/gepolab.html; \
+	 else echo "the tools in the browser are left out: \`make wasm\` builds them"; fi
+	@$(SITE_PYTHON) site/pages.py $(BUILD)/gepolab . $(BUILD)/site-pages $(wildcard $(WASM)/page)
 	@NO_MKDOCS_2_WARNING=1 SITE_PAGES=$(abspath $(BUILD)/site-pages) SITE_OUTPUT=$(abspath $(BUILD)/site) SITE_PYTHON=$(abspath python) \
 	  $(SITE_PYTHON) -m mkdocs build -q --strict -f site/mkdocs.yml
 	@{ cat site/Doxyfile; echo 'OUTPUT_DIRECTORY = $(BUILD)/site'; } | doxygen - > $(BUILD)/doxygen.log 2>&1 || { tail $(BUILD)/doxygen.log; exit 1; }

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Writes the site's pages from the documents of the tree and from what `gepolab` prints.
 
-    pages.py GEPOLAB TREE OUTPUT
+    pages.py GEPOLAB TREE OUTPUT [BROWSER]
 
 Documents are copied, with links that lead to other pages of the site or to the source. Pages of
 algorithms, recipe fields, metrics, presets, recipes and commands come from the program's JSON and
 help, so they cannot differ from it. The gallery runs each command of site/gallery.tsv and shows the
 figure that it draws. paper.md is site/paper.md with its numbers filled from the stored results by
-`gepolab results fill`. Fails where a command fails.
+`gepolab results fill`. BROWSER is what site/browser/bundle.py made; without it the page of the tools
+in the browser says that they are left out. Fails where a command fails.
 """
 import html
 import json
@@ -207,6 +208,22 @@ class Site:
             lines += ["```sh", command, "```", ""]
         self.write("gallery.md", "\n".join(lines))
 
+    def browser(self, made):
+        """The tools in the browser, and the file with all of them; or how to have them."""
+        head = "---\nhide: [navigation, toc]\n---\n\n# In the browser\n\n"
+        if made is None:
+            self.write("browser.md", head + "This site was built without the tools that compute in the browser (staleness calculator, loss lens, bias\n"
+                       "dial, diagnosis of a log, collapse map). `make wasm` builds them; then `make site` includes them.\n")
+            return
+        files = ("engine.js", "tools.js", "browser.css", "gepolab.html")
+        os.makedirs(os.path.join(self.output, "browser"), exist_ok=True)
+        for name in files:
+            shutil.copyfile(os.path.join(made, name), os.path.join(self.output, "browser", name))
+        self.write("browser.md", head + "gepolab runs in this page, compiled to WebAssembly: the same program, and nothing leaves your browser.\n"
+                   "[All tools in one file](browser/gepolab.html){ download } work without a network, too.\n\n"
+                   '<link rel="stylesheet" href="browser/browser.css">\n<div class="gepolab" markdown="0">\n' + self.read("site/browser/tools.html")
+                   + '</div>\n<script src="browser/engine.js"></script>\n<script src="browser/tools.js"></script>\n')
+
 
 def separated(text):
     """A list behind a paragraph needs an empty line in the site's Markdown."""
@@ -243,6 +260,7 @@ def main():
     site.catalogues()
     site.commands()
     site.gallery()
+    site.browser(sys.argv[4] if len(sys.argv) > 4 else None)
     site.write("c.md", "# C reference\n\n`libgepolab` has one header. [Its functions, structures and constants](c/gepolab_8h.html){ .md-button }\n\n"
                "```c\n" + site.read("library/gepolab.h").split("*/")[0] + "*/\n```\n")
     site.write("python-reference.md", "# Python reference\n\n::: gepolab\n    options:\n      members_order: source\n      show_root_heading: false\n")

@@ -169,27 +169,28 @@ static const second_words of_list = {.were_first = true,
 static const second_words of_llm = {.of = (const command *const[]){LLM(LISTED) NULL}};
 static const second_words of_bench = {.of = (const command *const[]){BENCHES(LISTED) NULL}};
 
+/* Rows that the WebAssembly module (mk/wasm.mk) does not have: a browser has no processes, no
+ * gnuplot and no transformer, and keeps no studies. */
+#ifdef __EMSCRIPTEN__
+#define NOT_IN_BROWSER(...)
+#else
+#define NOT_IN_BROWSER(...) __VA_ARGS__
+#endif
+
 /* Every first word in the order of `gepolab help`: its task ("": as above), NAME for command_NAME,
  * and the words below it. */
 #define COMMANDS(X)                                                                                \
-  X("train", run, none)                                                                            \
-  X("", sweep, none)                                                                               \
-  X("results", study, of_study)                                                                    \
-  X("", analyze, of_analyze)                                                                       \
-  X("", plot, none)                                                                                \
-  X("", report, none)                                                                              \
-  X("", results, none)                                                                             \
+  NOT_IN_BROWSER(X("train", run, none) X("", sweep, none) X("results", study, of_study) X(         \
+      "", analyze, of_analyze) X("", plot, none) X("", report, none) X("", results, none))         \
   X("timing", sim, none)                                                                           \
-  X("", plan, none)                                                                                \
-  X("", fit, none)                                                                                 \
+  NOT_IN_BROWSER(X("", plan, none) X("", fit, none))                                               \
   X("losses", policy, none)                                                                        \
   X("", whatif, none)                                                                              \
   X("", diagnose, none)                                                                            \
   X("theory", lab, of_lab)                                                                         \
-  X("models", llm, of_llm)                                                                         \
+  NOT_IN_BROWSER(X("models", llm, of_llm))                                                         \
   X("program", list, of_list)                                                                      \
-  X("", doctor, none)                                                                              \
-  X("", bench, of_bench)
+  NOT_IN_BROWSER(X("", doctor, none) X("", bench, of_bench))
 
 #define DECLARED_FIRST(task, name, words) DECLARED(name)
 #define ENTRY(task, name, words) {task, &command_##name, &words},
