@@ -51,8 +51,10 @@ size_t buffer_in_use(const buffer *b) {
 }
 
 /* The links of a batch are in its second cache line, and sim/clock.c prefetches all of it. It must
- * not extend into a third line, so the pool is not grown with realloc(). */
-_Static_assert(sizeof(pooled_batch) == 2 * CACHE_LINE, "a batch is two cache lines");
+ * not extend into a third line, so the pool is not grown with realloc(). With pointers of 32 bits
+ * it is shorter. */
+_Static_assert(sizeof(pooled_batch) == 2 * CACHE_LINE || sizeof(void *) < 8,
+               "a batch is two cache lines");
 
 static bool buffer_grow(buffer *b) {
   if (b->n_pool < b->capacity) return true;

@@ -5,6 +5,7 @@
 #include "core/rl/sequence_task.h"
 
 #include <math.h>
+#include <stdint.h>
 
 static const field study[] = {
 
@@ -173,7 +174,7 @@ static const field learner[] = {
     FIELD("optimizer.clip_grad_norm", "gradient norm limit", REAL(0, 1e300), "", "0",
           "a longer gradient is scaled down to this norm; 0: no limit. The metric grad_norm is "
           "measured before"),
-    FIELD("optimizer.warmup", "rate warm-up", COUNT(0, (size_t)1 << 40), "updates", "0",
+    FIELD("optimizer.warmup", "rate warm-up", COUNT(0, (uint64_t)1 << 40), "updates", "0",
           "learner updates over which the rate rises linearly"),
     FIELD("optimizer.decay", "rate decay", CHOICE("none", "linear", "cosine"), "", "none",
           "how the rate decreases from the end of the warm-up to the last update: none, linear or "

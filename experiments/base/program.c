@@ -147,6 +147,8 @@ const char *resources_text(const char *path) {
 
 /* --- one BLAS thread --- */
 
+#ifndef __EMSCRIPTEN__ /* which has neither OpenBLAS nor threads */
+
 /* OpenBLAS is kept from starting threads when it is loaded.
  *
  * Its constructor, which runs before main(), starts a thread for every further core, and each asks
@@ -192,3 +194,5 @@ __attribute__((section(".preinit_array"), used)) static void (*const first)(int,
 __attribute__((constructor)) PLAIN static void blas_release(void) {
   if (whole.bytes > 0) (void)syscall(SYS_sched_setaffinity, 0, whole.bytes, whole.cores);
 }
+
+#endif

@@ -102,7 +102,6 @@ class Tool {
     this.name = name;
     this.place = document.getElementById(name);
     this.message = this.place.querySelector('.message');
-    this.started = false;
     this.update = newest(async () => {
       const from = performance.now();
       this.place.setAttribute('aria-busy', 'true');
@@ -140,6 +139,8 @@ class Tool {
     return field.defaultValue;
   }
 
+  static text(value) { return Array.isArray(value) ? value.join(' ') : String(value); }
+
   set(field, text) {
     if (field.type === 'checkbox') field.checked = text === 'true';
     else if (field.multiple) for (const option of field.options) option.selected = text.split(' ').includes(option.value);
@@ -165,8 +166,8 @@ class Tool {
   keep() {
     const kept = new URLSearchParams();
     for (const field of this.fields()) {
-      const value = Tool.value(field), text = Array.isArray(value) ? value.join(' ') : String(value), first = Tool.initial(field);
-      if (text !== (Array.isArray(first) ? first.join(' ') : String(first))) kept.set(field.name, text);
+      const text = Tool.text(Tool.value(field));
+      if (text !== Tool.text(Tool.initial(field))) kept.set(field.name, text);
     }
     const text = kept.toString();
     history.replaceState(null, '', '#' + this.name + (text ? '?' + text : ''));
@@ -176,11 +177,13 @@ class Tool {
     for (const tool of tools) tool.place.hidden = tool !== this;
     for (const link of document.querySelectorAll('.tool-tabs a'))
       link.toggleAttribute('aria-current', link.getAttribute('href') === '#' + this.name);
+    // An address with a state has the whole of it; one without returns to what the tool had.
     const given = new URLSearchParams(parameters);
-    for (const field of this.fields())
-      if (given.has(field.name)) this.set(field, given.get(field.name));
-      else this.beside(field);
-    this.started = true;
+    for (const field of this.fields()) {
+      if (parameters) this.set(field, given.has(field.name) ? given.get(field.name) : Tool.text(Tool.initial(field)));
+      this.beside(field);
+    }
+    if (!parameters) this.keep();
     this.update();
   }
 }

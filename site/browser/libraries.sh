@@ -52,6 +52,7 @@ gsl() {
   [ -e sources/gsl/config.h ] || (cd sources/gsl && ./configure -q --disable-shared > /dev/null 2>&1)
   make -s -C sources/gsl/gsl header-links > /dev/null
   cp -rLT sources/gsl/gsl include/gsl
+  echo '#include <gsl/gsl_cblas.h>' > include/cblas.h # GSL's own CBLAS, in place of OpenBLAS
   files=sources/gsl/version.c
   for folder in err sys complex block vector matrix permutation sort cblas blas linalg eigen specfunc rng randist poly statistics integration \
       roots min multimin cdf; do
