@@ -18,6 +18,11 @@
 
 /* --- the build identifier, read from the linker's note in our own memory --- */
 
+#ifdef __EMSCRIPTEN__ /* WebAssembly has no such note */
+uint64_t build_number(void) {
+  return 0;
+}
+#else
 /* Notes are a header, a name and what is noted, the latter two filled up to four bytes. */
 static size_t filled(size_t n) {
   return (n + 3) & ~(size_t)3;
@@ -56,6 +61,7 @@ uint64_t build_number(void) {
   (void)dl_iterate_phdr(of_program, &number);
   return number;
 }
+#endif
 
 /* --- the user's own algorithms --- */
 

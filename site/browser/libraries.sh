@@ -32,43 +32,64 @@ unpacked() {
   touch "sources/$1/.done"
 }
 
-# archive NAME FLAGS FILES…: lib/NAME.a of some C files, which may share a name.
+# archive NAME FLAGS FILES…: lib/NAME.a of some C files, which may share a name. What was compiled before an interruption is kept.
 archive() {
-  name=$1 flags=$2 n=0
+  name=$1 flags=$2 objects=
   shift 2
-  rm -rf "obj/$name" "lib/$name.a"
   mkdir -p "obj/$name"
   for file; do
-    n=$((n + 1))
+    object=obj/$name/$(echo "$file" | tr / - | sed 's/^sources-//; s/\.c$/.o/')
+    objects="$objects $object"
+    [ ! -e "$object" ] || continue
     # shellcheck disable=SC2086
-    clang-14 $FLAGS $flags -c -o "obj/$name/$n-$(basename "$file" .c).o" "$file"
+    clang-14 $FLAGS $flags -c -o "$object.part" "$file"
+    mv "$object.part" "$object"
   done
-  llvm-ar-14 qcs "lib/$name.a" "obj/$name"/*.o
+  rm -f "lib/$name.a"
+  # shellcheck disable=SC2086
+  llvm-ar-14 qcs "lib/$name.a" $objects
 }
 
-# The folders of GSL that the rooms use, and what these use. GSL's configuration asks for functions of C that both
-# libraries have, so that of this machine serves.
+# The files of GSL that the rooms need; the linker names what is missing. GSL's configuration asks for functions of C that
+# both systems have, so that of this machine serves.
 gsl() {
   [ -e sources/gsl/config.h ] || (cd sources/gsl && ./configure -q --disable-shared > /dev/null 2>&1)
   make -s -C sources/gsl/gsl header-links > /dev/null
   cp -rLT sources/gsl/gsl include/gsl
   echo '#include <gsl/gsl_cblas.h>' > include/cblas.h # GSL's own CBLAS, in place of OpenBLAS
   files=sources/gsl/version.c
-  for folder in err sys complex block vector matrix permutation sort cblas blas linalg eigen specfunc rng randist poly statistics integration \
-      roots min multimin cdf; do
-    for file in $(sed -e ':more' -e '/\\$/{N;s/\\\n//;b more' -e '}' sources/gsl/$folder/Makefile.am | sed -n 's/^libgsl[a-z]*_la_SOURCES *=//p'); do
-      case $file in *.c) files="$files sources/gsl/$folder/$file" ;; esac
-    done
-  done
+  while read -r folder names; do
+    for name in $names; do files="$files sources/gsl/$folder/$name.c"; done
+  done << END
+blas blas
+block init
+cblas dasum daxpy dcopy ddot dgemm dgemv dger dnrm2 drot drotg dscal dswap dtrmm dtrmv dtrsm dtrsv idamax xerbla
+cdf beta betainv binomial chisq exponential gamma gauss gaussinv geometric lognormal pareto poisson tdist tdistinv weibull
+complex math
+err error stream strerror
+integration cquad qag qk qk15 qk21 qk31 qk41 qk51 qk61 workspace
+linalg bidiag householder svd
+matrix copy getset init matrix minmax oper rowcol submatrix swap view
+multimin convergence fminimizer simplex2
+permutation init
+randist beta binomial binomial_tpe chisq dirichlet exponential gamma gauss gausszig geometric lognormal pareto poisson tdist weibull
+rng mt rng
+roots brent convergence fsolver
+sort sort sortvec
+specfunc beta elementary erfc exp expint gamma gamma_inc log psi trig zeta
+statistics covariance mean median quantiles select
+sys coerce fdiv infnan pow_int
+vector copy init minmax oper subvector swap vector view
+END
   # shellcheck disable=SC2086
   archive gsl "-Isources/gsl" $files
 }
 
 sqlite() {
   mkdir -p obj/amalgamation
-  (cd obj/amalgamation && "$here/sources/sqlite3/configure" -q --disable-tcl && make sqlite3.c) > /dev/null 2>&1
+  [ -e obj/amalgamation/sqlite3.c ] || (cd obj/amalgamation && "$here/sources/sqlite3/configure" -q --disable-tcl && make sqlite3.c) > /dev/null 2>&1
   cp obj/amalgamation/sqlite3.h include/
-  archive sqlite3 "-DSQLITE_THREADSAFE=0 -DSQLITE_OMIT_LOAD_EXTENSION -DSQLITE_ENABLE_COLUMN_METADATA" obj/amalgamation/sqlite3.c
+  archive sqlite3 "-O1 -DSQLITE_THREADSAFE=0 -DSQLITE_OMIT_LOAD_EXTENSION -DSQLITE_ENABLE_COLUMN_METADATA" obj/amalgamation/sqlite3.c
 }
 
 # The list of files is that of NON-AUTOTOOLS-BUILD in the source.
@@ -79,8 +100,8 @@ pcre() {
   cp $p/pcre2.h include/
   cp $p/pcre2_chartables.c.dist $p/pcre2_chartables.c
   # shellcheck disable=SC2046
-  archive pcre2 "-DHAVE_CONFIG_H -DPCRE2_CODE_UNIT_WIDTH=8 -DSUPPORT_UNICODE -I$p" \
-    $(grep -o 'pcre2_[a-z0-9_]*\.c' sources/pcre2/NON-AUTOTOOLS-BUILD | sort -u | grep -v jit_ | while read -r file; do
+  archive pcre2 "-O1 -DHAVE_CONFIG_H -DPCRE2_CODE_UNIT_WIDTH=8 -DSUPPORT_UNICODE -I$p" \
+    $(grep -o 'pcre2_[a-z0-9_]*\.c' sources/pcre2/NON-AUTOTOOLS-BUILD | sort -u | grep -v "jit_\|dftables\|fuzz\|dfa_match" | while read -r file; do
         [ ! -e $p/$file ] || echo $p/$file; done) $p/pcre2_jit_compile.c
 }
 

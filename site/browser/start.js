@@ -3,6 +3,8 @@
 
 (async () => {
   try {
+    for (const needed of ['WebAssembly', 'Worker', 'DecompressionStream'])
+      if (!(needed in window)) throw new Error(`this browser has no ${needed} (Chrome 80, Firefox 113 and Safari 16.4 have)`);
     const [presets, algorithms] = [await engine.json(['list', 'presets']), await engine.json(['list', 'algorithms'])];
     start_calculator(presets);
     start_lens(algorithms);

@@ -25,7 +25,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "report"))
 from page import Pipe  # noqa: E402
 
 SCREENS = ["index.html", "paths.html", "guide.html", "findings.html", "paper.html", "gallery.html", "methods.html",
-           "algorithms/index.html", "algorithms/gepo.html", "fields.html", "metrics.html", "commands.html"]
+           "browser.html", "algorithms/index.html", "algorithms/gepo.html", "fields.html", "metrics.html", "commands.html"]
 WITH_FORMULAS = ["methods.html", "algorithms/gepo.html"]
 
 
