@@ -13,7 +13,7 @@ WASM_OBJ      := $(WASM_SRC:%.c=$(WASM)/obj/%.o) $(WASM)/obj/gen/resources.o $(W
 # emcc's own flags for clang, without the wrapper, which takes longer than clang does. Random123 asks for a processor
 # that it was tested on, and takes nothing of it for Philox: RISC-V is one of which no header here knows more.
 WASM_CC        = $(eval WASM_CC := clang-14 $(shell emcc --cflags))$(WASM_CC)
-WASM_CFLAGS   := -std=c11 -O2 -ffp-contract=off -Wall -Wextra -Wno-unused-const-variable -D__riscv -I$(WASM)/libraries/include
+WASM_CFLAGS   := -std=c11 -O2 -ffp-contract=off -Wall -Wextra -Wno-unused-const-variable -Wno-missing-field-initializers -D__riscv -I$(WASM)/libraries/include
 WASM_LDFLAGS  := -O2 -sMODULARIZE -sEXPORT_NAME=gepolab_module -sINVOKE_RUN=0 -sEXIT_RUNTIME=0 -sALLOW_MEMORY_GROWTH -sFORCE_FILESYSTEM \
                  -sTOTAL_STACK=2MB -sENVIRONMENT=worker,node -sEXPORTED_RUNTIME_METHODS=callMain,FS
 # Where Node is not Debian's, the linker does not find Debian's acorn by itself.

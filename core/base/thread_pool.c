@@ -127,10 +127,14 @@ void pool_run(pool *p, pool_task run, void *context, size_t n) {
 }
 
 size_t pool_usable_cores(void) {
+#ifdef __EMSCRIPTEN__ /* a module of WebAssembly has one thread */
+  return 1;
+#else
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
   const int n = CPU_COUNT(&set);
   return n > 0 ? (size_t)n : 1;
+#endif
 }
 
 gl_status pool_new(pool **out, size_t threads, gl_error *err) {

@@ -101,7 +101,7 @@ pcre() {
   cp $p/pcre2_chartables.c.dist $p/pcre2_chartables.c
   # shellcheck disable=SC2046
   archive pcre2 "-O1 -DHAVE_CONFIG_H -DPCRE2_CODE_UNIT_WIDTH=8 -DSUPPORT_UNICODE -I$p" \
-    $(grep -o 'pcre2_[a-z0-9_]*\.c' sources/pcre2/NON-AUTOTOOLS-BUILD | sort -u | grep -v "jit_\|dftables\|fuzz\|dfa_match" | while read -r file; do
+    $(grep -o 'pcre2_[a-z0-9_]*\.c' sources/pcre2/NON-AUTOTOOLS-BUILD | sort -u | grep -v "jit_\|dftables\|fuzz\|dfa_match\|ucptables\|printint" | while read -r file; do
         [ ! -e $p/$file ] || echo $p/$file; done) $p/pcre2_jit_compile.c
 }
 

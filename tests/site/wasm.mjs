@@ -20,7 +20,9 @@ const token_log = n => Array.from({length: n}, (_, step) => JSON.stringify({step
   logq: [[-0.6, -1.1], [-0.8 - 0.02 * step, -0.35], [-2.0, -0.9], [-0.45, -0.2]],
   version_gap: [[step % 5, step % 5], [1, 1], [2, 3], [0, 0]]}]})).join('\n') + '\n';
 const group = JSON.stringify({rewards: [1, 0, 0.5, 0], logp: [[-1, -0.5], [-2, -1, -0.1], [-0.25], [-3, -0.125]],
-                              logq: [[-1.25, -0.4], [-1, -1, -0.2], [-0.75], [-2, -0.5]], max_length: 4});
+                              logq: [[-1.25, -0.4], [-1, -1, -0.2], [-0.75], [-2, -0.5]],
+                              logprox: [[-1.1, -0.45], [-1.5, -1, -0.15], [-0.5], [-2.5, -0.25]], version_gap: [[1, 1], [2, 2, 3], [0], [4, 4]],
+                              logref: [[-1.2, -0.6], [-1.75, -0.9, -0.1], [-0.5], [-2.25, -0.75]], max_length: 4});
 const EXACT = 0, ROUNDED = 1e-9;
 const presets = JSON.parse(execFileSync(program, ['list', 'presets', '--json'])).map(preset => preset.name);
 const algorithms = JSON.parse(execFileSync(program, ['list', 'algorithms', '--json'])).map(algorithm => algorithm.name);
@@ -63,8 +65,8 @@ module.FS.chdir('/work');
 function in_module({argv, files = {}, text}) {
   stdout = [], stderr = [];
   for (const [name, content] of Object.entries(files)) module.FS.writeFile('/work/' + name, content);
-  const from = performance.now(), code = module.callMain(text ? [...argv] : [...argv, '--json']), ms = performance.now() - from;
-  return {code, ms, stdout: Buffer.from(stdout).toString(), stderr: Buffer.from(stderr).toString()};
+  const from = process.cpuUsage(), code = module.callMain(text ? [...argv] : [...argv, '--json']), {user, system} = process.cpuUsage(from);
+  return {code, ms: (user + system) / 1000, stdout: Buffer.from(stdout).toString(), stderr: Buffer.from(stderr).toString()};
 }
 
 // {numbers, same, worst, where} of two values; anything but numbers has to be equal.
@@ -85,7 +87,7 @@ function compare(a, b, where, sum) {
 
 let wrong = 0, numbers = 0, same = 0, worst_of_all = 0;
 const differing = [];
-console.log('case'.padEnd(38), 'numbers'.padStart(8), 'same bits'.padStart(10), 'largest difference'.padStart(19), 'ms'.padStart(8));
+console.log('case'.padEnd(38), 'numbers'.padStart(8), 'same bits'.padStart(10), 'largest difference'.padStart(19), 'CPU ms'.padStart(8));
 for (const one of cases) {
   const ours = in_module(one), theirs = native(one);
   const sum = {numbers: 0, same: 0, worst: 0, where: '', other: []};
@@ -98,12 +100,13 @@ for (const one of cases) {
   if (theirs.code !== 0 && !one.may_fail) sum.other.push(`the command fails: ${theirs.stderr.trim()}`);
   const good = sum.other.length === 0 && sum.worst <= one.limit;
   numbers += sum.numbers, same += sum.same, worst_of_all = Math.max(worst_of_all, sum.worst);
-  if (sum.numbers !== sum.same) differing.push(one.name);
+  if (sum.numbers !== sum.same) differing.push(`${one.name}: ${sum.numbers - sum.same} numbers, most at ${sum.where}`);
   wrong += !good;
   console.log(one.name.padEnd(38), String(sum.numbers).padStart(8), String(sum.same).padStart(10),
               (sum.worst === 0 ? 'none' : sum.worst.toExponential(1)).padStart(19), ours.ms.toFixed(1).padStart(8), good ? '' : ' DISAGREES');
   if (!good) for (const what of [...sum.other.slice(0, 3), sum.where].filter(Boolean)) console.log('    ' + what);
 }
+if (differing.length) console.log('other bits (functions of the C library and sums of BLAS round differently):\n  ' + differing.join('\n  '));
 console.log(`wasm: ${cases.length} cases, ${numbers} numbers, ${same} with the same bits, largest relative difference ${worst_of_all.toExponential(1)}: `
   + `${wrong} disagree`);
 process.exit(wrong ? 1 : 0);
