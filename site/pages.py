@@ -155,8 +155,8 @@ class Site:
                    "[Recipes](recipes.md) explains them by subject.", ["field", "kind", "default", "unit", "meaning"],
                    [(f["path"], f["kind"], f["default"], f["unit"], f["meaning"]) for f in fields.values()])
         self.table("metrics.md", "Metrics", "Every metric of an update, from `gepolab list metrics`. A column of an exported "
-                   "table has the same name.", ["metric", "unit", "meaning", "computed by"],
-                   [(m["name"], m["unit"], m["meaning"], m["source"]) for m in self.json("list", "metrics")])
+                   "table has the same name.", ["metric", "unit", "meaning", "how it is misread", "computed by"],
+                   [(m["name"], m["unit"], m["meaning"], m["misread"], m["source"]) for m in self.json("list", "metrics")])
         presets = self.json("list", "presets")
         keys = [k for k in presets[0] if isinstance(presets[0][k], str)]
         self.table("presets.md", "Presets of clusters", "Settings of published systems. Each says what of the system it "

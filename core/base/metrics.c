@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define METRIC_ENTRY(ID, NAME, UNIT, LABEL, BETTER, MEANING, SOURCE)                               \
-  [METRIC_##ID] = {NAME, UNIT, LABEL, METRIC_##BETTER##_IS_BETTER, MEANING, SOURCE},
+#define METRIC_ENTRY(ID, NAME, UNIT, LABEL, BETTER, MEANING, SOURCE, MISREAD)                      \
+  [METRIC_##ID] = {NAME, UNIT, LABEL, METRIC_##BETTER##_IS_BETTER, MEANING, SOURCE, MISREAD},
 static const metric_info table[METRIC_COUNT] = {METRICS(METRIC_ENTRY)};
 
 const metric_info *metric_about(metric m) {

@@ -119,7 +119,8 @@ const command command_recipes = {
 static const table_column metric_columns[] = {{"name", TABLE_TEXT, .head = "", .width = -20},
                                               {"unit", TABLE_TEXT, .head = "", .width = -8},
                                               {"meaning", TABLE_TEXT, .head = ""},
-                                              TABLE_KEY("source", TABLE_TEXT)};
+                                              TABLE_KEY("source", TABLE_TEXT),
+                                              TABLE_KEY("misread", TABLE_TEXT)};
 
 /* Whether the metric has every word in its name or meaning. */
 static bool is_metric_wanted(const metric_info *m, const args *a) {
@@ -170,8 +171,9 @@ static size_t list_own_metrics(table *t, const args *a) {
     ++n;
     table_row(t);
     table_text(t, about->name), table_text(t, about->unit), table_text(t, about->meaning);
-    if (about->source[0] != '\0') table_shown(t, "%s [%s]", about->meaning, about->source);
-    table_text(t, about->source);
+    table_shown(t, "%s [%s]%s%s", about->meaning, about->source,
+                about->misread[0] != '\0' ? "; misread: " : "", about->misread);
+    table_text(t, about->source), table_text(t, about->misread);
   }
   return n;
 }
