@@ -15,14 +15,35 @@
 #define GEPOLAB_ANALYSIS_ANNOUNCE_H
 
 #include "analysis/contrasts.h"
-#include "analysis/drift.h"
 #include "analysis/outcome.h"
 #include "analysis/results.h"
 #include "analysis/statistics.h"
 #include "core/base/arena.h"
 #include "core/base/table.h"
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
+
+/* --- warnings from a run's own beginning --- */
+
+typedef struct drift_rule {
+  size_t begin;  /* updates of the beginning, whose median is the reference */
+  size_t window; /* updates of the moving average that is compared with it, at most begin */
+  double factor; /* alarm at factor times the reference, or at 1/factor of it */
+} drift_rule;
+/* Returns 20 updates, 8 updates and 2. */
+drift_rule drift_rule_default(void);
+
+/* The reference: the median of the first values; NaN if there are fewer than `begin` values that
+ * are not NaN, or if it is not positive (then a factor means nothing). */
+double drift_reference(const double *value, size_t n, const drift_rule *rule);
+/* The index of the first update after the beginning at which the mean of the last `window` values
+ * is beyond the factor, above (falls: below) the reference; n if there is none. Windows with a NaN
+ * raise no alarm. */
+size_t drift_alarm(const double *value, size_t n, bool falls, const drift_rule *rule);
+
+/* --- warnings over the runs of a study --- */
 
 enum { ANNOUNCE_LEADS = 4 };
 typedef struct announce_rule {
@@ -75,7 +96,7 @@ typedef struct announcement {
 gl_status announcement_of(announcement *out, arena *to, const announce_series *runs, size_t n,
                           const announce_rule *rule, gl_error *err);
 
-/* How often a metric that doubles or halves against its run's beginning (drift.h) warns of a
+/* How often a metric that doubles or halves against its run's beginning (drift_rule) warns of a
  * collapse, and how often in vain. Only updates before the onset count. */
 typedef struct announce_drift {
   metric m;

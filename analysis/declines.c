@@ -1,7 +1,7 @@
 /* Measures which metrics announce the next decline of the score. */
 #include "analysis/declines.h"
 
-#include "analysis/power.h"
+#include "analysis/statistics.h"
 #include "core/random/rng.h"
 
 #include <gsl/gsl_cdf.h>

@@ -1,7 +1,7 @@
 /* Classifies runs by a rule that is fixed in advance. */
 #include "analysis/outcome.h"
 
-#include "analysis/dose_starts.h"
+#include "analysis/statistics.h"
 #include "core/base/json.h"
 #include "core/base/records.h"
 

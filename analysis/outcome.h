@@ -140,7 +140,7 @@ typedef struct stability_cell {
   size_t best_dose; /* index of the learning rate with the highest last score; n_doses: none */
   dose_fit fit;
   interval collapse_at[STABILITY_SHARES]; /* learning rates (not logarithms) at which each fraction
-                                          collapses, with intervals over starts (dose_starts.h);
+                                          collapses, with intervals over starts (statistics.h);
                                           open ends are 0 or infinite; NaN outside the rates run */
 } stability_cell;
 

@@ -532,3 +532,304 @@ interval dose_at(const dose_group *group, size_t n, const dose_fit *fit, double 
     v.high = end_of_profile(l, x, (high + reach - x) / REACH_STEPS, fit->log_likelihood, most);
   return v;
 }
+
+/* --- the area under a ROC curve --- */
+
+double auc_error(double auc, size_t events, size_t others) {
+  const double e = (double)events, n = (double)others, square = auc * auc;
+  const double q1 = auc / (2 - auc), q2 = 2 * square / (1 + auc);
+  if (events == 0 || others == 0 || !(auc >= 0 && auc <= 1)) return NAN;
+  const double variance =
+      (auc * (1 - auc) + (e - 1) * (q1 - square) + (n - 1) * (q2 - square)) / (e * n);
+  return sqrt(fmax(0, variance));
+}
+
+interval auc_interval(double auc, size_t events, size_t others) {
+  const double error = auc_error(auc, events, others), within = auc * (1 - auc);
+  if (!(within > 0) || isnan(error)) return (interval){auc, NAN, NAN};
+  const double logit = log(auc / (1 - auc)), half = gsl_cdf_ugaussian_Pinv(0.975) * error / within;
+  return (interval){auc, 1 / (1 + exp(half - logit)), 1 / (1 + exp(-half - logit))};
+}
+
+/* --- the distribution of U under the hypothesis --- */
+
+/* The distribution of U, p[events * others + 1], allocated; NULL if memory runs out. Of e events
+ * and n others the largest value is an event's with probability e / (e + n), and then exceeds all n
+ * others. */
+static double *u_distribution(size_t events, size_t others) {
+  const size_t size = events * others + 1;
+  double *p = calloc((others + 1) * size, sizeof *p); /* [others + 1][size] for the current e */
+  for (size_t n = 0; p && n <= others; n++) p[n * size] = 1;
+  for (size_t e = 1; p && e <= events; e++)
+    for (size_t n = 1; n <= others; n++) {
+      double *now = p + n * size;
+      const double *less = now - size;
+      const double event = (double)e / (double)(e + n);
+      for (size_t u = e * n + 1; u-- > 0;)
+        now[u] = (u >= n ? event * now[u - n] : 0) + (1 - event) * less[u];
+    }
+  if (p && others > 0)
+    for (size_t u = 0; u < size; u++) p[u] = p[others * size + u];
+  return p;
+}
+
+/* P(|U - mean| >= distance) of U distributed as p[pairs + 1]. */
+static double two_tails(const double *p, size_t pairs, double distance) {
+  double sum = 0;
+  for (size_t u = 0; u <= pairs; u++)
+    if (fabs((double)u - (double)pairs / 2) >= distance - 1e-9) sum += p[u];
+  return fmin(1, sum);
+}
+
+/* Standard deviation of U under the hypothesis. */
+static double u_deviation(size_t events, size_t others) {
+  return sqrt((double)events * (double)others * (double)(events + others + 1) / 12);
+}
+
+static bool is_exact(size_t events, size_t others) {
+  return events <= AUC_EXACT && others <= AUC_EXACT && events * others <= AUC_EXACT;
+}
+
+double auc_p_value(double auc, size_t events, size_t others) {
+  if (events == 0 || others == 0 || !(auc >= 0 && auc <= 1)) return NAN;
+  const double pairs = (double)events * (double)others;
+  /* U is a multiple of 1/2, of which a printed AUC has lost the last digits */
+  const double distance = fabs(round(2 * auc * pairs) - pairs) / 2;
+  if (!is_exact(events, others))
+    return 2 * gsl_cdf_ugaussian_Q(fmax(0, distance - 0.5) / u_deviation(events, others));
+  double *p = u_distribution(events, others);
+  const double value = p ? two_tails(p, events * others, distance) : NAN;
+  free(p);
+  return value;
+}
+
+/* The smallest |U - mean| that the test rejects; infinite if it rejects nothing. */
+static double critical_distance(size_t events, size_t others, double level) {
+  const size_t pairs = events * others;
+  if (!is_exact(events, others))
+    return 0.5 + gsl_cdf_ugaussian_Qinv(level / 2) * u_deviation(events, others);
+  double *p = u_distribution(events, others), found = INFINITY, sum = 0;
+  for (size_t u = 0; p && 2 * u < pairs; u++) {
+    sum += 2 * p[u]; /* the distribution is symmetric */
+    if (sum > level) break;
+    found = (double)pairs / 2 - (double)u;
+  }
+  free(p);
+  return found;
+}
+
+double auc_power(double auc, size_t events, size_t others, double level) {
+  if (events == 0 || others == 0) return 0;
+  const double pairs = (double)events * (double)others;
+  const double critical = critical_distance(events, others, level);
+  const double mean = auc * pairs, deviation = auc_error(auc, events, others) * pairs;
+  if (!isfinite(critical) || !(deviation > 0)) return isfinite(critical) ? 1 : 0;
+  /* U is whole: half a step of continuity */
+  return gsl_cdf_ugaussian_Q((pairs / 2 + critical - 0.5 - mean) / deviation) +
+         gsl_cdf_ugaussian_P((pairs / 2 - critical + 0.5 - mean) / deviation);
+}
+
+static size_t others_for(size_t events, double ratio) {
+  return (size_t)fmax(1, ceil(ratio * (double)events - 1e-9));
+}
+
+size_t auc_events_needed(double auc, double ratio, double level, double power) {
+  size_t below = 0, above = 1; /* doubled, then bisected: the power rises with the events */
+  while (above <= AUC_MOST_EVENTS && auc_power(auc, above, others_for(above, ratio), level) < power)
+    below = above, above *= 2;
+  if (above > AUC_MOST_EVENTS) return 0;
+  while (above - below > 1) {
+    const size_t middle = below + (above - below) / 2;
+    if (auc_power(auc, middle, others_for(middle, ratio), level) < power)
+      below = middle;
+    else
+      above = middle;
+  }
+  return above;
+}
+
+/* --- the table --- */
+
+static const table_column needed_columns[] = {
+    {"auc", TABLE_REAL, .head = "AUC", .format = "%.2f"},
+    {"ratio", TABLE_REAL, .head = "others for each event", .format = "%.3g"},
+    {"events", TABLE_WHOLE, .head = "events needed"}};
+
+/* Rows for AUCs of 0.6 to 0.9 and `against`. */
+static void report_needed(table *to, const power_request *q, double ratio) {
+  const double auc[] = {0.6, 0.65, 0.7, 0.75, 0.8, 0.9};
+  table *t = table_rows(table_field(to, "needed"), needed_columns, 3);
+  for (size_t i = 0; i <= sizeof auc / sizeof *auc; i++) {
+    const double of = i > 0 ? auc[i - 1] : q->against;
+    if (i > 0 && of == q->against) continue;
+    table_row(t);
+    table_real(t, of), table_real(t, ratio);
+    table_count(t, auc_events_needed(of, ratio, q->level, q->power));
+  }
+  table_title(t, "Events needed for a power of %.0f %% against chance, two-sided at %.0f %%",
+              100 * q->power, 100 * q->level);
+}
+
+static const table_column observed_columns[] = {
+    {"auc", TABLE_INTERVAL, .head = "AUC observed", .format = "%.2f"},
+    {"events", TABLE_WHOLE, .head = "events"},
+    {"others", TABLE_WHOLE, .head = "others"},
+    {"p", TABLE_REAL, .head = "p against 0.5", .format = "%.3f"}};
+
+static void report_observed(table *to, const power_request *q) {
+  table *t = table_rows(table_field(to, "observed"), observed_columns, 4);
+  for (size_t i = 0; i < q->n_observed; i++) {
+    table_row(t);
+    interval_cell(t, auc_interval(q->observed[i], q->events, q->others));
+    table_count(t, q->events), table_count(t, q->others);
+    table_real(t, auc_p_value(q->observed[i], q->events, q->others));
+  }
+  table_title(t, "Observed, with intervals of Hanley and McNeil and the exact permutation test "
+                 "without ties");
+}
+
+void power_report(table *to, const power_request *q) {
+  const double ratio = q->events > 0 ? (double)q->others / (double)q->events : 1;
+  table_real(table_field(to, "against"), q->against);
+  table_real(table_field(to, "level"), q->level);
+  table_real(table_field(to, "wanted"), q->power);
+  if (q->events > 0) {
+    const double power = auc_power(q->against, q->events, q->others, q->level);
+    table_count(table_field(to, "events"), q->events);
+    table_count(table_field(to, "others"), q->others);
+    table_real(table_field(to, "power"), power);
+    table_line(to,
+               "With %zu events and %zu others, an AUC of %.2f is distinguished from 0.5 with "
+               "probability %.2f (two-sided at %.0f %%).",
+               q->events, q->others, q->against, power, 100 * q->level);
+    table_line(to, "%s", "");
+  }
+  report_needed(to, q, ratio);
+  if (q->n_observed > 0) {
+    table_line(to, "%s", "");
+    report_observed(to, q);
+  }
+}
+
+/* --- rates at which a fraction of runs collapses --- */
+
+/* The runs by x, and the distinct starts. */
+typedef struct dose_table {
+  const dose_run *run;
+  size_t n;
+  dose_group *group; /* [n_groups] */
+  size_t n_groups;
+  uint64_t *start; /* [n_starts] */
+  size_t n_starts;
+  double low, high; /* range of x */
+} dose_table;
+
+static dose_group *dose_group_of(dose_table *t, double x) {
+  for (size_t i = 0; i < t->n_groups; i++)
+    if (t->group[i].x == x) return &t->group[i];
+  t->group[t->n_groups] = (dose_group){.x = x};
+  return &t->group[t->n_groups++];
+}
+
+static void add_start(dose_table *t, uint64_t start) {
+  for (size_t i = 0; i < t->n_starts; i++)
+    if (t->start[i] == start) return;
+  t->start[t->n_starts++] = start;
+}
+
+/* Counts the runs by x, without those of one start; NULL: all. */
+static void dose_count_groups(dose_table *t, const uint64_t *without) {
+  t->n_groups = 0;
+  for (size_t i = 0; i < t->n; i++) {
+    dose_group *g = dose_group_of(t, t->run[i].x);
+    if (without != NULL && t->run[i].start == *without) continue;
+    g->runs++;
+    g->falls += t->run[i].fell;
+  }
+}
+
+/* x at which the fit passes the fraction; NaN without a rising fit. */
+static gl_status fitted(dose_table *t, const uint64_t *without, double share, double *x,
+                        gl_error *err) {
+  dose_fit fit;
+  dose_count_groups(t, without);
+  gl_status status = dose_fit_of(t->group, t->n_groups, &fit, err);
+  if (status != GL_OK) return status;
+  *x = fit.why == NULL && fit.b > 0 ? (log(share / (1 - share)) - fit.a) / fit.b : NAN;
+  return GL_OK;
+}
+
+/* The largest x below which every x run has at most the fraction, and the smallest one above which
+ * every x run has at least it. Infinite where there is none. */
+static void bracket(dose_table *t, double share, double *low, double *high) {
+  double first_above = INFINITY, last_below = -INFINITY;
+  dose_count_groups(t, NULL);
+  for (size_t i = 0; i < t->n_groups; i++) {
+    const double fell = (double)t->group[i].falls / (double)t->group[i].runs;
+    if (fell > share) first_above = fmin(first_above, t->group[i].x);
+    if (fell < share) last_below = fmax(last_below, t->group[i].x);
+  }
+  *low = -INFINITY, *high = INFINITY;
+  for (size_t i = 0; i < t->n_groups; i++) {
+    const double x = t->group[i].x;
+    if (x < first_above && x <= last_below) *low = fmax(*low, x);
+    if (x > last_below && x >= first_above) *high = fmin(*high, x);
+  }
+}
+
+/* Half the width of the jackknife's interval; infinite if a start cannot be left out. */
+static gl_status jackknife(dose_table *t, double share, double *half, gl_error *err) {
+  const double n = (double)t->n_starts;
+  double sum = 0, squares = 0;
+  *half = INFINITY;
+  for (size_t i = 0; i < t->n_starts; i++) {
+    double x = NAN;
+    gl_status status = fitted(t, &t->start[i], share, &x, err);
+    if (status != GL_OK) return status;
+    if (isnan(x)) return GL_OK;
+    sum += x;
+    squares += x * x;
+  }
+  if (t->n_starts < 2) return GL_OK;
+  const double variance = fmax(squares - sum * sum / n, 0) * (n - 1) / n;
+  *half = gsl_cdf_tdist_Pinv(0.975, n - 1) * sqrt(variance);
+  return GL_OK;
+}
+
+/* Opens the ends outside the x run. */
+static interval within_x(const dose_table *t, double x, double low, double high) {
+  const bool inside = x >= t->low && x <= t->high;
+  return (interval){.value = inside ? x : NAN,
+                    .low = low < t->low ? -INFINITY : low,
+                    .high = high > t->high ? INFINITY : high};
+}
+
+gl_status dose_at_starts(const dose_run *run, size_t n, double share, interval *out,
+                         gl_error *err) {
+  arena work = {0};
+  dose_table t = {.run = run,
+                  .n = n,
+                  .group = ARENA_ARRAY(&work, dose_group, n),
+                  .start = ARENA_ARRAY(&work, uint64_t, n),
+                  .low = INFINITY,
+                  .high = -INFINITY};
+  double x = NAN, half = INFINITY, low, high;
+  *out = (interval){NAN, -INFINITY, INFINITY};
+  gl_status status = arena_check(&work, "the starts", err);
+  for (size_t i = 0; i < n && status == GL_OK; i++) {
+    add_start(&t, run[i].start);
+    t.low = fmin(t.low, run[i].x);
+    t.high = fmax(t.high, run[i].x);
+  }
+  if (status == GL_OK) status = fitted(&t, NULL, share, &x, err);
+  if (status == GL_OK && !isnan(x)) status = jackknife(&t, share, &half, err);
+  if (status == GL_OK && !isnan(x)) {
+    bracket(&t, share, &low, &high);
+    if (isfinite(low))
+      x = fmax(x, low); /* the penalty may flatten the fit beyond the rates around */
+    if (isfinite(high)) x = fmin(x, high);
+    *out = within_x(&t, x, fmin(x - half, low), fmax(x + half, high));
+  }
+  arena_fini(&work);
+  return status;
+}

@@ -19,7 +19,7 @@ EMULATED  := $(patsubst llm/backend/cuda/%.cu,$(BUILD)/emulate/cuda/%.o,$(wildca
              $(patsubst tests/emulate/%.c,$(BUILD)/emulate/%.o,$(wildcard tests/emulate/*.c)) \
              $(BUILD)/emulate/open.o
 EMULATED_TESTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard experiments/bench/gpu*.c) $(patsubst %,experiments/bench/%.c,bench workload) \
-                    experiments/base/args.c experiments/base/memory.c experiments/base/process.c experiments/base/program.c \
+                    experiments/base/args.c experiments/base/memory.c experiments/base/program.c \
                     tests/support/main.c $(wildcard tests/llm/backend/cuda/*.c) \
                     tests/support/llm_backend_cases.c tests/support/llm_backend_run.c tests/support/llm_model.c tests/support/files.c)
 EMULATED_SUITES := cuda emulated

@@ -1,7 +1,7 @@
 /* Warnings: metrics that doubled or halved against the run's beginning, with the rates at which
  * that happens to runs of a stored study that survive. */
+#include "analysis/announce.h"
 #include "analysis/diagnose/internal.h"
-#include "analysis/drift.h"
 
 #include <math.h>
 #include <stdio.h>

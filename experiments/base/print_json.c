@@ -1,6 +1,7 @@
 /* Makes and prints a command's JSON answer. */
 #include "experiments/base/print_json.h"
 
+#include "core/base/json.h"
 #include "experiments/base/memory.h"
 
 #include <assert.h>
@@ -111,4 +112,136 @@ gl_status report_table(table *t, table_form form, bool is_json, gl_error *err) {
   gl_status status = table_write(t, is_json ? TABLE_AS_JSON : form, stdout, err);
   table_free(t);
   return status;
+}
+
+/* --- JSON as YAML --- */
+
+/* --- words and numbers --- */
+
+static int is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+/* Returns 1 if YAML reads the word as a string without quotes: not as a number, boolean or null. */
+static int is_plain(const char *word) {
+  static const char *const taken[] = {"true", "false", "yes", "no",  "on",  "off",
+                                      "null", "y",     "n",   "inf", "nan", "none"};
+  if (!is_letter(word[0])) return 0;
+  for (const char *c = word; *c; ++c)
+    if (!is_letter(*c) && (*c < '0' || *c > '9') && strchr("-./", *c) == NULL) return 0;
+  for (size_t i = 0; i < sizeof taken / sizeof *taken; ++i)
+    if (strcasecmp(word, taken[i]) == 0) return strcmp(word, "none") == 0;
+  return 1;
+}
+
+/* Writes a word, in double quotes if needed; YAML accepts JSON's escapes in them. */
+static void write_word(const char *word, FILE *to) {
+  if (is_plain(word)) {
+    fputs(word, to);
+    return;
+  }
+  fputc('"', to);
+  for (const unsigned char *c = (const unsigned char *)word; *c; ++c)
+    if (*c == '"' || *c == '\\')
+      fprintf(to, "\\%c", *c);
+    else if (*c < ' ' || *c == 0x7f)
+      fprintf(to, "\\x%02x", *c);
+    else
+      fputc(*c, to);
+  fputc('"', to);
+}
+
+static void write_scalar(const cJSON *item, FILE *to) {
+  char number[NUMBER_TEXT_SIZE];
+  if (cJSON_IsString(item))
+    write_word(item->valuestring, to);
+  else if (cJSON_IsRaw(item)) /* number in its shortest form */
+    fputs(item->valuestring, to);
+  else if (cJSON_IsNumber(item))
+    fputs(number_text(item->valuedouble, number), to);
+  else
+    fputs(cJSON_IsTrue(item) ? "true" : cJSON_IsFalse(item) ? "false" : "null", to);
+}
+
+/* --- flow style: one line --- */
+
+static void write_flow(const cJSON *item, FILE *to) {
+  const int map = cJSON_IsObject(item);
+  if (!map && !cJSON_IsArray(item)) {
+    write_scalar(item, to);
+    return;
+  }
+  fputc(map ? '{' : '[', to);
+  for (const cJSON *i = item->child; i != NULL; i = i->next) {
+    if (i != item->child) fputs(", ", to);
+    if (map) write_word(i->string, to), fputs(": ", to);
+    write_flow(i, to);
+  }
+  fputc(map ? '}' : ']', to);
+}
+
+/* Returns 1 if the item fits on one line. */
+static int is_short(const cJSON *item) {
+  enum { ROOM = 70 };
+  char *text = NULL;
+  size_t size = 0;
+  if (item->child == NULL) return 1;
+  FILE *to = open_memstream(&text, &size);
+  if (to == NULL) return 0;
+  write_flow(item, to);
+  fclose(to);
+  free(text);
+  return size <= ROOM;
+}
+
+/* --- block style: several lines --- */
+
+static void write_block(const cJSON *item, int depth, FILE *to);
+
+static void indent(int depth, FILE *to) {
+  for (int i = 0; i < depth; ++i) fputs("  ", to);
+}
+
+static void write_member(const cJSON *i, int depth, FILE *to) {
+  indent(depth, to);
+  write_word(i->string, to);
+  fputc(':', to);
+  if (is_short(i)) {
+    fputc(' ', to), write_flow(i, to), fputc('\n', to);
+    return;
+  }
+  fputc('\n', to);
+  write_block(i, depth + 1, to);
+}
+
+/* List items that do not fit on a line begin on their own line, which YAML allows. */
+static void write_item(const cJSON *i, int depth, FILE *to) {
+  indent(depth, to);
+  fputc('-', to);
+  if (is_short(i)) {
+    fputc(' ', to), write_flow(i, to), fputc('\n', to);
+    return;
+  }
+  fputc('\n', to);
+  write_block(i, depth + 1, to);
+}
+
+static void write_block(const cJSON *item, int depth, FILE *to) {
+  for (const cJSON *i = item->child; i != NULL; i = i->next)
+    if (cJSON_IsObject(item))
+      write_member(i, depth, to);
+    else
+      write_item(i, depth, to);
+}
+
+void yaml_write(const cJSON *map, const char *const *first, size_t n, FILE *to) {
+  for (size_t k = 0; k < n; ++k) {
+    const cJSON *i = cJSON_GetObjectItemCaseSensitive(map, first[k]);
+    if (i != NULL) write_member(i, 0, to);
+  }
+  for (const cJSON *i = map->child; i != NULL; i = i->next) {
+    size_t k = 0;
+    while (k < n && strcmp(first[k], i->string) != 0) ++k;
+    if (k == n) write_member(i, 0, to);
+  }
 }

@@ -6,8 +6,10 @@
 #include "core/base/json.h"
 #include "core/base/table.h"
 
+#include <cjson/cJSON.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* --- making documents --- */
 
@@ -36,5 +38,12 @@ gl_status report_json(cJSON *document, gl_error *err);
 /* Prints a table on stdout and frees it, also after a failure: as JSON where is_json, else in the
  * form. */
 gl_status report_table(table *t, table_form form, bool is_json, gl_error *err);
+
+/* --- JSON as YAML --- */
+
+/* Writes an object's members as block YAML: first the n keys of `first`, then the others in their
+ * order. Short maps and lists stay on one line; words are quoted where YAML requires it. Write
+ * errors are kept by the stream. */
+void yaml_write(const cJSON *map, const char *const *first, size_t n, FILE *to);
 
 #endif

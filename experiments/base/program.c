@@ -3,18 +3,19 @@
 #define _GNU_SOURCE /* dl_iterate_phdr */
 #include "experiments/base/program.h"
 
+#include "core/base/error.h"
 #include "core/base/hash.h"
 
 #include <gen/version.h>
 #include <link.h>
+#include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#define _GNU_SOURCE /* dl_iterate_phdr */
 
 /* --- the build identifier, read from the linker's note in our own memory --- */
 
@@ -202,3 +203,48 @@ __attribute__((constructor)) PLAIN static void blas_release(void) {
 }
 
 #endif
+
+/* --- time --- */
+
+char *seconds_text(double s, char text[SECONDS_TEXT_SIZE]) {
+  enum { MINUTE = 60, HOUR = 60 * MINUTE, DAY = 24 * HOUR };
+  if (!(s >= 0 && s < 1e12)) {
+    snprintf(text, SECONDS_TEXT_SIZE, "?");
+    return text;
+  }
+  const long long seconds = (long long)(s + 0.5);
+  if (seconds < MINUTE)
+    snprintf(text, SECONDS_TEXT_SIZE, "%llds", seconds);
+  else if (seconds < HOUR)
+    snprintf(text, SECONDS_TEXT_SIZE, "%lldm%02llds", seconds / MINUTE, seconds % MINUTE);
+  else if (seconds < DAY)
+    snprintf(text, SECONDS_TEXT_SIZE, "%lldh%02lldm", seconds / HOUR, seconds % HOUR / MINUTE);
+  else
+    snprintf(text, SECONDS_TEXT_SIZE, "%lldd%02lldh", seconds / DAY, seconds % DAY / HOUR);
+  return text;
+}
+
+/* --- signals --- */
+
+static volatile sig_atomic_t caught;
+
+static void note_signal(int signal_number) {
+  caught = signal_number;
+}
+
+void signals_catch(void) {
+  struct sigaction action = {.sa_handler = note_signal, .sa_flags = (int)SA_RESETHAND};
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, NULL);
+  sigaction(SIGTERM, &action, NULL);
+  sigaction(SIGHUP, &action, NULL);
+}
+
+void signals_catch_term(void) {
+  struct sigaction action = {.sa_handler = note_signal};
+  sigaction(SIGTERM, &action, NULL);
+}
+
+int signals_caught(void) {
+  return caught;
+}

@@ -3,7 +3,7 @@
 #include "experiments/bench/bench.h"
 
 #include "core/base/json.h"
-#include "experiments/base/process.h"
+#include "experiments/base/program.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
 
 #include "experiments/base/args.h"
 #include "experiments/base/memory.h"
-#include "experiments/base/process.h"
+#include "experiments/base/program.h"
 #include "llm/backend/open/open.h"
 
 #include <errno.h>

@@ -1,16 +1,15 @@
 /* gepolab analyze: what studies and other programs' exports say; and its tables of outcomes,
  * contrasts, effects, announcements and features. */
 #include "analysis/announce.h"
+#include "analysis/arms.h"
 #include "analysis/contrasts.h"
 #include "analysis/declines.h"
 #include "analysis/effects.h"
-#include "analysis/equal_arms.h"
 #include "analysis/import/report.h"
-#include "analysis/levels.h"
 #include "analysis/outcome.h"
-#include "analysis/power.h"
 #include "analysis/profiles.h"
 #include "analysis/sets.h"
+#include "analysis/statistics.h"
 #include "experiments/base/args.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"

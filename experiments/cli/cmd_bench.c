@@ -3,7 +3,7 @@
 #include "core/base/json.h"
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"
-#include "experiments/base/process.h"
+#include "experiments/base/program.h"
 #include "experiments/bench/bench.h"
 #include "experiments/bench/gpu.h"
 

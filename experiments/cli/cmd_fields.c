@@ -9,7 +9,7 @@
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"
 #include "experiments/plan/plan.h"
-#include "experiments/recipe/fields.h"
+#include "experiments/recipe/recipe.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include "core/store/store.h"
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"
-#include "experiments/base/process.h"
+#include "experiments/base/program.h"
 
 #include <math.h>
 #include <stdbool.h>

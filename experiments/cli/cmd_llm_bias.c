@@ -3,7 +3,7 @@
 #include "experiments/base/args.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
-#include "experiments/base/process.h"
+#include "experiments/base/program.h"
 #include "experiments/cli/common.h"
 #include "experiments/lab/recipe.h"
 #include "experiments/llm/bias.h"

@@ -5,7 +5,7 @@
 #include "experiments/base/args.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
-#include "experiments/base/process.h"
+#include "experiments/base/program.h"
 #include "experiments/llm/eval.h"
 #include "experiments/llm/session.h"
 #include "llm/answer/answer.h"

@@ -3,7 +3,6 @@
 
 #include "core/base/file.h"
 #include "experiments/base/args.h"
-#include "experiments/base/process.h"
 #include "experiments/base/program.h"
 #include "experiments/cli/common.h"
 

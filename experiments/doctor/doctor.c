@@ -4,7 +4,6 @@
 #include "experiments/base/memory.h"
 
 #include "core/policy/policy.h"
-#include "experiments/base/process.h"
 #include "experiments/base/program.h"
 #include "experiments/bench/bench.h"
 #include "experiments/lab/table.h"

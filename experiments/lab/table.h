@@ -31,4 +31,11 @@ void lab_table_tsv(const lab_table *t, FILE *to);
  * duration of the measurements in seconds. */
 gl_status lab_table_store(const lab_table *t, const char *path, double wall_s, gl_error *err);
 
+/* --- many random directions --- */
+
+/* Prints to stdout, for a recipe with dial.directions: one line per algorithm, group size and KL.
+ * Mean squared errors are relative to those of the recipe's first algorithm along the same
+ * direction. */
+gl_status lab_directions_print(const lab_table *t, bool is_json, gl_error *err);
+
 #endif

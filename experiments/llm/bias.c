@@ -7,7 +7,6 @@
 #include "core/rl/sampling.h"
 #include "core/store/store.h"
 #include "experiments/base/memory.h"
-#include "experiments/base/process.h"
 #include "experiments/base/program.h"
 #include "experiments/base/provenance.h"
 #include "experiments/train/checkpoint.h"

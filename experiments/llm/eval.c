@@ -4,7 +4,7 @@
 
 #include "analysis/statistics.h"
 #include "experiments/base/memory.h"
-#include "experiments/base/process.h"
+#include "experiments/base/program.h"
 #include "llm/learner/packed_tokens.h"
 #include "llm/model/generate.h"
 

@@ -2,7 +2,7 @@
 #include "experiments/llm/profile.h"
 
 #include "experiments/base/memory.h"
-#include "experiments/base/process.h"
+#include "experiments/base/program.h"
 
 #include <assert.h>
 #include <float.h>

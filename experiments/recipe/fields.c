@@ -1,5 +1,5 @@
 /* Builds the JSON Schema from the tables of a recipe's fields. */
-#include "experiments/recipe/fields.h"
+#include "experiments/recipe/recipe.h"
 
 #include "core/base/json.h"
 #include "core/policy/algorithm.h"

@@ -11,6 +11,7 @@
 #include "core/rl/learner.h"
 #include "experiments/base/program.h"
 #include "sim/cluster.h"
+#include <cjson/cJSON.h>
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -121,5 +122,10 @@ gl_status recipe_learner(learner *out, const recipe *r, const learner_preparatio
 /* Returns optimizer.lr, or the world's default if the recipe does not state it; NaN if the recipe
  * has no world. */
 double recipe_lr(const recipe *r);
+
+/* Returns the JSON Schema (draft 7) of recipes, for editors: the keys of every section, their
+ * values and descriptions. Constraints between fields are checked by the program only. The caller
+ * deletes it. */
+cJSON *recipe_schema(void);
 
 #endif

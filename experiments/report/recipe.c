@@ -2,8 +2,8 @@
  * and the fields in which they differ. */
 #include "core/base/json.h"
 #include "experiments/base/memory.h"
+#include "experiments/base/print_json.h"
 #include "experiments/report/study_internal.h"
-#include "experiments/report/yaml.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "experiments/sweep/executor.h"
 
 #include "experiments/base/memory.h"
-#include "experiments/base/process.h"
+#include "experiments/base/program.h"
 #include "experiments/recipe/recipe.h"
 
 #include <errno.h>

@@ -6,7 +6,7 @@
 #include "core/base/json.h"
 #include "core/store/store.h"
 #include "experiments/base/memory.h"
-#include "experiments/base/process.h"
+#include "experiments/base/program.h"
 #include "experiments/sweep/executor.h"
 #include "experiments/sweep/tune.h"
 

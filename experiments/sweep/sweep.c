@@ -5,7 +5,7 @@
 #include "core/config/fields.h"
 #include "core/store/store.h"
 #include "experiments/base/memory.h"
-#include "experiments/base/process.h"
+#include "experiments/base/program.h"
 #include "experiments/base/provenance.h"
 #include "experiments/recipe/recipe.h"
 #include "experiments/sweep/executor.h"

@@ -4,7 +4,7 @@
 #include "experiments/train/internal.h"
 
 #include "experiments/base/memory.h"
-#include "experiments/base/process.h"
+#include "experiments/base/program.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "core/base/file.h"
 #include "core/config/config.h"
 #include "experiments/base/memory.h"
-#include "experiments/base/process.h"
+#include "experiments/base/program.h"
 #include "experiments/base/provenance.h"
 
 #include <errno.h>

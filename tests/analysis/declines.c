@@ -2,7 +2,7 @@
  * and a log that a trainer's own code wrote. */
 #include "analysis/declines.h"
 #include "analysis/import/gather.h"
-#include "analysis/power.h"
+#include "analysis/statistics.h"
 #include "tests/support/suite.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Alarms that are clear by hand. */
-#include "analysis/drift.h"
+#include "analysis/announce.h"
 #include "tests/support/suite.h"
 
 #include <math.h>

@@ -1,6 +1,5 @@
 /* Arms that are one computation, and levels by arm, in small studies made by hand. */
-#include "analysis/equal_arms.h"
-#include "analysis/levels.h"
+#include "analysis/arms.h"
 #include "tests/support/json.h"
 #include "tests/support/suite.h"
 

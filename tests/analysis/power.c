@@ -1,6 +1,6 @@
 /* Power of comparisons of an AUC with chance: against enumeration and simulation. Simulations have
  * fixed seeds; their tolerances are four standard errors and more. */
-#include "analysis/power.h"
+#include "analysis/statistics.h"
 #include "core/random/rng.h"
 #include "tests/support/suite.h"
 

@@ -1,5 +1,5 @@
 /* YAML made of JSON reads back as what it was. */
-#include "experiments/report/yaml.h"
+#include "experiments/base/print_json.h"
 
 #include "core/base/json.h"
 #include "core/config/config.h"
