@@ -10,12 +10,12 @@ function filled(element, attributes, children) {
     if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
     else if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value === true ? '' : value);
   }
-  for (const child of children.flat()) if (child !== null && child !== undefined) element.append(child);
+  for (const child of children.flat(Infinity)) if (child !== null && child !== undefined) element.append(child);
   return element;
 }
 const el = (name, attributes, ...children) => filled(document.createElement(name), attributes, children);
 const svg = (name, attributes, ...children) => filled(document.createElementNS(SVG, name), attributes, children);
-const show = (place, ...children) => place.replaceChildren(...children.flat().filter(child => child !== null));
+const show = (place, ...children) => place.replaceChildren(...children.flat(Infinity).filter(child => child !== null));
 
 // --- numbers as they are shown ---
 
@@ -208,6 +208,9 @@ async function copy(button, text) {
   setTimeout(() => { button.textContent = before; }, 1500);
 }
 
+// A word as a shell takes it literally.
+const quoted = word => /^[\w%+,./:=@-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+
 // A table from rows of cells; a cell is a text, a number or an element.
 function table_of(head, rows, attributes) {
   return el('div', {class: 'wide'}, el('table', attributes, el('thead', {}, el('tr', {}, head.map(cell => el('th', {}, cell)))),
@@ -239,6 +242,7 @@ function log_ticks(low, high) {
 // An empty drawing with axes. x and y: {low, high, label, log, ticks, text}. Gives the element and two functions from
 // values to places.
 function axes({width = 640, height = 260, left = 56, x, y, title}) {
+  width = Math.min(width, document.documentElement.clientWidth - 30); // text keeps its size in a narrow window
   const right = 12, top = 10, bottom = 40, inner_w = width - left - right, inner_h = height - top - bottom;
   const scale = axis => value => axis.log ? Math.log(value / axis.low) / Math.log(axis.high / axis.low) : (value - axis.low) / (axis.high - axis.low || 1);
   const sx = scale(x), sy = scale(y), to_x = v => left + sx(v) * inner_w, to_y = v => top + (1 - sy(v)) * inner_h;

@@ -125,7 +125,7 @@ function start_calculator(presets) {
     show(place.querySelector('.timeline'), draw_timeline(rows_of_csv(schedule.stdout), Number(state.samplers)));
   });
   place.querySelector('.copy-recipe').addEventListener('click', event => {
-    const more = tool.state().more.split('\n').map(line => line.trim()).filter(Boolean).map(word => ` '${word.replaceAll("'", "'\\''")}'`).join('');
+    const more = tool.state().more.split('\n').map(line => line.trim()).filter(Boolean).map(word => ' ' + quoted(word)).join('');
     copy(event.target, `# gepolab sim calculator.yaml${more}\n${recipe}`);
   });
 }

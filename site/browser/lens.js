@@ -3,14 +3,14 @@
 
 const LENS_EXAMPLE = `{"rewards": [1, 0, 0, 1],
  "logp": [[-0.40, -0.90, -0.20], [-1.60, -0.75], [-4.50, -2.80, -0.60], [-0.20, -0.35]],
- "logq": [[-0.70, -1.00, -0.25], [-1.10, -0.80], [-0.90, -1.20, -0.50], [-0.80, -0.30]],
+ "logq": [[-0.45, -1.00, -0.25], [-1.50, -0.80], [-4.10, -2.70, -0.50], [-0.30, -0.30]],
  "version_gap": [[3, 3, 3], [1, 1], [6, 6, 6], [0, 0]], "max_length": 16}`;
 const MOST_TOKENS_SHOWN = 4000;
 
 // What the fields of an algorithm say about its clip, in words.
 function clip_words(fields) {
   if (fields.clip === 'none') return fields['gate.negative_below'] > 0 ? `no clip; wrong responses below ${number(fields['gate.negative_below'])} are masked` : 'no clip';
-  if (fields.clip === 'ppo') return `clip ${number(1 - fields.eps_low)} to ${number(1 + fields.eps_high)} of the ${fields.ratio} ratio`;
+  if (fields.clip === 'ppo') return `clip ${number(1 - fields.eps_low, 5)} to ${number(1 + fields.eps_high, 5)} of the ${fields.ratio} ratio`;
   return `clip: ${fields.clip}, of the ${fields.ratio} ratio`;
 }
 
@@ -46,7 +46,7 @@ function start_lens(algorithms) {
   chooser.replaceChildren(...algorithms.map(algorithm => el('option', {value: algorithm.name, selected: first.includes(algorithm.name)}, algorithm.name)));
   const area = place.querySelector('[name=group]');
   area.defaultValue = LENS_EXAMPLE;
-  const command = state => state.methods.map(name => `gepolab policy -a ${name}${state.fields.trim() ? ' ' + state.fields.trim() : ''} group.json`).join('\n');
+  const command = state => state.methods.map(name => `gepolab policy -a ${name}${state.fields.split(/\s+/).filter(Boolean).map(word => ' ' + quoted(word)).join('')} group.json`).join('\n');
   const tool = new Tool('lens', async state => {
     const groups = groups_of(state.group), shown = [], fields = state.fields.split(/\s+/).filter(Boolean);
     if (state.methods.length === 0) throw new Error('choose a method');

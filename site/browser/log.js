@@ -9,7 +9,7 @@ function start_log(algorithms) {
   let files = {};
   const argv = state => ['diagnose', ...(state.algorithm ? ['-a', state.algorithm] : []), ...Object.keys(files)];
   const tool = new Tool('log', async state => {
-    show(place.querySelector('.recipe'), Object.keys(files).length ? 'gepolab ' + argv(state).join(' ') + ' -o page.html' : 'gepolab diagnose LOG… -o page.html');
+    show(place.querySelector('.recipe'), Object.keys(files).length ? 'gepolab ' + argv(state).map(quoted).join(' ') + ' -o page.html' : 'gepolab diagnose LOG… -o page.html');
     if (Object.keys(files).length === 0) return 'drop a log, or choose files';
     show(place.querySelector('.answer'));
     const answer = await engine.run([...argv(state), '-o', 'page.html', '--recipe', 'effect.yaml'], files, ['page.html', 'effect.yaml']);
