@@ -2,6 +2,7 @@
 'use strict';
 
 (async () => {
+  for (const place of document.querySelectorAll('.tool .message')) place.textContent = 'loading gepolab …';
   try {
     for (const needed of ['WebAssembly', 'Worker', 'DecompressionStream'])
       if (!(needed in window)) throw new Error(`this browser has no ${needed} (Chrome 80, Firefox 113 and Safari 16.4 have)`);

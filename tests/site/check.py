@@ -19,6 +19,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.parse
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "report"))
@@ -230,6 +231,14 @@ def check_browser(browser, site):
             if said:
                 wrong.append(f"{name}: {said}")
             pipe.call("Target.closeTarget", targetId=target)
+        target, session = opened(pipe, site, "browser.html", 1400, False, script=True)
+        # A site without the tools has nothing to wait for.
+        said, waits = "loading" if evaluate(session, "!!document.querySelector('.gepolab')") else "answered", 600
+        while said.startswith("loading") and waits > 0:
+            said, waits = evaluate(session, "document.querySelector('#calculator .message').textContent"), waits - 1
+            time.sleep(0.1)
+        if not said.startswith("answered"):
+            wrong.append(f"browser.html: the calculator says: {said}")
         pipe.call("Browser.close")
     finally:
         pipe.process.kill()
