@@ -399,7 +399,7 @@ static gl_status run_algorithms(const command *self, int argc, char **argv, gl_e
   const args_option options[] = {
       {"fields", 0, ARGS_FLAG, NULL, "what every field means and may be", &fields},
       {"from", 0, ARGS_TEXT, "TRAINER",
-       "the algorithm that switches of verl, trl or prime-rl make: name=value …, or a file", &from},
+       "the algorithm that a trainer's switches make: name=value …, or its file", &from},
       {"torch", 0, ARGS_FLAG, NULL,
        "one algorithm, a name or {base: NAME, field: value, …}, as a loss in PyTorch", &torch},
       {"json", 0, ARGS_FLAG, NULL, "all algorithms with all fields as JSON", &json}};

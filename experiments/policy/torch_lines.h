@@ -4,9 +4,10 @@
 
 #include "core/policy/algorithm.h"
 
-/* Returns the source of a function loss(logp, logq, rewards, mask, n_groups), malloc'd. Fields that
- * the lines do not follow stand at the end as `# without FIELD: value`; if there are none, its
- * gradient is the algorithm's (python/tests/test_policy.py runs it). */
+/* Returns the source of a function loss(logp, logq, rewards, mask, n_groups, *, ...), malloc'd. Its
+ * further arguments are what the algorithm needs besides: logprox, logref, gap (staleness), entropy,
+ * entropy_prox, log_denominator. Its gradient is minus the coefficients (python/tests/test_policy.py
+ * runs it). */
 char *torch_lines(const policy_algorithm *algorithm);
 
 #endif

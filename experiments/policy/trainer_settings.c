@@ -1,4 +1,4 @@
-/* Switches of verl, TRL and prime-rl as fields of an algorithm: one line for each switch and value.
+/* Switches of trainers as fields of an algorithm: one line for each switch and value.
  * The versions are those of core/policy/settings.c. */
 #include "experiments/policy/trainer_settings.h"
 
@@ -14,7 +14,8 @@
 
 typedef struct trainer_switch {
   policy_trainer trainer;
-  const char *key, *value; /* value NULL: a number; "*": any text */
+  const char *key, *value; /* key: the last parts of a dotted name; value NULL: a number; "*": any
+                              text */
   const char *fields;      /* assignments in the order given; "@" stands for the number */
   const char *note;        /* NULL: none */
   double scale, shift;     /* @ is value * scale + shift; scale 0 stands for 1 */
@@ -24,6 +25,14 @@ typedef struct trainer_switch {
 #define VERL TRAINER_VERL
 #define TRL TRAINER_TRL
 #define PRIME TRAINER_PRIME_RL
+#define AREAL TRAINER_AREAL
+#define SLIME TRAINER_SLIME
+#define NEMO TRAINER_NEMO_RL
+#define SKYRL TRAINER_SKYRL
+#define ROLL TRAINER_ROLL
+#define RLHF TRAINER_OPENRLHF
+#define ENTROPY_BONUS                                                                              \
+  NO_ROW "an entropy bonus, whose gradient is none of sampled tokens' log-probabilities"
 
 /* Applied in this order, whatever the order of the command line: what a loss sets comes before what
  * its numbers change. */
@@ -171,6 +180,234 @@ static const trainer_switch table[] = {
     {PRIME, "kl_tau", NULL, "kl_coef=@", NULL, 2, 0},
     {PRIME, "adv_tau", NULL, "", "adv_tau multiplies every advantage: scale the learning rate", 0,
      0},
+
+    {AREAL, "reward_norm.mean_level", "group", "baseline=group_mean", NULL, 0, 0},
+    {AREAL, "reward_norm.mean_level", "batch", "", NO_ROW "a baseline over the whole batch", 0, 0},
+    {AREAL, "reward_norm.mean_leave1out", "true", "baseline=leave_one_out", NULL, 0, 0},
+    {AREAL, "reward_norm.mean_leave1out", "false", "", NULL, 0, 0},
+    {AREAL, "reward_norm.std_level", "group", "scale=group_std", NULL, 0, 0},
+    {AREAL, "reward_norm.std_level", "batch", "scale=reward_std", NULL, 0, 0},
+    {AREAL, "reward_norm.std_unbiased", "true", "std_ddof=1", NULL, 0, 0},
+    {AREAL, "reward_norm.std_unbiased", "false", "std_ddof=0", NULL, 0, 0},
+    {AREAL, "adv_norm.mean_level", "group", "baseline=group_mean", NULL, 0, 0},
+    {AREAL, "adv_norm.mean_level", "batch", "", "its mean is over the batch's tokens", 0, 0},
+    {AREAL, "adv_norm.std_level", "group", "scale=group_std", NULL, 0, 0},
+    {AREAL, "adv_norm.std_level", "batch", "scale=token_std",
+     "over the batch's tokens; an earlier scale of rewards is left out: no algorithm here has two",
+     0, 0},
+    {AREAL, "use_sapo_loss", "true", "clip=sigmoid", NULL, 0, 0},
+    {AREAL, "use_sapo_loss", "false", "", NULL, 0, 0},
+    {AREAL, "use_cispo_loss", "true", "clip=clamp ratio_gradient=false", NULL, 0, 0},
+    {AREAL, "use_cispo_loss", "false", "", NULL, 0, 0},
+    {AREAL, "sapo_tau_pos", NULL, "tau_positive=@", NULL, 0, 0},
+    {AREAL, "sapo_tau_neg", NULL, "tau_negative=@", NULL, 0, 0},
+    {AREAL, "importance_sampling_level", "token", "", NULL, 0, 0},
+    {AREAL, "importance_sampling_level", "sequence", "ratio=sequence log_prob=mean", NULL, 0, 0},
+    {AREAL, "eps_clip", NULL, "eps_low=@ eps_high=@", NULL, 0, 0},
+    {AREAL, "eps_clip_higher", NULL, "eps_high=@", NULL, 0, 0},
+    {AREAL, "c_clip", NULL, "dual_clip=@", NULL, 0, 0},
+    {AREAL, "use_decoupled_loss", "true", "old_policy=proximal tis_level=token tis_max=.inf",
+     "the factor is in float32", 0, 0},
+    {AREAL, "use_decoupled_loss", "false", "", NULL, 0, 0},
+    {AREAL, "prox_logp_method", "recompute", "", NULL, 0, 0},
+    {AREAL, "prox_logp_method", "loglinear", "old_policy=interpolated", NULL, 0, 0},
+    {AREAL, "rejection_sampling.level", "token", "mis_level=token", NULL, 0, 0},
+    {AREAL, "rejection_sampling.level", "sequence", "mis_level=sequence_mean", NULL, 0, 0},
+    {AREAL, "rejection_sampling.metric", "ratio", "", NULL, 0, 0},
+    {AREAL, "rejection_sampling.metric", "kl_k2", "mis_test=k2", NULL, 0, 0},
+    {AREAL, "rejection_sampling.metric", "kl_k3", "mis_test=k3", NULL, 0, 0},
+    {AREAL, "rejection_sampling.upper", NULL, "mis_max=@ tis_max=@", NULL, 0, 0},
+    {AREAL, "rejection_sampling.lower", NULL, "mis_min=@ tis_min=@", NULL, 0, 0},
+    {AREAL, "rejection_sampling.action", "mask", "tis_min=0 tis_max=.inf", NULL, 0, 0},
+    {AREAL, "rejection_sampling.action", "clamp", "mis_level=none mis_min=0", NULL, 0, 0},
+    {AREAL, "m2_threshold", NULL, "", NO_ROW "M2PO's mask beside PPO's clip", 0, 0},
+    {AREAL, "kl_ctl", NULL, "",
+     "its penalty of every token is taken off the rewards, if there is a reference", 0, 0},
+
+    {SLIME, "advantage_estimator", "grpo", "", NULL, 0, 0},
+    {SLIME, "advantage_estimator", "gspo", "ratio=sequence log_prob=mean", NULL, 0, 0},
+    {SLIME, "advantage_estimator", "cispo", "clip=clamp ratio_gradient=false", NULL, 0, 0},
+    {SLIME, "advantage_estimator", "reinforce_plus_plus",
+     "baseline=none scale=token_std scale_eps=1e-8", NULL, 0, 0},
+    {SLIME, "advantage_estimator", "reinforce_plus_plus_baseline", "scale=token_std scale_eps=1e-8",
+     NULL, 0, 0},
+    {SLIME, "advantage_estimator", "ppo", "", NO_ROW "advantages of a critic", 0, 0},
+    {SLIME, "disable_grpo_std_normalization", "true", "scale=none", NULL, 0, 0},
+    {SLIME, "calculate_per_token_loss", "true", "aggregate=token_mean", NULL, 0, 0},
+    {SLIME, "eps_clip", NULL, "eps_low=@ eps_high=@", NULL, 0, 0},
+    {SLIME, "eps_clip_high", NULL, "eps_high=@", NULL, 0, 0},
+    {SLIME, "eps_clip_c", NULL, "dual_clip=@", NULL, 0, 0},
+    {SLIME, "use_opsm", "true", "off_policy_mask=1e-4", NULL, 0, 0},
+    {SLIME, "opsm_delta", NULL, "off_policy_mask=@", NULL, 0, 0},
+    {SLIME, "use_tis", "true", "old_policy=proximal tis_level=token tis_max=2", NULL, 0, 0},
+    {SLIME, "tis_clip", NULL, "tis_max=@ mis_max=@", NULL, 0, 0},
+    {SLIME, "tis_clip_low", NULL, "tis_min=@ mis_min=@", NULL, 0, 0},
+    {SLIME, "custom_tis_function_path", "*", "mis_level=token tis_min=0 tis_max=.inf",
+     "read as its icepop_function", 0, 0},
+    {SLIME, "use_kl_loss", "true", "ref_kl_form=k1", NULL, 0, 0},
+    {SLIME, "kl_loss_coef", NULL, "ref_kl_coef=@", NULL, 0, 0},
+    {SLIME, "kl_loss_type", "k1", "ref_kl_form=k1", NULL, 0, 0},
+    {SLIME, "kl_loss_type", "k2", "ref_kl_form=k2", NULL, 0, 0},
+    {SLIME, "kl_loss_type", "k3", "ref_kl_form=k3", NULL, 0, 0},
+    {SLIME, "kl_loss_type", "low_var_kl", "ref_kl_form=k3", NULL, 0, 0},
+    {SLIME, "entropy_coef", NULL, "", ENTROPY_BONUS, 0, 0},
+
+    {NEMO, "normalize_rewards", "true", "scale=group_std", NULL, 0, 0},
+    {NEMO, "normalize_rewards", "false", "scale=none", NULL, 0, 0},
+    {NEMO, "use_leave_one_out_baseline", "true", "baseline=leave_one_out", NULL, 0, 0},
+    {NEMO, "use_leave_one_out_baseline", "false", "baseline=group_mean", NULL, 0, 0},
+    {NEMO, "token_level_loss", "true", "aggregate=token_mean", NULL, 0, 0},
+    {NEMO, "token_level_loss", "false", "aggregate=sequence_mean", NULL, 0, 0},
+    {NEMO, "sequence_level_importance_ratios", "true", "ratio=sequence log_prob=mean", NULL, 0, 0},
+    {NEMO, "sequence_level_importance_ratios", "false", "", NULL, 0, 0},
+    {NEMO, "use_cispo", "true", "clip=clamp ratio_gradient=false", NULL, 0, 0},
+    {NEMO, "use_cispo", "false", "", NULL, 0, 0},
+    {NEMO, "disable_ppo_ratio", "true", "ratio=none clip=none ratio_gradient=false", NULL, 0, 0},
+    {NEMO, "disable_ppo_ratio", "false", "", NULL, 0, 0},
+    {NEMO, "force_on_policy_ratio", "true", "ratio=none clip=none ratio_gradient=false", NULL, 0,
+     0},
+    {NEMO, "force_on_policy_ratio", "false", "", NULL, 0, 0},
+    {NEMO, "ratio_clip_min", NULL, "eps_low=@", NULL, 0, 0},
+    {NEMO, "ratio_clip_max", NULL, "eps_high=@", NULL, 0, 0},
+    {NEMO, "ratio_clip_c", NULL, "dual_clip=@", NULL, 0, 0},
+    {NEMO, "reference_policy_kl_penalty", NULL, "ref_kl_coef=@",
+     "NeMo-RL limits its log-ratio to +-20 and the term to +-10", 0, 0},
+    {NEMO, "reference_policy_kl_type", "k1", "ref_kl_form=k1", NULL, 0, 0},
+    {NEMO, "reference_policy_kl_type", "k2", "ref_kl_form=k2", NULL, 0, 0},
+    {NEMO, "reference_policy_kl_type", "k3", "ref_kl_form=k3", NULL, 0, 0},
+    {NEMO, "use_importance_sampling_correction", "true",
+     "old_policy=proximal tis_level=token tis_max=.inf", NULL, 0, 0},
+    {NEMO, "use_importance_sampling_correction", "false", "", NULL, 0, 0},
+    {NEMO, "truncated_importance_sampling_ratio", NULL, "tis_max=@ mis_max=@", NULL, 0, 0},
+    {NEMO, "truncated_importance_sampling_ratio_min", NULL, "tis_min=@ mis_min=@", NULL, 0, 0},
+    {NEMO, "truncated_importance_sampling_type", "tis", "", NULL, 0, 0},
+    {NEMO, "truncated_importance_sampling_type", "icepop", "mis_level=token tis_min=0 tis_max=.inf",
+     NULL, 0, 0},
+    {NEMO, "truncated_importance_sampling_type", "seq-mask-tis",
+     "mis_level=sequence_mean tis_min=0 tis_max=.inf", NULL, 0, 0},
+    {NEMO, "positive_example_nll_weight", NULL, "",
+     "above 0 no algorithm here has it: a likelihood of right answers beside the loss", 0, 0},
+
+    {SKYRL, "advantage_estimator", "grpo", "", NULL, 0, 0},
+    {SKYRL, "advantage_estimator", "rloo", "baseline=leave_one_out scale=none", NULL, 0, 0},
+    {SKYRL, "advantage_estimator", "maxrl", "scale=group_mean", NULL, 0, 0},
+    {SKYRL, "advantage_estimator", "reinforce++", "baseline=none scale=token_std scale_eps=1e-8",
+     "with gamma 1", 0, 0},
+    {SKYRL, "advantage_estimator", "gae", "", NO_ROW "advantages of a critic", 0, 0},
+    {SKYRL, "grpo_norm_by_std", "true", "", NULL, 0, 0},
+    {SKYRL, "grpo_norm_by_std", "false", "scale=none", NULL, 0, 0},
+    {SKYRL, "zero_variance_filter", "true", "drop_equal=true", NULL, 0, 0},
+    {SKYRL, "zero_variance_filter", "false", "", NULL, 0, 0},
+    {SKYRL, "loss_reduction", "token_mean", "aggregate=token_mean", NULL, 0, 0},
+    {SKYRL, "loss_reduction", "sequence_mean", "aggregate=sequence_mean", NULL, 0, 0},
+    {SKYRL, "loss_reduction", "prompt_mean", "aggregate=group_token_mean", NULL, 0, 0},
+    {SKYRL, "loss_reduction", "seq_mean_token_sum_norm", "aggregate=fixed_length", NULL, 0, 0},
+    {SKYRL, "clip_ratio_c", NULL, "dual_clip=@", NULL, 0, 0},
+    {SKYRL, "eps_clip_low", NULL, "eps_low=@", NULL, 0, 0},
+    {SKYRL, "eps_clip_high", NULL, "eps_high=@", NULL, 0, 0},
+    {SKYRL, "policy_loss_type", "regular", "dual_clip=.inf", NULL, 0, 0},
+    {SKYRL, "policy_loss_type", "dual_clip", "", NULL, 0, 0},
+    {SKYRL, "policy_loss_type", "gspo",
+     "ratio=sequence_token log_prob=mean log_cap=10 token_log_clamp=.inf dual_clip=.inf", NULL, 0,
+     0},
+    {SKYRL, "policy_loss_type", "cispo", "clip=clamp ratio_gradient=false dual_clip=.inf", NULL, 0,
+     0},
+    {SKYRL, "policy_loss_type", "sapo", "clip=sigmoid dual_clip=.inf", NULL, 0, 0},
+    {SKYRL, "policy_loss_type", "rollout_is",
+     "clip=none ratio_gradient=false dual_clip=.inf mis_level=token mis_min=0.8 mis_max=1.2 "
+     "correction_of=learner",
+     "widths other than 0.2 are mis_min and mis_max here", 0, 0},
+    {SKYRL, "policy_loss_type", "dppo",
+     "clip=binary_tv ratio_gradient=false cap=.inf token_log_clamp=.inf dual_clip=.inf", NULL, 0,
+     0},
+    {SKYRL, "policy_loss_type", "kl_cov",
+     "clip=none dual_clip=.inf token_log_clamp=.inf kl_form=abs kl_coef=1 kl_share=0.2", NULL, 0,
+     0},
+    {SKYRL, "policy_loss_type", "clip_cov", "", NO_ROW "clip_cov leaves out random tokens", 0, 0},
+    {SKYRL, "cispo_eps_clip_low", NULL, "eps_low=@", NULL, 0, 0},
+    {SKYRL, "cispo_eps_clip_high", NULL, "eps_high=@", NULL, 0, 0},
+    {SKYRL, "dppo_type", "binary_tv", "", NULL, 0, 0},
+    {SKYRL, "dppo_type", "binary_kl", "clip=binary_kl", NULL, 0, 0},
+    {SKYRL, "delta_low", NULL, "eps_low=@", NULL, 0, 0},
+    {SKYRL, "delta_high", NULL, "eps_high=@", NULL, 0, 0},
+    {SKYRL, "kl_cov_frac", NULL, "kl_share=@", NULL, 0, 0},
+    {SKYRL, "ppo_kl_coef", NULL, "kl_coef=@", NULL, 0, 0},
+    {SKYRL, "tau_pos", NULL, "tau_positive=@", NULL, 0, 0},
+    {SKYRL, "tau_neg", NULL, "tau_negative=@", NULL, 0, 0},
+    {SKYRL, "kl_loss_coef", NULL, "ref_kl_coef=@", NULL, 0, 0},
+    {SKYRL, "kl_estimator_type", "k1", "ref_kl_form=k1", NULL, 0, 0},
+    {SKYRL, "kl_estimator_type", "k2", "ref_kl_form=k2", NULL, 0, 0},
+    {SKYRL, "kl_estimator_type", "k3", "ref_kl_form=k3", NULL, 0, 0},
+    {SKYRL, "kl_estimator_type", "abs", "ref_kl_form=abs", NULL, 0, 0},
+    {SKYRL, "use_kl_loss", "true", "", NULL, 0, 0},
+    {SKYRL, "use_kl_loss", "false", "ref_kl_coef=0", NULL, 0, 0},
+    {SKYRL, "tis_ratio_type", "token", "old_policy=proximal tis_level=token", NULL, 0, 0},
+    {SKYRL, "tis_ratio_type", "sequence", "old_policy=proximal tis_level=sequence", NULL, 0, 0},
+    {SKYRL, "token_tis_ratio_clip_high", NULL, "tis_max=@", NULL, 0, 0},
+    {SKYRL, "use_entropy_loss", "true", "", ENTROPY_BONUS, 0, 0},
+    {SKYRL, "use_entropy_loss", "false", "", NULL, 0, 0},
+
+    {ROLL, "adv_estimator", "grpo", "baseline=group_mean scale=group_std", NULL, 0, 0},
+    {ROLL, "adv_estimator", "reinforce", "", NULL, 0, 0},
+    {ROLL, "adv_estimator", "gae", "", NO_ROW "advantages of a critic", 0, 0},
+    {ROLL, "norm_mean_type", "group", "baseline=group_mean", NULL, 0, 0},
+    {ROLL, "norm_mean_type", "batch", "", NO_ROW "a baseline over the whole batch", 0, 0},
+    {ROLL, "norm_std_type", "group", "scale=group_std", NULL, 0, 0},
+    {ROLL, "norm_std_type", "batch", "scale=reward_std", NULL, 0, 0},
+    {ROLL, "loss_agg_mode", "token-mean", "aggregate=token_mean", NULL, 0, 0},
+    {ROLL, "loss_agg_mode", "seq-mean-token-mean", "aggregate=sequence_mean", NULL, 0, 0},
+    {ROLL, "loss_agg_mode", "seq-mean-token-sum", "aggregate=sequence_sum", NULL, 0, 0},
+    {ROLL, "loss_agg_mode", "seq-mean-token-sum-norm", "aggregate=fixed_length", NULL, 0, 0},
+    {ROLL, "pg_clip", NULL, "eps_low=@ eps_high=@", NULL, 0, 0},
+    {ROLL, "use_pg_clip_range", "true", "", NULL, 0, 0},
+    {ROLL, "use_pg_clip_range", "false", "", NULL, 0, 0},
+    {ROLL, "pg_clip_low", NULL, "eps_low=@", "counts with use_pg_clip_range", 0, 0},
+    {ROLL, "pg_clip_high", NULL, "eps_high=@", NULL, 0, 0},
+    {ROLL, "dual_clip_loss", "true", "dual_clip=1.4", "its bound is 1 + 2 pg_clip", 0, 0},
+    {ROLL, "dual_clip_loss", "false", "", NULL, 0, 0},
+    {ROLL, "pg_variant", "ppo", "", NULL, 0, 0},
+    {ROLL, "pg_variant", "vanilla", "ratio=none clip=none ratio_gradient=false", NULL, 0, 0},
+    {ROLL, "pg_variant", "tis", "clip=clamp eps_low=1 eps_high=0 ratio_gradient=false", NULL, 0, 0},
+    {ROLL, "pg_variant", "cispo", "clip=clamp eps_low=0.1 eps_high=0.1 ratio_gradient=false", NULL,
+     0, 0},
+    {ROLL, "pg_variant", "topr", "clip=signed_clamp ratio_gradient=false",
+     "its sides are those of the score, here of the advantage", 0, 0},
+    {ROLL, "pg_variant", "kimi15",
+     "ratio=none clip=none ratio_gradient=false kl_form=k2 kl_coef=0.1", NULL, 0, 0},
+    {ROLL, "cispo_epsilon_low", NULL, "eps_low=@", NULL, 0, 0},
+    {ROLL, "cispo_epsilon_high", NULL, "eps_high=@", NULL, 0, 0},
+    {ROLL, "tis_upper_bound", NULL, "eps_high=@", NULL, 1, -1},
+    {ROLL, "tis_lower_bound", NULL, "eps_low=@", NULL, -1, 1},
+    {ROLL, "kimi15_tau", NULL, "kl_coef=@", NULL, 0, 0},
+    {ROLL, "kl_loss_coef", NULL, "ref_kl_coef=@", NULL, 0, 0},
+    {ROLL, "use_kl_loss", "true", "ref_kl_form=k3", NULL, 0, 0},
+    {ROLL, "use_kl_loss", "false", "ref_kl_coef=0", NULL, 0, 0},
+    {ROLL, "entropy_loss_coef", NULL, "", ENTROPY_BONUS, 0, 0},
+
+    {RLHF, "advantage.estimator", "group_norm", "", NULL, 0, 0},
+    {RLHF, "advantage.estimator", "dr_grpo", "scale=none", NULL, 0, 0},
+    {RLHF, "advantage.estimator", "rloo", "baseline=leave_one_out scale=none", NULL, 0, 0},
+    {RLHF, "advantage.estimator", "reinforce_baseline", "scale=token_std scale_eps=1e-8", NULL, 0,
+     0},
+    {RLHF, "advantage.estimator", "reinforce", "baseline=none scale=token_std scale_eps=1e-8",
+     "with gamma 1", 0, 0},
+    {RLHF, "advantage.estimator", "gae", "", NO_ROW "advantages of a critic", 0, 0},
+    {RLHF, "no_std_norm", "true", "scale=none", NULL, 0, 0},
+    {RLHF, "policy_loss_type", "ppo", "", NULL, 0, 0},
+    {RLHF, "policy_loss_type", "gspo",
+     "ratio=sequence log_prob=mean aggregate=sequence_mean token_log_clamp=.inf", NULL, 0, 0},
+    {RLHF, "eps_clip", NULL, "eps_low=@ eps_high=@", NULL, 0, 0},
+    {RLHF, "dual_clip", NULL, "dual_clip=@", NULL, 0, 0},
+    {RLHF, "is_correction_enable", "true",
+     "old_policy=proximal tis_level=token tis_min=0.5 tis_max=5", "thresholds are 0.5 and 5", 0, 0},
+    {RLHF, "is_correction_type", "tis", "", NULL, 0, 0},
+    {RLHF, "is_correction_type", "icepop",
+     "mis_level=token mis_min=0.5 mis_max=5 tis_min=0 tis_max=.inf", NULL, 0, 0},
+    {RLHF, "is_correction_type", "seq-mask-tis",
+     "mis_level=sequence_mean mis_min=0.5 mis_max=5 tis_min=0 tis_max=.inf", NULL, 0, 0},
+    {RLHF, "kl.init_coef", NULL, "", "its penalty is taken off the rewards, unless kl.use_loss", 0,
+     0},
+    {RLHF, "entropy_coef", NULL, "", ENTROPY_BONUS, 0, 0},
 };
 enum { SWITCHES = sizeof table / sizeof *table };
 
@@ -185,11 +422,19 @@ static const char *defaults_of(policy_trainer trainer) {
   case TRAINER_PRIME_RL:
     return "{base: prime_rl}";
   case TRAINER_AREAL:
+    return "{base: grpo, baseline: none, scale: none, scale_eps: 1e-5, aggregate: token_mean}";
   case TRAINER_SLIME:
+    return "{base: grpo, scale_eps: 1e-6}";
   case TRAINER_NEMO_RL:
+    return "{base: grpo, baseline: leave_one_out, scale_eps: 1e-6, aggregate: token_mean, "
+           "ref_kl_coef: 0.01}";
   case TRAINER_SKYRL:
+    return "{base: grpo, scale_eps: 1e-6, token_log_clamp: 20, aggregate: token_mean, "
+           "ref_kl_coef: 0.001}";
   case TRAINER_ROLL:
+    return "{base: grpo, baseline: none, scale: none, scale_eps: 1e-6}";
   case TRAINER_OPENRLHF:
+    return "{base: grpo, scale_eps: 1e-9, token_log_clamp: 20, aggregate: token_mean}";
   case TRAINER_COUNT:
     return NULL;
   }
@@ -203,18 +448,19 @@ int trainer_is_readable(policy_trainer trainer) {
 /* --- one switch --- */
 
 typedef struct given {
-  char key[64], value[64];
+  char key[160], value[160]; /* the whole dotted name */
 } given;
 
 static gl_status switch_split(given *g, const char *text, gl_error *err) {
   const char *equals = strchr(text, '=');
-  if (equals == NULL || equals == text || strlen(equals + 1) >= sizeof g->value)
+  const char *start = text + strspn(text, "-+");
+  if (equals == NULL || equals <= start || strlen(equals + 1) >= sizeof g->value)
     return gl_fail(err, GL_EINPUT, "'%.80s' is no switch of a trainer; write name=value", text);
-  const char *start = equals;
-  while (start > text && start[-1] != '.') --start;
   if ((size_t)(equals - start) >= sizeof g->key)
     return gl_fail(err, GL_EINPUT, "'%.80s' has too long a name", text);
   snprintf(g->key, sizeof g->key, "%.*s", (int)(equals - start), start);
+  for (char *c = g->key; *c != '\0'; ++c)
+    if (*c == '-') *c = '_'; /* --eps-clip is eps_clip in a file */
   snprintf(g->value, sizeof g->value, "%s", equals + 1);
   for (char *c = g->value; *c != '\0'; ++c)
     if (*c >= 'A' && *c <= 'Z') *c = (char)(*c - 'A' + 'a');
@@ -227,16 +473,28 @@ static int trainer_is_number(const char *text, double *value) {
   return end != text && *end == '\0';
 }
 
+/* Whether a dotted name is `key` or ends in it. */
+static int ends_in(const char *name, const char *key) {
+  const size_t n = strlen(name), m = strlen(key);
+  return n >= m && strcmp(name + n - m, key) == 0 && (n == m || name[n - m - 1] == '.');
+}
+
 static int switch_matches(const trainer_switch *s, policy_trainer trainer, const given *g) {
   double value;
-  if (s->trainer != trainer || strcmp(s->key, g->key) != 0) return 0;
-  return s->value == NULL ? trainer_is_number(g->value, &value) : strcmp(s->value, g->value) == 0;
+  if (s->trainer != trainer || !ends_in(g->key, s->key)) return 0;
+  if (s->value == NULL) return trainer_is_number(g->value, &value);
+  return strcmp(s->value, "*") == 0 || strcmp(s->value, g->value) == 0;
 }
 
 static int knows_key(policy_trainer trainer, const char *key) {
   for (size_t i = 0; i < SWITCHES; ++i)
-    if (table[i].trainer == trainer && strcmp(table[i].key, key) == 0) return 1;
+    if (table[i].trainer == trainer && ends_in(key, table[i].key)) return 1;
   return 0;
+}
+
+static const char *last_part(const char *name) {
+  const char *dot = strrchr(name, '.');
+  return dot != NULL ? dot + 1 : name;
 }
 
 static gl_status switch_check(policy_trainer trainer, const given *g, gl_error *err) {
@@ -249,14 +507,15 @@ static gl_status switch_check(policy_trainer trainer, const given *g, gl_error *
     if (table[i].trainer != trainer) continue;
     if (!known)
       names[n++] = table[i].key;
-    else if (strcmp(table[i].key, g->key) == 0)
+    else if (ends_in(g->key, table[i].key))
       names[n++] = table[i].value != NULL ? table[i].value : "a number";
   }
   if (!known)
     return gl_fail(err, GL_EINPUT, "%s's switch '%s' is not known here%s",
-                   policy_trainer_about(trainer)->name, g->key, cfg_hint(g->key, names, n, hint));
+                   policy_trainer_about(trainer)->name, last_part(g->key),
+                   cfg_hint(last_part(g->key), names, n, hint));
   return gl_fail(err, GL_EINPUT, "%s's %s has no value '%s' here%s; one is %s",
-                 policy_trainer_about(trainer)->name, g->key, g->value,
+                 policy_trainer_about(trainer)->name, last_part(g->key), g->value,
                  cfg_hint(g->value, names, n, hint), names[0]);
 }
 
@@ -289,8 +548,8 @@ static gl_status apply_switch(cfg_doc *doc, const trainer_switch *s, const given
   return status;
 }
 
-/* What depends on two switches: DPPO's dual clip is its cap, and TRL's CISPO caps at epsilon_high
- * itself. */
+/* What depends on two switches: DPPO's dual clip is its cap, TRL's CISPO caps at epsilon_high
+ * itself, and ROLL's dual clip follows its widths. */
 static void trainer_settle(policy_algorithm *a, policy_trainer trainer) {
   const int binary = a->clip == CLIP_BINARY_TV || a->clip == CLIP_BINARY_KL;
   if (trainer == TRAINER_VERL && binary && !isinf(a->dual_clip)) {
@@ -301,6 +560,10 @@ static void trainer_settle(policy_algorithm *a, policy_trainer trainer) {
     a->eps_low = 10;
     a->eps_high -= 1;
   }
+  if (trainer == TRAINER_ROLL && !isinf(a->dual_clip)) a->dual_clip = 1 + 2 * a->eps_low;
+  if (trainer == TRAINER_NEMO_RL && a->ratio == RATIO_SEQUENCE && a->tis_level == LEVEL_TOKEN)
+    a->tis_level = LEVEL_SEQUENCE; /* its correction has the level of the ratio */
+  if (a->mis_test == MIS_K2 || a->mis_test == MIS_K3) a->mis_min = 0;
 }
 
 /* --- the nearest published algorithm --- */
@@ -374,14 +637,16 @@ gl_status trainer_read(trainer_reading *out, policy_trainer trainer, const char 
   return status;
 }
 
-/* Collects the known switches at and below a node. */
-static void collect(given **all, size_t *n, policy_trainer trainer, const cfg_node *node) {
+/* Collects the known switches at and below a node, whose dotted name is `above`. */
+static void collect(given **all, size_t *n, policy_trainer trainer, const char *above,
+                    const cfg_node *node) {
   for (size_t i = 0; cfg_kind_of(node) == CFG_MAP && i < cfg_size(node); ++i) {
     const cfg_node *value = cfg_at(node, i);
-    const char *key = cfg_key_at(node, i);
+    char key[160];
+    snprintf(key, sizeof key, "%s%s%s", above, *above != '\0' ? "." : "", cfg_key_at(node, i));
     if (cfg_kind_of(value) != CFG_SCALAR) {
       const cfg_node *type = cfg_kind_of(value) == CFG_MAP ? cfg_find(value, "type") : NULL;
-      collect(all, n, trainer, value);
+      collect(all, n, trainer, key, value);
       if (type == NULL || cfg_kind_of(type) != CFG_SCALAR) continue;
       value = type; /* prime-rl's loss: {type: ipo} */
     }
@@ -400,7 +665,7 @@ gl_status trainer_read_file(trainer_reading *out, policy_trainer trainer, const 
   given *all = NULL;
   size_t n = 0;
   gl_status status = cfg_load_file(&doc, path, err);
-  if (status == GL_OK) collect(&all, &n, trainer, cfg_root(doc));
+  if (status == GL_OK) collect(&all, &n, trainer, "", cfg_root(doc));
   if (status == GL_OK && n == 0)
     status = gl_fail(err, GL_EINPUT, "%s has no switch of %s that is known here", path,
                      policy_trainer_about(trainer)->name);

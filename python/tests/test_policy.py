@@ -1,6 +1,9 @@
 """The Python functions against one another, PyTorch's autograd, and closed forms."""
 
+import json
 import os
+import random
+import re
 import shutil
 import subprocess
 import threading
@@ -215,21 +218,80 @@ def test_own_algorithms(batch, tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(not (os.environ.get("GEPOLAB") or shutil.which("gepolab")), reason="no gepolab command")
-@pytest.mark.parametrize("row", [row["name"] for row in gepolab.algorithms()])
-def test_the_lines_of_pytorch_have_the_rows_gradient(batch, row):
-    """`gepolab list algorithms ROW --torch`, where it leaves nothing out, at the first update of a batch."""
+def lines_against_library(batch, algorithm, proximal):
+    """`gepolab list algorithms … --torch`, run, against the library: the largest differences of gradient and loss, relative above 1."""
+    rng = np.random.default_rng(11)
+    shape = batch["logp"].shape
+    longest = int(batch["mask"].sum(1).max())
+    more = {"logprox": np.minimum(batch["logq"] + 0.2 * rng.standard_normal(shape), -1e-3), "logref": batch["logq"] - 0.1 * rng.random(shape),
+            "gap": rng.integers(0, 5, shape).astype(float), "entropy": 0.1 + 3 * rng.random(shape)}  # fmt: skip
+    more["entropy_prox"] = more["entropy"] * np.exp(0.05 * rng.standard_normal(shape))
+    if not proximal:
+        del more["logprox"], more["entropy_prox"]
+    given = {k: np.ascontiguousarray(v[:, :longest]) if v.ndim == 2 else v for k, v in {**batch, **more}.items() if k != "lengths"}
+    given["log_denominator"] = np.array([-1.3, -2.0])
+    names = {"gap": "version_gap"}
+    want = gepolab.policy(given["rewards"], given["logp"], given["logq"], algorithm, group_size=4, mask=given["mask"], weights=False, metrics=False,
+                          log_denominator=given["log_denominator"], **{names.get(k, k): given[k] for k in more})  # fmt: skip
     program = os.environ.get("GEPOLAB") or "gepolab"
-    lines = subprocess.run([program, "list", "algorithms", row, "--torch"], check=True, capture_output=True, text=True).stdout
-    if "# without" in lines:
-        pytest.skip(lines[lines.index("# without") :].strip())
+    lines = subprocess.run([program, "list", "algorithms", algorithm, "--torch"], check=True, capture_output=True, text=True).stdout
     space = {"torch": torch}
     exec(lines, space)
-    del batch["lengths"]
-    longest = int(batch["mask"].sum(1).max())
-    given = {name: np.ascontiguousarray(value[:, :longest]) if value.ndim == 2 else value for name, value in batch.items()}
-    want = call(given, row)
-    logq, rewards, mask = (torch.from_numpy(given[name]) for name in ("logq", "rewards", "mask"))
+    head = lines[lines.index("def loss(") :].split("\n")[0]
+    extra = {k: torch.from_numpy(given[k]) for k in (*more, "log_denominator") if re.search(rf"\b{k}\b", head)}
     logp = torch.from_numpy(given["logp"].copy()).requires_grad_()
-    space["loss"](logp, logq, rewards, mask.bool(), len(rewards) // 4).backward()
-    got = np.where(given["mask"], logp.grad.numpy(), 0)
-    assert np.abs(got + want.coefficient * given["mask"]).max() < 1e-10 * max(1, np.abs(want.coefficient).max())
+    logq, rewards, mask = (torch.from_numpy(given[name]) for name in ("logq", "rewards", "mask"))
+    loss = space["loss"](logp, logq, rewards, mask, len(rewards) // 4, **extra)
+    if loss.requires_grad:
+        loss.backward()
+    gradient = 0 * given["logp"] if logp.grad is None else logp.grad.numpy()
+    apart = np.abs(np.where(given["mask"], gradient + want.coefficient, 0)).max() / max(1, np.abs(want.coefficient).max())
+    return apart, abs(loss.item() - want.loss) / max(1, abs(want.loss))
+
+
+@pytest.mark.parametrize("row", [row["name"] for row in gepolab.algorithms()])
+def test_the_lines_of_pytorch_have_the_rows_gradient(batch, row):
+    for proximal in (True, False):
+        if row == "ppo_ewma" and not proximal:
+            continue  # it needs the averaged policy
+        apart, loss = lines_against_library(batch, row, proximal)
+        assert apart < 1e-10 and loss < 1e-9
+
+
+def fields_of_algorithms():
+    """Field -> its choices, ["true", "false"], or some numbers."""
+    program = os.environ.get("GEPOLAB") or "gepolab"
+    text = subprocess.run([program, "list", "algorithms", "--fields"], check=True, capture_output=True, text=True).stdout
+    rows = json.loads(subprocess.run([program, "list", "algorithms", "--json"], check=True, capture_output=True, text=True).stdout)
+    fields = {name: ["0", "0.03", "0.3", "0.9", "1", "1.1", "2.5", "12", ".inf", "-0.4"] for name in rows[0]["fields"]}
+    fields.update({name: ["true", "false"] for name, value in rows[0]["fields"].items() if isinstance(value, bool)})
+    for name, meaning in re.findall(r"^(\S+)((?:.*\n)(?: .*\n)*)", text, re.M):
+        lines = meaning.splitlines()
+        first = next((k for k, line in enumerate(lines) if " | " in line), None)
+        if first is not None:
+            fields[name] = [word.strip() for word in " ".join(lines[first:]).split("|")]
+    fields["ratio"] = sorted({row["fields"]["ratio"] for row in rows} | {"group_mean"})
+    return fields
+
+
+def test_combinations_of_fields_have_the_gradient_of_their_lines(batch):
+    """120 combinations of a fixed seed; those that are refused, or overflow, are counted."""
+    fields, compared = fields_of_algorithms(), 0
+    names, rows = sorted(fields), [row["name"] for row in gepolab.algorithms()]
+    wordy = [name for name in names if "0.03" not in fields[name]]
+    for k in range(120):
+        rng = random.Random(k)
+        row, changes = rng.choice(rows), {}
+        for c in range(rng.randint(1, 4)):
+            name = rng.choice(wordy if c % 2 == 0 else names)
+            changes[name] = rng.choice(fields[name])
+        gate = ", ".join(f"{name[5:]}: {value}" for name, value in changes.items() if name.startswith("gate."))
+        plain = "".join(f", {name}: {value}" for name, value in changes.items() if not name.startswith("gate."))
+        algorithm = "{base: " + row + plain + (", gate: {" + gate + "}" if gate else "") + "}"
+        try:
+            apart, loss = lines_against_library(batch, algorithm, rng.random() < 0.5)
+        except (gepolab.InputError, gepolab.NumericError):
+            continue
+        compared += 1
+        assert apart < 1e-10 and loss < 1e-9, algorithm
+    assert compared > 40
