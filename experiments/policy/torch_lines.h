@@ -5,9 +5,9 @@
 #include "core/policy/algorithm.h"
 
 /* Returns the source of a function loss(logp, logq, rewards, mask, n_groups, *, ...), malloc'd. Its
- * further arguments are what the algorithm needs besides: logprox, logref, gap (staleness), entropy,
- * entropy_prox, log_denominator. Its gradient is minus the coefficients (python/tests/test_policy.py
- * runs it). */
+ * further arguments are what the algorithm needs besides: logprox, logref, gap (staleness),
+ * entropy, entropy_prox, log_denominator. Its gradient is minus the coefficients
+ * (python/tests/test_policy.py runs it). */
 char *torch_lines(const policy_algorithm *algorithm);
 
 #endif
