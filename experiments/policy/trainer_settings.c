@@ -474,25 +474,25 @@ static int trainer_is_number(const char *text, double *value) {
 }
 
 /* Whether a dotted name is `key` or ends in it. */
-static int ends_in(const char *name, const char *key) {
+static int switch_ends_in(const char *name, const char *key) {
   const size_t n = strlen(name), m = strlen(key);
   return n >= m && strcmp(name + n - m, key) == 0 && (n == m || name[n - m - 1] == '.');
 }
 
 static int switch_matches(const trainer_switch *s, policy_trainer trainer, const given *g) {
   double value;
-  if (s->trainer != trainer || !ends_in(g->key, s->key)) return 0;
+  if (s->trainer != trainer || !switch_ends_in(g->key, s->key)) return 0;
   if (s->value == NULL) return trainer_is_number(g->value, &value);
   return strcmp(s->value, "*") == 0 || strcmp(s->value, g->value) == 0;
 }
 
 static int knows_key(policy_trainer trainer, const char *key) {
   for (size_t i = 0; i < SWITCHES; ++i)
-    if (table[i].trainer == trainer && ends_in(key, table[i].key)) return 1;
+    if (table[i].trainer == trainer && switch_ends_in(key, table[i].key)) return 1;
   return 0;
 }
 
-static const char *last_part(const char *name) {
+static const char *switch_last_part(const char *name) {
   const char *dot = strrchr(name, '.');
   return dot != NULL ? dot + 1 : name;
 }
@@ -507,15 +507,15 @@ static gl_status switch_check(policy_trainer trainer, const given *g, gl_error *
     if (table[i].trainer != trainer) continue;
     if (!known)
       names[n++] = table[i].key;
-    else if (ends_in(g->key, table[i].key))
+    else if (switch_ends_in(g->key, table[i].key))
       names[n++] = table[i].value != NULL ? table[i].value : "a number";
   }
   if (!known)
     return gl_fail(err, GL_EINPUT, "%s's switch '%s' is not known here%s",
-                   policy_trainer_about(trainer)->name, last_part(g->key),
-                   cfg_hint(last_part(g->key), names, n, hint));
+                   policy_trainer_about(trainer)->name, switch_last_part(g->key),
+                   cfg_hint(switch_last_part(g->key), names, n, hint));
   return gl_fail(err, GL_EINPUT, "%s's %s has no value '%s' here%s; one is %s",
-                 policy_trainer_about(trainer)->name, last_part(g->key), g->value,
+                 policy_trainer_about(trainer)->name, switch_last_part(g->key), g->value,
                  cfg_hint(g->value, names, n, hint), names[0]);
 }
 

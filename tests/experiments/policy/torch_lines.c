@@ -1,6 +1,7 @@
 /* The lines of PyTorch of every row and of changed fields: a loss that returns, and takes what the
  * row needs. That gradients agree is tested where there is PyTorch: python/tests/test_policy.py. */
 #include "experiments/policy/torch_lines.h"
+#include "experiments/policy/formula_lines.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>
@@ -34,5 +35,58 @@ static void bounds_that_do_nothing_are_not_written(void) {
   }
 }
 
-SUITE(torch_lines, "policy: lines of PyTorch", TEST(every_row_is_a_loss_that_takes_what_it_needs),
-      TEST(bounds_that_do_nothing_are_not_written));
+/* Formulas of papers, by algorithm: GRPO (2402.03300, Eq. 3), GSPO (2507.18071, Eq. 5 and 7), GEPO
+ * (2508.17850, Eq. 2 and 3), Dr. GRPO (2503.20783), CISPO (2506.13585, Eq. 4). */
+static void formulas_are_those_of_the_papers(void) {
+  static const struct {
+    const char *algorithm, *has[4];
+  } papers[] = {
+      {"grpo",
+       {"A_i = (r_i − mean_j r_j) / (std_j r_j + 0.0001)\n", "u[i,t] = exp(l[i,t])\n",
+        "f[i,t] = min(A_i u[i,t], A_i clip(u[i,t], 0.8, 1.2))\n",
+        "loss = −mean_i (1/T_i) Σ_t f[i,t]\n"}},
+      {"gspo",
+       {"log P_i = (1/T_i) Σ_t lp[i,t],  log Q_i = (1/T_i) Σ_t lq[i,t]\n", "u_i = P_i / Q_i\n",
+        "f_i = min(A_i u_i, A_i clip(u_i, 0.9997, 1.0004))\n", "loss = −mean_i f_i\n"}},
+      {"gepo",
+       {"A_i = r_i − mean_j r_j\n", "log P_i = Σ_t lp[i,t],  log Q_i = Σ_t lq[i,t]\n",
+        "D = Σ_j Q_j² / Σ_j Q_j,  u_i = P_i / D\n", "loss = −mean_i f_i\n"}},
+      {"dr_grpo",
+       {"A_i = r_i − mean_j r_j\n", "u[i,t] = exp(l[i,t])\n",
+        "f[i,t] = min(A_i u[i,t], A_i clip(u[i,t], 0.8, 1.2))\n",
+        "loss = −mean_i (1/L) Σ_t f[i,t]\n"}},
+      {"cispo",
+       {"A_i = (r_i − mean_j r_j) / (std_j r_j + 0.0001)\n", "u[i,t] = exp(l[i,t])\n",
+        "f[i,t] = A_i clip(u[i,t], 0, 5)\n", "loss = −Σ_{i,t} sg(f[i,t]) lp[i,t] / Σ_i T_i\n"}}};
+  const policy_algorithm *plain = policy_algorithms_find("reinforce");
+  for (size_t i = 0; i < sizeof papers / sizeof *papers; i++) {
+    char *text = formula_lines(policy_algorithms_find(papers[i].algorithm), plain);
+    for (int n = 0; n < 4; n++) CU_ASSERT_PTR_NOT_NULL(strstr(text, papers[i].has[n]));
+    CU_ASSERT_PTR_NULL(strstr(text, "besides"));
+    free(text);
+  }
+}
+
+/* A field without a formula is named; a number that is no bound is not written. */
+static void formulas_name_the_fields_that_they_lack(void) {
+  const policy_algorithm *plain = policy_algorithms_find("reinforce");
+  for (size_t i = 0; i < policy_algorithms_count(); i++) {
+    char *text = formula_lines(policy_algorithms_at(i), plain);
+    CU_ASSERT(strstr(text, "loss = −") != NULL || strstr(text, "objective = ") != NULL);
+    CU_ASSERT_PTR_NULL(strstr(text, "inf"));
+    CU_ASSERT_PTR_NULL(strstr(text, "nan"));
+    CU_ASSERT_PTR_NULL(strstr(text, "(null)"));
+    free(text);
+  }
+  char *text = formula_lines(policy_algorithms_find("gepo_plus"), plain);
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "besides: kappa: 0.01\n"));
+  free(text);
+  text = formula_lines(policy_algorithms_find("fipo"), plain);
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "besides: tis_level: future"));
+  free(text);
+}
+
+SUITE(torch_lines, "policy: formulas and lines of PyTorch",
+      TEST(every_row_is_a_loss_that_takes_what_it_needs),
+      TEST(bounds_that_do_nothing_are_not_written), TEST(formulas_are_those_of_the_papers),
+      TEST(formulas_name_the_fields_that_they_lack));
