@@ -1,4 +1,5 @@
 /* Mistakes of people who come from other programs: each is answered by what to type here. */
+#include "core/base/utf8.h"
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 
@@ -392,6 +393,16 @@ static void names_that_are_not_utf_8_leave_json_valid(void) {
   for (const char *c = r.out; *c != '\0'; ++c) CU_ASSERT((unsigned char)*c < 0x80);
   cJSON_Delete(json);
   cli_result_fini(&r);
+  char data[128], package[160];
+  CU_ASSERT(
+      CLI_GIVES(0, "study", "export", path, "--all", "-o", cli_path(data, folder, "data\xff")));
+  snprintf(package, sizeof package, "%s/datapackage.json", data);
+  char *text = cli_read(package);
+  CU_ASSERT_EQUAL(utf8_valid_prefix(text, strlen(text)), strlen(text));
+  json = cJSON_Parse(text);
+  CU_ASSERT(cJSON_GetArraySize(member_at(json, "resources")) > 0);
+  cJSON_Delete(json);
+  free(text);
   cli_path(path, folder, "q\xff.yaml");
   cli_write(path, "world: {kind: bandit}\n", 22);
   REFUSED(2, "rename the file, or give the recipe a name", "run", path);
