@@ -190,9 +190,9 @@ typedef struct divergence_facts {
 typedef struct staleness_facts {
   interval mean[STALENESS_KINDS], trend; /* trend: of STALENESS_OLDEST per 100 updates */
   double most;
-  interval dropped_fraction;                                 /* of the generated responses */
-  interval kept_length, dropped_length, length_ratio, shift; /* shift: of the mean length by
-                                                                dropping, relative */
+  interval dropped_fraction; /* of the generated responses */
+  interval kept_length, dropped_length, length_ratio;
+  interval shift;         /* relative change of the mean length that dropping causes */
   interval length_by_lag; /* tokens a response is longer per version of its largest lag */
 } staleness_facts;
 

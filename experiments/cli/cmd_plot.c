@@ -80,7 +80,7 @@ static gl_status draw_together(const gather_request *q, const staleness_histogra
   return status;
 }
 
-/* Of the outcomes that `gepolab results keep` stored. */
+/* Draws figures of the outcomes that `gepolab results keep` stored in the file. */
 static gl_status draw_stored(const char *file, const char *set, const figure_request *q,
                              gl_error *err) {
   stored kept = {0};
