@@ -43,3 +43,8 @@ deb:
 check-deb:
 	@$(MAKE) --no-print-directory deps PACKAGES="debootstrap lintian"
 	@tests/packaging/deb.sh $(BUILD)
+
+# Recipes of conda-forge, Homebrew, Nix and Spack: they name what the Makefile needs, and their parsers read them.
+.PHONY: check-recipes
+check-recipes:
+	@tests/packaging/recipes.sh
