@@ -42,12 +42,12 @@ static void print_model(const llm_session *s) {
   const model_config *c = &s->spec.model;
   char about[LLM_ABOUT_SIZE];
   printf("%s: %s\n", shown(s->source).text, shown(llm_session_about(s, about)).text);
-  printf(
-      "  model        %zu layers of %zu, %zu heads (%zu for keys and values) of %zu, feed-forward "
-      "%zu\n"
-      "               vocabulary %zu, context %zu, output embedding %s\n",
-      c->layers, c->hidden, c->heads, c->kv_heads, c->head_dim, c->intermediate, c->vocabulary,
-      c->max_positions, c->tied ? "tied" : "of its own");
+  printf("  model        %s, %zu layers of %zu, %zu heads (%zu for keys and values) of %zu, "
+         "feed-forward "
+         "%zu\n"
+         "               vocabulary %zu, context %zu, output embedding %s\n",
+         model_traits_of(c)->word, c->layers, c->hidden, c->heads, c->kv_heads, c->head_dim,
+         c->intermediate, c->vocabulary, c->max_positions, c->tied ? "tied" : "of its own");
   if (s->spec.folder != NULL)
     printf("  starts from  %s\n", shown(s->spec.folder).text);
   else
@@ -92,9 +92,11 @@ static void model_print_memory(const memory_need *n, const backend *on) {
 static void model_json(cJSON *d, const llm_session *s) {
   const model_config *c = &s->spec.model;
   cJSON *m = json_object(d, "model");
-  json_put(m, "parameters %zu, layers %zu, hidden %zu, intermediate %zu, heads %zu, kv_heads %zu",
-           (size_t)model_config_parameters(c), c->layers, c->hidden, c->intermediate, c->heads,
-           c->kv_heads);
+  json_put(m,
+           "model_type %s, parameters %zu, layers %zu, hidden %zu, intermediate %zu, heads %zu, "
+           "kv_heads %zu",
+           model_traits_of(c)->word, (size_t)model_config_parameters(c), c->layers, c->hidden,
+           c->intermediate, c->heads, c->kv_heads);
   json_put(m, "head_dim %zu, vocabulary %zu, context %zu, tied %i, unknown_keys %s", c->head_dim,
            c->vocabulary, c->max_positions, c->tied, c->unknown);
 }

@@ -57,6 +57,13 @@ typedef struct head_shape {
   size_t q, kv, dim;
 } head_shape;
 
+/* Llama 3's scaling of the rotary embedding: pairs of the head that turn less than `low` times in
+ * `positions` turn `factor` times slower, those that turn more than `high` times as before, and
+ * those between go from one to the other (rotary_speed in kernels.h). factor 0: not scaled. */
+typedef struct rotary_scaling {
+  double factor, low, high, positions;
+} rotary_scaling;
+
 static inline int head_shape_is_valid(head_shape s) { /* for asserts */
   return s.kv > 0 && s.dim > 0 && s.q % s.kv == 0;
 }

@@ -20,6 +20,8 @@
 #ifndef GEPOLAB_LLM_BACKEND_KERNELS_H
 #define GEPOLAB_LLM_BACKEND_KERNELS_H
 
+#include "llm/backend/backend.h"
+
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -116,6 +118,18 @@ KERNEL_BOTH uint16_t kernel_round_bf16(float x, uint32_t random) {
   if (size > infinite) return (uint16_t)0x7fff;
   if (size < infinite && (up & 0x7fffffffu) >= infinite) return (uint16_t)(bits >> 16);
   return (uint16_t)(up >> 16);
+}
+
+/* Radians per position by which pair i of a head of `dim` numbers turns: theta^(-2 i / dim), scaled
+ * as in Llama 3 (transformers' _compute_llama3_parameters). */
+KERNEL_BOTH double rotary_speed(double theta, rotary_scaling s, size_t i, size_t dim) {
+  const double speed = pow(theta, -2.0 * (double)i / (double)dim);
+  if (!(s.factor > 0)) return speed;
+  const double turns = s.positions * speed / 6.283185307179586476925;
+  if (turns > s.high) return speed;
+  if (turns < s.low) return speed / s.factor;
+  const double between = (turns - s.low) / (s.high - s.low);
+  return (1 - between) * speed / s.factor + between * speed;
 }
 
 /* Running statistics of softmax(factor * z) over some elements of z (an online softmax): their

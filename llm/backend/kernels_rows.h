@@ -86,6 +86,20 @@ KERNEL void ROW(rotate_pair)(MASTER *a, MASTER *b, MASTER cosine, MASTER sine) {
   *b = y * cosine + x * sine;
 }
 
+/* out [dim] = rotary(in [dim]) without a norm. sign -1: the inverse, which is its gradient. */
+KERNEL void ROW(rotate)(GROUP g, REAL *KERNEL_RESTRICT out, const REAL *KERNEL_RESTRICT in,
+                        const MASTER *KERNEL_RESTRICT cosine, const MASTER *KERNEL_RESTRICT sine,
+                        MASTER sign, size_t dim) {
+  const size_t half = dim / 2;
+  SIMD
+  for (size_t i = LANE(g); i < half; i += LANES(g)) {
+    MASTER a = GET(&in[i]), b = GET(&in[i + half]);
+    ROW(rotate_pair)(&a, &b, cosine[i], sign * sine[i]);
+    PUT(&out[i], a);
+    PUT(&out[i + half], b);
+  }
+}
+
 /* out [dim] = rotary(in [dim] * rstd * weight [dim]); cosine, sine [dim / 2] belong to the row's
  * position. Returns the norm's rstd. */
 KERNEL MASTER ROW(head)(GROUP g, REAL *KERNEL_RESTRICT out, const REAL *KERNEL_RESTRICT in,

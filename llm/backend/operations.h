@@ -75,11 +75,19 @@ OPERATION(void, norm,
 OPERATION(void, norm_backward,
           (backend *b, void *din, void *dweight, const void *dout, const void *in,
            const void *rstd, const void *weight, size_t rows, size_t width))
-/* M cosine, sine [positions, dim / 2] of the angles position * theta^(-2 i / dim), in radians. */
+/* T out [rows, width] += T bias [width], in every row; below, M dbias [width] += the sum of the rows
+ * of T dout, in a fixed order. */
+OPERATION(void, bias, (backend *b, void *out, const void *bias, size_t rows, size_t width))
+OPERATION(void, bias_backward,
+          (backend *b, void *dbias, const void *dout, size_t rows, size_t width))
+/* M cosine, sine [positions, dim / 2] of the angles position * theta^(-2 i / dim), in radians, as
+ * `scaling` slows them. */
 OPERATION(void, rotary_table,
-          (backend *b, void *cosine, void *sine, size_t positions, size_t dim, double theta))
+          (backend *b, void *cosine, void *sine, size_t positions, size_t dim, double theta,
+           rotary_scaling scaling))
 /* Prepares queries and keys for attention: RMSNorm of each head, then the rotary embedding of
- * the row's position. T qk [rows, (q + kv) * dim] from the first q + kv heads of T qkv [rows, (q
+ * the row's position. If q_weight and k_weight are NULL there is no norm, and rstd is not used. T qk
+ * [rows, (q + kv) * dim] from the first q + kv heads of T qkv [rows, (q
  * + 2 kv) * dim]; T q_weight, k_weight [dim]; cosine, sine of rotary_table; position [rows]; M
  * rstd [rows, q + kv] of the norms. Pairs (i, i + dim / 2) rotate, as in Hugging Face's models. */
 OPERATION(void, heads,

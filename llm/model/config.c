@@ -7,11 +7,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const model_traits types[MODEL_TYPES] = {
+    [MODEL_QWEN3] = {"qwen3", "Qwen3ForCausalLM", 1, 0, 32768},
+    [MODEL_QWEN2] = {"qwen2", "Qwen2ForCausalLM", 0, 1, 32768},
+    [MODEL_LLAMA] = {"llama", "LlamaForCausalLM", 0, 0, 2048},
+};
+
+const model_traits *model_traits_of(const model_config *c) {
+  return &types[c->type];
+}
+
 gl_status model_config_read(model_config *out, const cfg_node *section, size_t vocabulary,
                             gl_error *err) {
   cfg_reader r;
   model_config c = {.vocabulary = vocabulary, .begin = -1, .end = -1, .pad = -1};
   cfg_begin_at(&r, section, "world.model", "model", err);
+  c.type = (model_type)field_choice(&r, "model_type");
   c.layers = field_count(&r, "layers");
   c.hidden = field_count(&r, "hidden");
   c.heads = cfg_count(&r, "heads", (size_t)field_default(&r, "heads"), 1, c.hidden);
@@ -43,14 +54,17 @@ int model_add_product(size_t *sum, size_t a, size_t b, size_t c) {
 /* Returns 0 if an array of doubles could not hold that many parameters. */
 static int count_parameters(const model_config *c, size_t *n) {
   const size_t q = c->heads, kv = c->kv_heads, d = c->head_dim, h = c->hidden, l = c->layers;
-  size_t width = 0, heads = 0, norms = 0;
+  const model_traits *t = model_traits_of(c);
+  size_t width = 0, heads = 0, vectors = 0;
   *n = 0;
   return model_add_product(&heads, q + 2 * kv, d, 1) && model_add_product(&heads, q, d, 1) &&
          model_add_product(&width, c->intermediate, 3, 1) && model_add_product(n, l, heads, h) &&
          model_add_product(n, l, width, h) &&
          model_add_product(n, c->vocabulary, h, c->tied ? 1 : 2) &&
-         model_add_product(&norms, h + d, 2, l) && model_add_product(n, norms, 1, 1) &&
-         model_add_product(n, h, 1, 1) && *n <= SIZE_MAX / 2 / sizeof(double);
+         model_add_product(&vectors, h + (t->qk_norm ? d : 0), 2, l) &&
+         (!t->qkv_bias || model_add_product(&vectors, q + 2 * kv, d, l)) &&
+         model_add_product(n, vectors, 1, 1) && model_add_product(n, h, 1, 1) &&
+         *n <= SIZE_MAX / 2 / sizeof(double);
 }
 
 gl_status model_config_check(const model_config *c, gl_error *err) {
@@ -131,25 +145,34 @@ typedef enum key_kind {
   KEY_SPECIAL /* read by the key's own function */
 } key_kind;
 
+/* What keys with functions of their own say; put together at the end, because keys have no order.
+ */
+typedef struct config_parts {
+  model_type type;
+  unsigned architectures;       /* bit 1 << type for each class that `architectures` names */
+  int has_architectures, ropes; /* ropes: how many objects have set `scaling` */
+  double theta; /* in rope_parameters, which has precedence over rope_theta; 0: not given */
+  rotary_scaling scaling;
+} config_parts;
+
 typedef struct config_key {
   const char *key;
   key_kind kind;
   size_t offset; /* of the value in model_config */
-  int required;  /* 1: the key must be present; 0: the default of transformers' Qwen3Config applies
-                  */
+  int required;  /* 1: the key must be present; 0: the default of transformers applies */
   /* KEY_WORD: the allowed string; KEY_OFF, KEY_ONE: the feature that another value would enable */
   const char *word;
-  /* theta: receives the value in rope_parameters, which has precedence over rope_theta. */
-  void (*read)(json_reader *r, double *theta);
+  void (*read)(json_reader *r, config_parts *parts);
 } config_key;
 
-static void read_rope(json_reader *r, double *theta);
-static void read_layer_types(json_reader *r, double *theta);
-static void read_architectures(json_reader *r, double *theta);
+static void read_model_type(json_reader *r, config_parts *parts);
+static void read_rope(json_reader *r, config_parts *parts);
+static void read_layer_types(json_reader *r, config_parts *parts);
+static void read_architectures(json_reader *r, config_parts *parts);
 
 #define AT(member) offsetof(model_config, member)
 static const config_key config_keys[] = {
-    {"model_type", KEY_WORD, 0, 1, "qwen3", NULL},
+    {"model_type", KEY_SPECIAL, 0, 1, NULL, read_model_type},
     {"vocab_size", KEY_SIZE, AT(vocabulary), 1, NULL, NULL},
     {"hidden_size", KEY_SIZE, AT(hidden), 1, NULL, NULL},
     {"intermediate_size", KEY_SIZE, AT(intermediate), 1, NULL, NULL},
@@ -415,32 +438,72 @@ static void must_be_one(json_reader *r, const char *key, const char *what) {
               what);
 }
 
-/* Reads null or {"rope_type": "default", "rope_theta": …}: the value of rope_parameters, or of
- * rope_scaling in older files. */
-static void read_rope(json_reader *r, double *theta) {
+static void read_model_type(json_reader *r, config_parts *parts) {
+  json_string(r);
+  while (r->status == GL_OK && parts->type < MODEL_TYPES &&
+         strcmp(r->word, types[parts->type].word) != 0)
+    ++parts->type;
+  if (parts->type == MODEL_TYPES)
+    json_fail(r, "model_type \"%.60s\" is not supported; qwen3, qwen2 and llama are", r->word);
+}
+
+/* The rope_type of an object: 1 for llama3, 0 for default. */
+static int read_rope_type(json_reader *r) {
+  json_string(r);
+  const int scaled = r->status == GL_OK && strcmp(r->word, "llama3") == 0;
+  if (r->status == GL_OK && !scaled && strcmp(r->word, "default") != 0)
+    json_fail(r, "rope_type \"%.60s\" is not supported; only \"default\" and \"llama3\" are",
+              r->word);
+  return scaled;
+}
+
+/* Reads null, {"rope_type": "default", "rope_theta": …} or Llama 3's scaling: the value of
+ * rope_parameters, or of rope_scaling in older files. */
+static void read_rope(json_reader *r, config_parts *parts) {
+  int scaled = 0;
+  rotary_scaling s = {0};
+  const struct {
+    const char *key;
+    double *at;
+  } numbers[] = {{"rope_theta", &parts->theta},
+                 {"factor", &s.factor},
+                 {"low_freq_factor", &s.low},
+                 {"high_freq_factor", &s.high},
+                 {"original_max_position_embeddings", &s.positions}};
+  enum { N_NUMBERS = sizeof numbers / sizeof *numbers };
   if (json_peek(r) == 'n') {
     json_null(r);
     return;
   }
   json_enter(r, '{');
   while (json_member(r)) {
+    size_t i = 0;
+    while (i < N_NUMBERS && strcmp(r->word, numbers[i].key) != 0) ++i;
     if (strcmp(r->word, "rope_type") == 0 || strcmp(r->word, "type") == 0)
-      must_be_word(r, "rope_type", "default");
-    else if (strcmp(r->word, "rope_theta") == 0)
-      read_positive(r, "rope_theta", theta);
+      scaled = read_rope_type(r);
+    else if (i < N_NUMBERS)
+      read_positive(r, numbers[i].key, numbers[i].at);
     else if (strcmp(r->word, "partial_rotary_factor") == 0) {
       if (json_real(r) != 1) json_fail(r, "only a partial_rotary_factor of 1 is supported");
     } else
       json_fail(
           r,
           "scaled rotary embeddings (\"%.60s\") are not supported; only rope_type \"default\" "
-          "with rope_theta",
+          "with rope_theta, and \"llama3\"",
           r->word);
   }
+  if (!scaled && (s.factor > 0 || s.low > 0 || s.high > 0 || s.positions > 0))
+    json_fail(r, "a factor of rotary embeddings is given without rope_type \"llama3\"");
+  if (scaled && !(s.factor > 0 && s.low > 0 && s.high > s.low && s.positions > 0))
+    json_fail(r, "rope_type \"llama3\" needs factor, low_freq_factor, a high_freq_factor above it "
+                 "and original_max_position_embeddings");
+  if (parts->ropes++ > 0 && memcmp(&s, &parts->scaling, sizeof s) != 0)
+    json_fail(r, "rope_scaling and rope_parameters differ; keep one");
+  parts->scaling = s;
 }
 
-static void read_layer_types(json_reader *r, double *theta) {
-  (void)theta;
+static void read_layer_types(json_reader *r, config_parts *parts) {
+  (void)parts;
   if (json_peek(r) == 'n') {
     json_null(r);
     return;
@@ -449,9 +512,7 @@ static void read_layer_types(json_reader *r, double *theta) {
   while (json_element(r)) must_be_word(r, "layer_types", "full_attention");
 }
 
-static void read_architectures(json_reader *r, double *theta) {
-  int found = 0;
-  (void)theta;
+static void read_architectures(json_reader *r, config_parts *parts) {
   if (json_peek(r) == 'n') {
     json_null(r);
     return;
@@ -459,17 +520,18 @@ static void read_architectures(json_reader *r, double *theta) {
   json_enter(r, '[');
   while (json_element(r)) {
     json_string(r);
-    found |= r->status == GL_OK && strcmp(r->word, "Qwen3ForCausalLM") == 0;
+    for (size_t i = 0; i < MODEL_TYPES && r->status == GL_OK; ++i)
+      if (strcmp(r->word, types[i].architecture) == 0) parts->architectures |= 1u << i;
   }
-  if (!found) json_fail(r, "architectures does not name Qwen3ForCausalLM, the only one supported");
+  parts->has_architectures = 1;
 }
 
-static void read_key(json_reader *r, const config_key *f, model_config *c, double *theta) {
+static void read_key(json_reader *r, const config_key *f, model_config *c, config_parts *parts) {
   void *at = (char *)c + f->offset;
   switch (f->kind) {
   case KEY_SIZE:
-    /* null means the number of query heads, as in transformers */
-    if (f->offset == AT(kv_heads) && json_peek(r) == 'n') {
+    /* null means the number of query heads, or the default, as in transformers */
+    if ((f->offset == AT(kv_heads) || f->offset == AT(head_dim)) && json_peek(r) == 'n') {
       json_null(r);
       return;
     }
@@ -494,22 +556,35 @@ static void read_key(json_reader *r, const config_key *f, model_config *c, doubl
     must_be_off(r, f->key, f->word);
     return;
   case KEY_SPECIAL:
-    f->read(r, theta);
+    f->read(r, parts);
   }
+}
+
+/* Puts the parts together, and fills in the defaults that depend on the type. */
+static void finish_config(json_reader *r, model_config *c, const config_parts *parts) {
+  if (r->status != GL_OK) return;
+  const model_traits *t = &types[parts->type];
+  if (parts->has_architectures && (parts->architectures & 1u << parts->type) == 0)
+    json_fail(r, "architectures does not name %s, that of model_type \"%s\"", t->architecture,
+              t->word);
+  c->type = parts->type;
+  c->scaling = parts->scaling;
+  if (c->kv_heads == 0) c->kv_heads = c->heads;
+  if (c->head_dim == 0) c->head_dim = c->type == MODEL_QWEN3 ? 128 : c->hidden / c->heads;
+  if (c->max_positions == 0) c->max_positions = t->max_positions;
+  if (parts->theta > 0) c->rope_theta = parts->theta;
 }
 
 gl_status model_config_parse(model_config *out, const char *json, size_t size, const char *name,
                              gl_error *err) {
-  model_config c = {.head_dim = 128,
-                    .max_positions = 32768,
-                    .rms_eps = 1e-6,
+  model_config c = {.rms_eps = 1e-6,
                     .rope_theta = 10000,
                     .initializer_range = 0.02,
                     .begin = -1,
                     .end = -1,
                     .pad = -1};
   unsigned char seen[N_KEYS] = {0};
-  double theta = 0;
+  config_parts parts = {0};
   json_reader r;
   json_begin(&r, json, size, name, err);
   json_enter(&r, '{');
@@ -522,16 +597,15 @@ gl_status model_config_parse(model_config *out, const char *json, size_t size, c
     } else if (seen[i]++)
       json_fail(&r, "%s is given twice", config_keys[i].key);
     else
-      read_key(&r, &config_keys[i], &c, &theta);
+      read_key(&r, &config_keys[i], &c, &parts);
   }
   for (size_t i = 0; i < N_KEYS && r.status == GL_OK; ++i)
     if (config_keys[i].required && !seen[i])
-      json_fail(&r, "there is no %s; is this the config.json of a Qwen3 model?",
+      json_fail(&r, "there is no %s; is this the config.json of a Qwen or Llama model?",
                 config_keys[i].key);
+  finish_config(&r, &c, &parts);
   gl_status status = json_end(&r);
   if (status != GL_OK) return status;
-  if (c.kv_heads == 0) c.kv_heads = c.heads;
-  if (theta > 0) c.rope_theta = theta;
   gl_error why = {0};
   status = model_config_check(&c, &why);
   if (status != GL_OK) return gl_fail(err, status, "%.300s: %s", name, why.text);
@@ -562,15 +636,38 @@ static int add_token(cJSON *to, const char *key, int32_t token) {
                    : json_add_number(to, key, token) != NULL;
 }
 
+/* Adds rope_scaling or rope_parameters. Newer versions of transformers read rope_theta from
+ * rope_parameters, older ones from the top level. It is written to both places. */
+static int add_rope(cJSON *to, const char *key, const model_config *c, int parameters) {
+  const rotary_scaling *s = &c->scaling;
+  const int scaled = s->factor > 0;
+  if (!parameters && !scaled) return cJSON_AddNullToObject(to, key) != NULL;
+  cJSON *rope = cJSON_AddObjectToObject(to, key);
+  return rope != NULL &&
+         (!parameters || json_add_number(rope, "rope_theta", c->rope_theta) != NULL) &&
+         json_add_string(rope, "rope_type", scaled ? "llama3" : "default") != NULL &&
+         (!scaled ||
+          (json_add_number(rope, "factor", s->factor) != NULL &&
+           json_add_number(rope, "low_freq_factor", s->low) != NULL &&
+           json_add_number(rope, "high_freq_factor", s->high) != NULL &&
+           json_add_number(rope, "original_max_position_embeddings", s->positions) != NULL));
+}
+
+/* Adds the keys that are off, each where transformers' class of the type has it. */
+static int add_keys_off(cJSON *to, model_type type) {
+  return (type == MODEL_QWEN2 || cJSON_AddFalseToObject(to, "attention_bias") != NULL) &&
+         cJSON_AddFalseToObject(to, type == MODEL_LLAMA ? "mlp_bias" : "use_sliding_window") !=
+             NULL &&
+         json_add_number(to, "attention_dropout", 0) != NULL;
+}
+
 static int add_config_keys(cJSON *to, const model_config *c) {
-  int good = add_words(to, "architectures", "Qwen3ForCausalLM", 1) &&
-             json_add_string(to, "model_type", "qwen3") != NULL &&
-             json_add_string(to, "hidden_act", "silu") != NULL &&
-             cJSON_AddFalseToObject(to, "attention_bias") != NULL &&
-             cJSON_AddFalseToObject(to, "use_sliding_window") != NULL &&
-             json_add_number(to, "attention_dropout", 0) != NULL &&
-             cJSON_AddNullToObject(to, "rope_scaling") != NULL &&
-             add_words(to, "layer_types", "full_attention", c->layers);
+  const model_traits *t = model_traits_of(c);
+  int good = add_words(to, "architectures", t->architecture, 1) &&
+             json_add_string(to, "model_type", t->word) != NULL &&
+             json_add_string(to, "hidden_act", "silu") != NULL && add_keys_off(to, c->type) &&
+             add_rope(to, "rope_scaling", c, 0) &&
+             (c->type == MODEL_LLAMA || add_words(to, "layer_types", "full_attention", c->layers));
   for (size_t i = 0; i < N_KEYS && good; ++i) {
     const config_key *f = &config_keys[i];
     const void *at = (const char *)c + f->offset;
@@ -583,11 +680,7 @@ static int add_config_keys(cJSON *to, const model_config *c) {
     else if (f->kind == KEY_TOKEN)
       good = add_token(to, f->key, *(const int32_t *)at);
   }
-  /* Newer versions of transformers read rope_theta from rope_parameters, older ones from the top
-   * level. It is written to both places. */
-  cJSON *rope = good ? cJSON_AddObjectToObject(to, "rope_parameters") : NULL;
-  return rope != NULL && json_add_number(rope, "rope_theta", c->rope_theta) != NULL &&
-         json_add_string(rope, "rope_type", "default") != NULL;
+  return good && add_rope(to, "rope_parameters", c, 1);
 }
 
 char *model_config_json(const model_config *c) {

@@ -20,6 +20,11 @@ static const field entries[] = {
           "begins "
           "from no others. The cells of a sweep have it by themselves",
           .role = ROLE_PROVENANCE, .unless = {"world.model.path", NULL}),
+    FIELD(
+        "world.model.model_type", "model type", CHOICE("qwen3", "qwen2", "llama"), "", "qwen3",
+        "as in config.json. qwen3 has an RMS norm of queries and keys; qwen2 has none, and biases "
+        "of queries, keys and values; llama has neither",
+        .when = {{"world.model.path", NULL}}),
     FIELD("world.model.layers", "layers", COUNT(1, MODEL_MAX_LAYERS), "", "2", "decoder layers",
           .when = {{"world.model.path", NULL}}),
     FIELD("world.model.hidden", "hidden size", COUNT(1, MODEL_MAX_SIZE), "", "64",

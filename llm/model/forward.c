@@ -382,15 +382,19 @@ gl_status model_kept_parts(model *m, const size_t *target, const kept_tokens *ke
 
 /* --- layers --- */
 
-/* Applies norm and rotary embedding to queries and keys; stores keys and values in the cache, if
- * there is one. */
+/* Applies biases to queries, keys and values, norm and rotary embedding to queries and keys; stores
+ * keys and values in the cache, if there is one. */
 static void store_heads(const model *m, size_t layer, const layer_run *run) {
   const layer_places *w = &m->place[layer];
   const layer_activations *l = run->l;
   const layer_cache *cache = run->cache;
   const backend_ops *ops = m->b->ops;
   const head_shape heads = model_heads(&m->c);
-  const void *q_norm = model_weight(m, w->q_norm), *k_norm = model_weight(m, w->k_norm);
+  if (w->qkv_bias != SIZE_MAX)
+    ops->bias(m->b, l->qkv, model_weight(m, w->qkv_bias), run->packed.rows,
+              (heads.q + 2 * heads.kv) * heads.dim);
+  const void *q_norm = model_optional_weight(m, w->q_norm);
+  const void *k_norm = model_optional_weight(m, w->k_norm);
   if (cache != NULL && ops->heads_store != NULL) {
     ops->heads_store(m->b, l->qk, l->heads_rstd, cache->k, cache->v, l->qkv, q_norm, k_norm,
                      m->cosine, m->sine, run->position, cache->slot, run->packed.rows,
@@ -692,9 +696,14 @@ static void attention_backward(model *m, size_t layer) {
   else
     ops->attention_backward(b, p->d_qk, p->d_qkv, p->d_attended, l->attended, l->lse, l->qk, l->qkv,
                             pass_rows(p), heads);
-  ops->heads_backward(b, p->d_qkv, model_gradient_at(m, w->q_norm), model_gradient_at(m, w->k_norm),
-                      p->d_qk, l->qkv, l->heads_rstd, model_weight(m, w->q_norm),
-                      model_weight(m, w->k_norm), m->cosine, m->sine, p->position, rows, heads);
+  const int norms = w->q_norm != SIZE_MAX;
+  ops->heads_backward(b, p->d_qkv, norms ? model_gradient_at(m, w->q_norm) : NULL,
+                      norms ? model_gradient_at(m, w->k_norm) : NULL, p->d_qk, l->qkv,
+                      l->heads_rstd, model_optional_weight(m, w->q_norm),
+                      model_optional_weight(m, w->k_norm), m->cosine, m->sine, p->position, rows,
+                      heads);
+  if (w->qkv_bias != SIZE_MAX)
+    ops->bias_backward(b, model_gradient_at(m, w->qkv_bias), p->d_qkv, rows, all);
   ops->product_backward_weight(b, model_gradient_at(m, w->qkv), p->d_qkv, l->normed, rows, all, h);
   ops->product_backward_input(b, p->d_normed, p->d_qkv, model_weight(m, w->qkv), rows, all, h, 0);
   ops->norm_backward(b, p->d_stream, model_gradient_at(m, w->input_norm), p->d_normed, l->in,

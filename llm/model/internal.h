@@ -21,7 +21,7 @@ int model_add_product(size_t *sum, size_t a, size_t b, size_t c);
  * qkv holds q_proj, k_proj and v_proj in this order; gate_up holds gate_proj and up_proj. */
 typedef struct layer_places {
   size_t qkv, o, gate_up, down;
-  size_t input_norm, post_norm, q_norm, k_norm;
+  size_t input_norm, post_norm, q_norm, k_norm, qkv_bias; /* SIZE_MAX: the type has none */
 } layer_places;
 
 /* Values of all n parameters. */
@@ -169,6 +169,10 @@ static inline const void *model_weight(const model *m, size_t place) {
 }
 static inline void *model_gradient_at(const model *m, size_t place) {
   return (char *)m->gradient + place * m->b->master_element;
+}
+/* The weight of an optional norm, NULL if the type has none. */
+static inline const void *model_optional_weight(const model *m, size_t place) {
+  return place != SIZE_MAX ? model_weight(m, place) : NULL;
 }
 static inline head_shape model_heads(const model_config *c) {
   return (head_shape){c->heads, c->kv_heads, c->head_dim};

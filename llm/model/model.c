@@ -10,16 +10,17 @@
 
 /* --- order --- */
 
-/* Appends tensor `name` (a placeholder in the name is replaced by `layer`); returns its offset. */
+/* Appends tensor `name` ('#' in it is replaced by `layer`; ".weight" follows a name that does not
+ * say otherwise); returns its offset. */
 static size_t add_parameter(model *m, const char *name, size_t layer, size_t rows, size_t columns) {
   model_tensor *t = &m->tensor[m->n_tensors++];
-  const char *rest = strchr(name, '#');
+  const char *rest = strchr(name, '#'), *end = strstr(name, ".bias") == NULL ? ".weight" : "";
   *t = (model_tensor){.offset = m->n, .rows = rows, .columns = columns};
   if (rest == NULL)
-    snprintf(t->name, sizeof t->name, "%s.weight", name);
+    snprintf(t->name, sizeof t->name, "%s%s", name, end);
   else
-    snprintf(t->name, sizeof t->name, "%.*s%zu%s.weight", (int)(rest - name), name, layer,
-             rest + 1);
+    snprintf(t->name, sizeof t->name, "%.*s%zu%s%s", (int)(rest - name), name, layer, rest + 1,
+             end);
   m->n += rows * columns;
   return t->offset;
 }
@@ -41,21 +42,30 @@ static void add_matrices(model *m) {
   }
 }
 
-static void add_norms(model *m) {
+static void add_vectors(model *m) {
   const model_config *c = &m->c;
+  const model_traits *t = model_traits_of(c);
+  const size_t q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
   for (size_t l = 0; l < c->layers; ++l) {
     layer_places *p = &m->place[l];
     p->input_norm = add_parameter(m, "model.layers.#.input_layernorm", l, 1, c->hidden);
     p->post_norm = add_parameter(m, "model.layers.#.post_attention_layernorm", l, 1, c->hidden);
-    p->q_norm = add_parameter(m, "model.layers.#.self_attn.q_norm", l, 1, c->head_dim);
-    p->k_norm = add_parameter(m, "model.layers.#.self_attn.k_norm", l, 1, c->head_dim);
+    p->q_norm = p->k_norm = p->qkv_bias = SIZE_MAX;
+    if (t->qk_norm) {
+      p->q_norm = add_parameter(m, "model.layers.#.self_attn.q_norm", l, 1, c->head_dim);
+      p->k_norm = add_parameter(m, "model.layers.#.self_attn.k_norm", l, 1, c->head_dim);
+    }
+    if (!t->qkv_bias) continue;
+    p->qkv_bias = add_parameter(m, "model.layers.#.self_attn.q_proj.bias", l, 1, q);
+    add_parameter(m, "model.layers.#.self_attn.k_proj.bias", l, 1, kv);
+    add_parameter(m, "model.layers.#.self_attn.v_proj.bias", l, 1, kv);
   }
   m->norm = add_parameter(m, "model.norm", 0, 1, c->hidden);
 }
 
 /* --- memory --- */
 
-enum { TENSORS_PER_LAYER = 11, TENSORS_BESIDES = 3 };
+enum { TENSORS_PER_LAYER = 7 + 2 + 3, TENSORS_BESIDES = 3 };
 
 static gl_status model_allocate(model *m, gl_error *err) {
   const backend_ops *ops = m->b->ops;
@@ -67,7 +77,8 @@ static gl_status model_allocate(model *m, gl_error *err) {
   m->sine = ops->allocate(m->b, angles);
   gl_status status = ops->status(m->b, err);
   if (status == GL_OK)
-    ops->rotary_table(m->b, m->cosine, m->sine, m->c.max_positions, m->c.head_dim, m->c.rope_theta);
+    ops->rotary_table(m->b, m->cosine, m->sine, m->c.max_positions, m->c.head_dim, m->c.rope_theta,
+                      m->c.scaling);
   return status;
 }
 
@@ -93,7 +104,7 @@ gl_status model_new(model **out, const model_config *config, backend *b, int rec
   if (status == GL_OK) {
     add_matrices(m);
     m->n_matrices = m->n;
-    add_norms(m);
+    add_vectors(m);
     status = model_allocate(m, err);
   }
   if (status == GL_OK)
@@ -353,7 +364,7 @@ gl_status model_initialise(model *m, uint64_t seed, gl_error *err) {
       if (tensor->offset < m->n_matrices)
         draw_normals(stream, i, k, m->c.initializer_range, value);
       else
-        for (size_t j = 0; j < k; ++j) value[j] = 1;
+        for (size_t j = 0; j < k; ++j) value[j] = strstr(tensor->name, ".bias") == NULL;
       model_upload(m, m->own.master, tensor->offset + i, k, value, staging);
     }
   }

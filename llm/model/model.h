@@ -1,14 +1,15 @@
-/* The Qwen3 decoder over a backend: parameters, forward, backward, files.
+/* The decoder of Qwen3, Qwen2 and Llama over a backend: parameters, forward, backward, files.
  *
  *   h = embed(token)
  *   each layer: h += o_proj(attention(rotary(norm(q)), rotary(norm(k)), v)) of norm(h)
  *               h += down_proj(silu(gate_proj) * up_proj) of norm(h)
  *   logits = norm(h) embed^T (tied) or lm_head^T
  *
- * (Qwen3 technical report, arXiv 2505.09388; names and layout are Hugging Face's.) All parameters
- * are in one array of n numbers. q_proj, k_proj and v_proj are adjacent, as are gate_proj and
- * up_proj, so that each group is one product. Norm weights come last, so that weight decay applies
- * to one range. Prefix: model_. */
+ * Qwen3 (arXiv 2505.09388) is as above. Qwen2 (2407.10671) and Llama (2407.21783) do not norm q and
+ * k; Qwen2 adds biases to q, k and v. Names and layout are Hugging Face's. All parameters are in
+ * one array of n numbers. q_proj, k_proj and v_proj are adjacent, as are gate_proj and up_proj, so
+ * that each group is one product. Vectors (norm weights, biases) come last, so that weight decay
+ * applies to one range. Prefix: model_. */
 #ifndef GEPOLAB_LLM_MODEL_MODEL_H
 #define GEPOLAB_LLM_MODEL_MODEL_H
 
@@ -18,9 +19,14 @@
 
 enum { MODEL_UNKNOWN_SIZE = 192 };
 
+/* The types of config.json's model_type that can be computed. */
+typedef enum model_type { MODEL_QWEN3, MODEL_QWEN2, MODEL_LLAMA, MODEL_TYPES } model_type;
+
 typedef struct model_config {
+  model_type type;
   size_t vocabulary, hidden, intermediate, layers, heads, kv_heads, head_dim, max_positions;
   double rms_eps, rope_theta, initializer_range;
+  rotary_scaling scaling;
   int tied;                /* 1: the output embedding is the input embedding */
   int32_t begin, end, pad; /* token numbers, -1: none */
   /* Unknown keys of the config.json, separated by commas; "" if there are none. Shown to the user,
@@ -29,21 +35,29 @@ typedef struct model_config {
 } model_config;
 
 /* Read Hugging Face's config.json. A key that requests a feature this model does not compute
- * (another architecture, soft-capped logits, scaled rotary embeddings, biases, sliding windows, …)
- * is GL_EINPUT; the message names file and key. Keys without effect are ignored. Unknown keys are
- * ignored, too, and listed in out->unknown. */
+ * (another architecture, soft-capped logits, other scaled rotary embeddings than Llama 3's, biases
+ * that the type has not, sliding windows, …) is GL_EINPUT; the message names file and key. Keys
+ * without effect are ignored. Unknown keys are ignored, too, and listed in out->unknown. */
 gl_status model_config_load(model_config *out, const char *path, gl_error *err);
 gl_status model_config_parse(model_config *out, const char *json, size_t size, const char *name,
                              gl_error *err);
 /* The text of config.json, malloc'd; NULL if out of memory. */
 char *model_config_json(const model_config *c);
-/* Reads the `model` section of a recipe that describes a model instead of naming a folder: {layers,
- * hidden, intermediate, heads, kv_heads, head_dim, context, tied, rope_theta, rms_eps,
- * initializer_range}. The tokenizer determines the vocabulary. */
+/* Reads the `model` section of a recipe that describes a model instead of naming a folder:
+ * {model_type, layers, hidden, intermediate, heads, kv_heads, head_dim, context, tied, rope_theta,
+ * rms_eps, initializer_range}. The tokenizer determines the vocabulary. */
 gl_status model_config_read(model_config *out, const cfg_node *section, size_t vocabulary,
                             gl_error *err);
 /* Checks that the sizes fit together: heads divisible by kv_heads, even head_dim, no overflow. */
 gl_status model_config_check(const model_config *c, gl_error *err);
+/* How a type differs from the others: its word in config.json and recipes, the class that
+ * transformers computes it with, whether q and k have norms, and q, k and v biases. */
+typedef struct model_traits {
+  const char *word, *architecture;
+  int qk_norm, qkv_bias;
+  size_t max_positions; /* the default of max_position_embeddings */
+} model_traits;
+const model_traits *model_traits_of(const model_config *c);
 size_t model_config_parameters(const model_config *c);
 
 typedef struct model_tensor {
@@ -68,8 +82,8 @@ size_t model_parameters(const model *m);
 /* Tensor i, or NULL if there are fewer. */
 const model_tensor *model_tensor_at(const model *m, size_t i);
 
-/* Samples matrices from Normal(0, initializer_range) and sets norm weights to one. Tensor i uses
- * the random stream (seed, RNG_INIT, i). */
+/* Samples matrices from Normal(0, initializer_range), sets norm weights to one, biases to zero.
+ * Tensor i uses the random stream (seed, RNG_INIT, i). */
 gl_status model_initialise(model *m, uint64_t seed, gl_error *err);
 /* Copy parameter values from or to the host, in the model's order, as doubles. */
 gl_status model_get(const model *m, double *host, gl_error *err);
@@ -171,7 +185,7 @@ gl_status model_gradient_sample(const model *m, double *host, gl_error *err);
 void *model_gradient(model *m);
 
 /* An optimiser's moments over all parameters. Weight decay applies to matrices, not to norm
- * weights. */
+ * weights and biases. */
 typedef struct model_optimizer model_optimizer;
 gl_status model_optimizer_new(model_optimizer **out, model *m, const optimizer_spec *spec,
                               gl_error *err);

@@ -158,7 +158,8 @@ static int is_of_model(const model *m, const char *name) {
   return find_tensor(m, name) != SIZE_MAX;
 }
 
-static gl_status check_tensor(const safetensors *file, const model_tensor *want, gl_error *err) {
+static gl_status check_tensor(const safetensors *file, const model *m, const model_tensor *want,
+                              gl_error *err) {
   const tensor_entry *t = safetensors_find(file, want->name);
   const char *path = safetensors_path(file);
   if (t == NULL)
@@ -168,7 +169,7 @@ static gl_status check_tensor(const safetensors *file, const model_tensor *want,
     return gl_fail(err, GL_EINPUT,
                    "%.300s: tensor %s has type %s; F32, F16, BF16 and F64 can be read", path,
                    want->name, t->type_name);
-  const int vector = want->rows == 1 && strstr(want->name, "norm") != NULL;
+  const int vector = want->offset >= m->n_matrices;
   if (vector ? t->rank == 1 && t->shape[0] == want->columns
              : t->rank == 2 && t->shape[0] == want->rows && t->shape[1] == want->columns)
     return GL_OK;
@@ -191,15 +192,14 @@ static gl_status check_files(shards *s, const model *m, const char *folder, gl_e
     for (size_t k = 0; status == GL_OK && (t = safetensors_at(s->file[i], k)) != NULL; ++k)
       if (!is_of_model(m, t->name))
         status =
-            gl_fail(err, GL_EINPUT,
-                    "%.300s: tensor %.100s is none of a Qwen3ForCausalLM with this config.json",
-                    path, t->name);
+            gl_fail(err, GL_EINPUT, "%.300s: tensor %.100s is none of a %s with this config.json",
+                    path, t->name, model_traits_of(&m->c)->architecture);
   }
   for (size_t t = 0; t < m->n_tensors && status == GL_OK; ++t)
     status = s->of[t] == SIZE_MAX
                  ? gl_fail(err, GL_EINPUT, "%.300s: %s does not say where tensor %s is", folder,
                            MODEL_INDEX, m->tensor[t].name)
-                 : check_tensor(s->file[s->of[t]], &m->tensor[t], err);
+                 : check_tensor(s->file[s->of[t]], m, &m->tensor[t], err);
   return status;
 }
 
@@ -278,7 +278,14 @@ static gl_status must_match(const model_config *mine, const model_config *file, 
       {"tie_word_embeddings", mine->tied, file->tied},
       {"rms_norm_eps", mine->rms_eps, file->rms_eps},
       {"rope_theta", mine->rope_theta, file->rope_theta},
+      {"rope_scaling's factor", mine->scaling.factor, file->scaling.factor},
+      {"low_freq_factor", mine->scaling.low, file->scaling.low},
+      {"high_freq_factor", mine->scaling.high, file->scaling.high},
+      {"original_max_position_embeddings", mine->scaling.positions, file->scaling.positions},
   };
+  if (mine->type != file->type)
+    return gl_fail(err, GL_EINPUT, "%.300s: model_type is %s, but this model is a %s", path,
+                   model_traits_of(file)->word, model_traits_of(mine)->word);
   for (size_t i = 0; i < sizeof pairs / sizeof *pairs; ++i)
     if (pairs[i].mine != pairs[i].file)
       return gl_fail(err, GL_EINPUT, "%.300s: %s is %g, but this model has %g", path, pairs[i].key,

@@ -116,7 +116,12 @@ static uint64_t config_checksum(const model_config *c) {
   const uint64_t sizes[] = {c->vocabulary, c->hidden,   c->intermediate, c->layers,
                             c->heads,      c->kv_heads, c->head_dim,     (uint64_t)c->tied};
   const double reals[] = {c->rms_eps, c->rope_theta};
-  return hash_64(hash_64(HASH_64_START, sizes, sizeof sizes), reals, sizeof reals);
+  uint64_t h = hash_64(hash_64(HASH_64_START, sizes, sizeof sizes), reals, sizeof reals);
+  /* Not of a Qwen3, so that its older checkpoints can be read. */
+  const double more[] = {(double)c->type, c->scaling.factor, c->scaling.low, c->scaling.high,
+                         c->scaling.positions};
+  if (c->type != MODEL_QWEN3 || c->scaling.factor > 0) h = hash_64(h, more, sizeof more);
+  return h;
 }
 
 /* Lists the arrays of a state; returns their number. */

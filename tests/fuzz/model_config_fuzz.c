@@ -14,7 +14,8 @@ static int same(const model_config *a, const model_config *b) {
          a->kv_heads == b->kv_heads && a->head_dim == b->head_dim &&
          a->max_positions == b->max_positions && a->rms_eps == b->rms_eps &&
          a->rope_theta == b->rope_theta && a->initializer_range == b->initializer_range &&
-         !a->tied == !b->tied && a->begin == b->begin && a->end == b->end && a->pad == b->pad;
+         !a->tied == !b->tied && a->begin == b->begin && a->end == b->end && a->pad == b->pad &&
+         a->type == b->type && memcmp(&a->scaling, &b->scaling, sizeof a->scaling) == 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

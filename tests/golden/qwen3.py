@@ -26,6 +26,7 @@ transformers computes norms and rotary angles in float32 even where the model is
 float64 numbers those two are replaced by the same formulas in double precision.
 """
 import json
+import math
 import os
 import shutil
 import sys
@@ -33,7 +34,6 @@ import sys
 import torch
 from safetensors.torch import save_file
 from transformers import Qwen3Config, Qwen3ForCausalLM
-from transformers.models.qwen3 import modeling_qwen3
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "qwen3")
 LENGTHS = [7, 1, 12, 3, 9]
@@ -44,29 +44,40 @@ def norm_in_own_precision(self, x):
     return self.weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.variance_epsilon))
 
 
+def slowed(rate, rope):
+    """Llama 3's scaling, the formula of transformers' _compute_llama3_parameters."""
+    turns = rope["original_max_position_embeddings"] * rate / (2 * math.pi)
+    low, high = rope["low_freq_factor"], rope["high_freq_factor"]
+    part = ((turns - low) / (high - low)).clamp(0, 1)
+    return (1 - part) * rate / rope["factor"] + part * rate
+
+
 def rotary_in_double(self, x, position_ids):
-    dim, base = self.config.head_dim, self.config.rope_parameters["rope_theta"]
-    rate = base ** (-torch.arange(0, dim, 2, dtype=torch.float64) / dim)
+    dim, rope = 2 * len(self.inv_freq), self.config.rope_parameters
+    rate = rope["rope_theta"] ** (-torch.arange(0, dim, 2, dtype=torch.float64) / dim)
+    if rope["rope_type"] == "llama3":
+        rate = slowed(rate, rope)
+    assert (rate / self.inv_freq - 1).abs().max() < 1e-6
     angle = position_ids[..., None].double() * rate
     angle = torch.cat((angle, angle), dim=-1)
     return angle.cos().to(x.dtype), angle.sin().to(x.dtype)
 
 
 def double_copy(model):
-    twin = Qwen3ForCausalLM(model.config).double()
+    twin = type(model)(model.config).double()
     twin.load_state_dict({k: v.double() for k, v in model.state_dict().items()})
     for module in twin.modules():
-        if isinstance(module, modeling_qwen3.Qwen3RMSNorm):
+        if type(module).__name__.endswith("RMSNorm"):
             module.forward = norm_in_own_precision.__get__(module)
-        if isinstance(module, modeling_qwen3.Qwen3RotaryEmbedding):
+        if type(module).__name__.endswith("RotaryEmbedding"):
             module.forward = rotary_in_double.__get__(module)
     return twin
 
 
-def random_model(seed, **sizes):
-    config = Qwen3Config(max_position_embeddings=64, initializer_range=0.05, bos_token_id=1,
-                         eos_token_id=2, pad_token_id=0, **sizes)
-    model = Qwen3ForCausalLM(config)
+def random_model(seed, config_class=Qwen3Config, model_class=Qwen3ForCausalLM, **sizes):
+    config = config_class(max_position_embeddings=64, initializer_range=0.05, bos_token_id=1,
+                          eos_token_id=2, pad_token_id=0, **sizes)
+    model = model_class(config)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for p in model.parameters():
@@ -150,15 +161,16 @@ def old_config(folder):
     with open(path) as f:
         config = json.load(f)
     rope = config.pop("rope_parameters")
-    config.update(rope_theta=rope["rope_theta"], rope_scaling=None, torch_dtype="float32")
+    theta, scaled = rope.pop("rope_theta"), rope["rope_type"] != "default"
+    config.update(rope_theta=theta, rope_scaling=rope if scaled else None, torch_dtype="float32")
     config.pop("dtype", None)
     config.pop("layer_types", None)
     with open(path, "w") as f:
         json.dump(config, f, indent=2, sort_keys=True)
 
 
-def save(model, folder, **how):
-    path = os.path.join(HERE, folder)
+def save(model, folder, here=HERE, **how):
+    path = os.path.join(here, folder)
     model.save_pretrained(path, **how)
     os.remove(os.path.join(path, "generation_config.json"))
     for name in os.listdir(path):

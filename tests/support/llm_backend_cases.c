@@ -53,18 +53,30 @@ static void norm_case(case_run *r, const size_t *s) {
   case_keep_master(r, "dweight", dweight, s[1]);
 }
 
-/* shape: rows, q, kv, dim */
+/* shape: rows, width */
+static void bias_case(case_run *r, const size_t *s) {
+  const size_t n = s[0] * s[1];
+  void *out = case_draw(r, n, 1), *dbias = case_draw_master(r, s[1], 1);
+  OP(r, bias)(r->b, out, case_draw(r, s[1], 1), s[0], s[1]);
+  case_keep(r, "out", out, n);
+  OP(r, bias_backward)(r->b, dbias, case_draw(r, n, 1), s[0], s[1]);
+  case_keep_master(r, "dbias", dbias, s[1]);
+}
+
+/* shape: rows, q, kv, dim, 1 without norms. Nothing but zeros and numbers drawn is kept then of
+ * what norms write. */
 static void heads_case(case_run *r, const size_t *s) {
   const head_shape h = {s[1], s[2], s[3]};
   const size_t qkv = (h.q + 2 * h.kv) * h.dim, qk = (h.q + h.kv) * h.dim, positions = 50;
   void *cosine = case_zeros_master(r, positions * h.dim / 2);
   void *sine = case_zeros_master(r, positions * h.dim / 2);
-  OP(r, rotary_table)(r->b, cosine, sine, positions, h.dim, 10000);
+  OP(r, rotary_table)(r->b, cosine, sine, positions, h.dim, 10000, (rotary_scaling){0});
   case_keep_master(r, "cosine", cosine, positions * h.dim / 2);
   case_keep_master(r, "sine", sine, positions * h.dim / 2);
   const int32_t *position = case_draw_integers(r, s[0], positions);
   void *in = case_draw(r, s[0] * qkv, 2), *q_weight = case_draw(r, h.dim, 1);
   void *k_weight = case_draw(r, h.dim, 1), *out = case_zeros(r, s[0] * qk);
+  if (s[4]) q_weight = k_weight = NULL;
   void *rstd = case_zeros_master(r, s[0] * (h.q + h.kv));
   OP(r, heads)(r->b, out, rstd, in, q_weight, k_weight, cosine, sine, position, s[0], h, 1e-6);
   case_keep(r, "qk", out, s[0] * qk);
@@ -413,11 +425,15 @@ static const backend_case cases[] = {
       {300, 65, 2},
       {17, 1024, 0},
       {0, 8, 0}}},
+    {"bias", bias_case, 1, 5, {{1, 1}, {3, 7}, {65, 96}, {300, 257}, {0, 8}}},
     {"heads",
      heads_case,
      1,
-     7,
-     {{1, 1, 1, 2},
+     10,
+     {{3, 2, 1, 6, 1},
+      {33, 16, 8, 128, 1},
+      {257, 3, 1, 64, 1},
+      {1, 1, 1, 2},
       {3, 2, 1, 6},
       {9, 4, 2, 16},
       {40, 4, 4, 10},

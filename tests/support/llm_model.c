@@ -22,8 +22,27 @@ void small_model_load(small_model *s, const char *folder, number_type type, int 
   ASSERT_OK(model_load(s->m, folder, &err));
 }
 
+void small_model_draw_biases(model *m) {
+  const size_t n = model_parameters(m);
+  double *theta = calloc(n, sizeof *theta);
+  const model_tensor *t;
+  ASSERT_OK(model_get(m, theta, &err));
+  for (size_t i = 0; (t = model_tensor_at(m, i)) != NULL; ++i)
+    for (size_t j = t->offset; strstr(t->name, ".bias") && j < t->offset + t->columns; ++j)
+      theta[j] = 2 * rng_u01(rng_block(rng_stream_at(3, RNG_TEST, 78), j).v[0]) - 1;
+  ASSERT_OK(model_set(m, theta, &err));
+  free(theta);
+}
+
 void small_model_make(small_model *s, number_type type, int recompute, uint64_t seed) {
-  const model_config c = {.vocabulary = 11,
+  small_model_make_as(s, MODEL_QWEN3, type, recompute, seed);
+}
+
+void small_model_make_as(small_model *s, model_type as, number_type type, int recompute,
+                         uint64_t seed) {
+  const model_config c = {.type = as,
+                          .scaling = {as == MODEL_LLAMA ? 8 : 0, 1, 4, 60},
+                          .vocabulary = 11,
                           .hidden = 12,
                           .intermediate = 20,
                           .layers = 2,
@@ -41,6 +60,7 @@ void small_model_make(small_model *s, number_type type, int recompute, uint64_t 
   ASSERT_OK(backend_new(&s->b, BACKEND_CPU, type, 2, &err));
   ASSERT_OK(model_new(&s->m, &c, s->b, recompute, &err));
   ASSERT_OK(model_initialise(s->m, seed, &err));
+  small_model_draw_biases(s->m);
 }
 
 void small_model_free(small_model *s) {

@@ -1,4 +1,5 @@
-/* Models for tests: those of tests/golden/qwen3, and small random ones. */
+/* Models for tests: those of tests/golden/qwen3 and tests/golden/decoders, and small random ones.
+ */
 #ifndef GEPOLAB_TESTS_SUPPORT_LLM_MODEL_H
 #define GEPOLAB_TESTS_SUPPORT_LLM_MODEL_H
 
@@ -6,6 +7,7 @@
 #include "llm/model/safetensors.h"
 
 #define QWEN3 "tests/golden/qwen3/"
+#define DECODERS "tests/golden/decoders/"
 
 /* A model over a CPU backend of its own. */
 typedef struct small_model {
@@ -17,6 +19,11 @@ typedef struct small_model {
 void small_model_load(small_model *s, const char *folder, number_type type, int recompute);
 /* Two layers, 11 tokens, random values of some size (seed). */
 void small_model_make(small_model *s, number_type type, int recompute, uint64_t seed);
+/* The same of another type, with random biases; a Llama has scaled rotary embeddings. */
+void small_model_make_as(small_model *s, model_type as, number_type type, int recompute,
+                         uint64_t seed);
+/* Sets biases, which begin as zeros, to random values. */
+void small_model_draw_biases(model *m);
 void small_model_free(small_model *s);
 
 /* What transformers computed: see tests/golden/qwen3.py. */

@@ -163,14 +163,53 @@ static void cpu_norm_backward(backend *b, void *din, void *dweight, const void *
   add_task_parts(dweight, c->shared, tasks, width);
 }
 
+/* --- bias --- */
+
+static void bias_task(void *context, size_t task, size_t worker) {
+  const row_job *job = context;
+  const REAL *restrict bias = job->a;
+  (void)worker;
+  for (size_t r = task * job->chunk; r < last_row(job, task); ++r) {
+    REAL *restrict out = (REAL *)job->out + r * job->width;
+    SIMD
+    for (size_t i = 0; i < job->width; ++i) out[i] += bias[i];
+  }
+}
+
+static void cpu_bias(backend *b, void *out, const void *bias, size_t rows, size_t width) {
+  cpu *c = (cpu *)b;
+  row_job job = {.out = out, .a = bias, .rows = rows, .width = width, .owner = c};
+  job.chunk = rows_per_task(width);
+  if (!cpu_failed(c)) run_rows(&job, bias_task);
+}
+
+static void bias_backward_task(void *context, size_t task, size_t worker) {
+  const row_job *job = context;
+  const size_t from = task * job->chunk, to = smaller(job->width, from + job->chunk);
+  REAL *restrict sum = job->out;
+  (void)worker;
+  for (size_t r = 0; r < job->rows; ++r) {
+    const REAL *restrict row = (const REAL *)job->a + r * job->width;
+    SIMD
+    for (size_t i = from; i < to; ++i) sum[i] += row[i];
+  }
+}
+
+static void cpu_bias_backward(backend *b, void *dbias, const void *dout, size_t rows,
+                              size_t width) {
+  cpu *c = (cpu *)b;
+  row_job job = {.out = dbias, .a = dout, .rows = rows, .width = width, .chunk = 64, .owner = c};
+  if (!cpu_failed(c)) pool_run(c->pool, bias_backward_task, &job, divide_up(width, 64));
+}
+
 /* --- attention heads --- */
 
 static void cpu_rotary_table(backend *b, void *cosine, void *sine, size_t positions, size_t dim,
-                             double theta) {
+                             double theta, rotary_scaling scaling) {
   if (cpu_failed((cpu *)b)) return;
   const size_t half = dim / 2;
   for (size_t i = 0; i < half; ++i) {
-    const double speed = pow(theta, -2.0 * (double)i / (double)dim);
+    const double speed = rotary_speed(theta, scaling, i, dim);
     for (size_t p = 0; p < positions; ++p) {
       ((REAL *)cosine)[p * half + i] = (REAL)cos((double)p * speed);
       ((REAL *)sine)[p * half + i] = (REAL)sin((double)p * speed);
@@ -188,7 +227,10 @@ static void heads_task(void *context, size_t task, size_t worker) {
     const REAL *in = (const REAL *)job->a + r * qkv_width(s);
     REAL *out = (REAL *)job->out + r * qk_width(s);
     REAL *rstd = (REAL *)job->out2 + r * (s.q + s.kv);
-    for (size_t h = 0; h < s.q + s.kv; ++h)
+    for (size_t h = 0; h < s.q + s.kv && job->b == NULL; ++h)
+      row_rotate(g, out + h * s.dim, in + h * s.dim, (const REAL *)job->cosine + at,
+                 (const REAL *)job->sine + at, 1, s.dim);
+    for (size_t h = 0; h < s.q + s.kv && job->b != NULL; ++h)
       rstd[h] = row_head(g, out + h * s.dim, in + h * s.dim, h < s.q ? job->b : job->c,
                          (const REAL *)job->cosine + at, (const REAL *)job->sine + at, s.dim,
                          (REAL)job->eps);
@@ -214,6 +256,21 @@ static void cpu_heads(backend *b, void *qk, void *rstd, const void *qkv, const v
                  .eps = eps,
                  .owner = c};
   if (!cpu_failed(c)) run_rows(&job, heads_task);
+}
+
+/* heads_backward without a norm. */
+static void unrotate_task(void *context, size_t task, size_t worker) {
+  const row_job *job = context;
+  const head_shape s = job->shape;
+  const kernel_group g = {0};
+  (void)worker;
+  for (size_t r = task * job->chunk; r < last_row(job, task); ++r) {
+    const size_t at = (size_t)job->index[r] * (s.dim / 2);
+    for (size_t h = 0; h < s.q + s.kv; ++h)
+      row_rotate(g, (REAL *)job->out + r * qkv_width(s) + h * s.dim,
+                 (const REAL *)job->a + r * qk_width(s) + h * s.dim, (const REAL *)job->cosine + at,
+                 (const REAL *)job->sine + at, -1, s.dim);
+  }
 }
 
 static void heads_backward_task(void *context, size_t task, size_t worker) {
@@ -258,6 +315,10 @@ static void cpu_heads_backward(backend *b, void *dqkv, void *dq_weight, void *dk
                  .chunk = gathering_rows(rows, 4 * qk_width(shape)),
                  .shape = shape,
                  .owner = c};
+  if (q_weight == NULL) {
+    if (!cpu_failed(c)) run_rows(&job, unrotate_task);
+    return;
+  }
   const size_t tasks = divide_up(rows, job.chunk), width = 2 * shape.dim;
   if (!cpu_reserve(c, 0, tasks * width * sizeof(REAL))) return;
   run_rows(&job, heads_backward_task);

@@ -7,22 +7,22 @@
 enum { HEAD_THREADS = 128 };
 
 /* cosine, sine [positions, half]: thread `at` computes number `at` of both. */
-__global__ void rotary_angles(float *cosine, float *sine, size_t n, size_t half, double theta) {
+__global__ void rotary_angles(float *cosine, float *sine, size_t n, size_t half, double theta,
+                              rotary_scaling scaling) {
   const size_t at = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
   if (at >= n) return;
   const size_t p = at / half, i = at % half;
-  const double angle =
-      static_cast<double>(p) * pow(theta, -static_cast<double>(i) / static_cast<double>(half));
+  const double angle = static_cast<double>(p) * rotary_speed(theta, scaling, i, 2 * half);
   cosine[at] = static_cast<float>(cos(angle));
   sine[at] = static_cast<float>(sin(angle));
 }
 
 static void op_rotary_table(backend *base, void *cosine, void *sine, size_t positions, size_t dim,
-                            double theta) {
+                            double theta, rotary_scaling scaling) {
   cuda_operation op(base, "rotary_table", positions, dim);
   const size_t n = positions * (dim / 2);
   LAUNCH(op.b, rotary_angles, blocks_of(n, 128), 128, 0, static_cast<float *>(cosine),
-         static_cast<float *>(sine), n, dim / 2, theta);
+         static_cast<float *>(sine), n, dim / 2, theta, scaling);
 }
 
 /* The position of one head of one row, for the group of lanes that processes it. */
@@ -65,19 +65,23 @@ static __device__ __forceinline__ void load_halves(float (&a)[vector16<T>::N],
 }
 
 /* Applies norm and rotary embedding to a, b [N], a lane's parts of a head. scale is one over the
- * head's root mean square; weight, cosine and sine begin at the head's first number. */
+ * head's root mean square; weight (NULL: no norm), cosine and sine begin at the head's first
+ * number.
+ */
 template <typename T, bool WIDE>
 static __device__ __forceinline__ void
 norm_and_rotate(float (&a)[vector16<T>::N], float (&b)[vector16<T>::N], float scale,
                 const T *weight, const float *cosine, const float *sine, size_t i, size_t half) {
   float wa[vector16<T>::N], wb[vector16<T>::N], c[vector16<T>::N], t[vector16<T>::N];
-  load_halves<WIDE>(wa, wb, weight, i, half);
+  if (weight != nullptr) load_halves<WIDE>(wa, wb, weight, i, half);
   load_floats<WIDE>(c, cosine + i, half - i);
   load_floats<WIDE>(t, sine + i, half - i);
 #pragma unroll
   for (unsigned e = 0; e < vector16<T>::N; ++e) {
-    a[e] = rows_of<T>::norm_number(a[e], scale, wa[e]);
-    b[e] = rows_of<T>::norm_number(b[e], scale, wb[e]);
+    if (weight != nullptr) {
+      a[e] = rows_of<T>::norm_number(a[e], scale, wa[e]);
+      b[e] = rows_of<T>::norm_number(b[e], scale, wb[e]);
+    }
     rows_of<T>::rotate_pair(&a[e], &b[e], c[e], t[e]);
   }
 }
@@ -104,7 +108,7 @@ __global__ void head_rows_forward(T *qk, float *rstd, const T *qkv, const T *q_w
                            at.sine + angle, i, half);
   store_vector16<WIDE>(qk + n * s.dim + i, a, half - i);
   store_vector16<WIDE>(qk + n * s.dim + half + i, b, half - i);
-  if (i == 0) rstd[n] = scale;
+  if (i == 0 && q_weight != nullptr) rstd[n] = scale;
 }
 
 /* A head must fit into one group: 32 lanes with two vectors of 4 floats. */
@@ -165,7 +169,7 @@ __global__ void head_rows_store(T *qk, float *rstd, head_cache<T> cache, const T
     T *const to = qk + (r * heads + h) * s.dim;
     store_vector16<WIDE>(to + i, a, half - i);
     store_vector16<WIDE>(to + half + i, b, half - i);
-    if (i == 0) rstd[r * heads + h] = scale;
+    if (i == 0 && q_weight != nullptr) rstd[r * heads + h] = scale;
   }
   if (h < s.q || cache.slot[r] < 0) return;
   const size_t place = static_cast<size_t>(cache.slot[r]) * cache.capacity + position;
@@ -212,9 +216,9 @@ head_grads(T *dqkv, float (&da_weight)[vector16<T>::N], float (&db_weight)[vecto
   float da[N], db[N], a[N], b[N], wa[N], wb[N], c[N], t[N], dot = 0;
   load_halves<WIDE>(da, db, dqk, i, half);
   load_halves<WIDE>(a, b, qkv, i, half);
-  load_halves<WIDE>(wa, wb, weight, i, half);
 #pragma unroll
-  for (unsigned e = 0; e < N; ++e) c[e] = t[e] = 0;
+  for (unsigned e = 0; e < N; ++e) c[e] = t[e] = wa[e] = wb[e] = 0;
+  if (weight != nullptr) load_halves<WIDE>(wa, wb, weight, i, half);
   if (i < half) {
     load_floats<WIDE>(c, cosine + i, half - i);
     load_floats<WIDE>(t, sine + i, half - i);
@@ -226,6 +230,11 @@ head_grads(T *dqkv, float (&da_weight)[vector16<T>::N], float (&db_weight)[vecto
   }
   const float back = lanes_sum(dot, lanes) * rstd * rstd / static_cast<float>(dim);
   if (!there || i >= half) return;
+  if (weight == nullptr) {
+    store_vector16<WIDE>(dqkv + i, da, half - i);
+    store_vector16<WIDE>(dqkv + half + i, db, half - i);
+    return;
+  }
 #pragma unroll
   for (unsigned e = 0; e < N; ++e) {
     da_weight[e] += rows_of<T>::norm_weight_grad(da[e], a[e], rstd);
@@ -275,9 +284,9 @@ __global__ void head_rows_backward(T *dqkv, float *part, const T *dqk, const T *
     float da[N], db[N];
 #pragma unroll
     for (unsigned e = 0; e < N; ++e) da[e] = db[e] = 0;
-    head_grads<T, WIDE>(dqkv + from, da, db, dqk + n * s.dim, qkv + from, rstd[n],
-                        key ? k_weight : q_weight, at.cosine + angle, at.sine + angle, s.dim,
-                        at.lanes, there);
+    head_grads<T, WIDE>(dqkv + from, da, db, dqk + n * s.dim, qkv + from,
+                        q_weight != nullptr ? rstd[n] : 0.0f, key ? k_weight : q_weight,
+                        at.cosine + angle, at.sine + angle, s.dim, at.lanes, there);
 #pragma unroll
     for (unsigned e = 0; e < N; ++e) {
       weight_grad[0][e] += key ? 0.0f : da[e];
@@ -320,7 +329,7 @@ static void op_heads_backward(backend *base, void *dqkv, void *dq_weight, void *
                   static_cast<const T *>(dqk), static_cast<const T *>(qkv),
                   static_cast<const float *>(rstd), static_cast<const T *>(q_weight),
                   static_cast<const T *>(k_weight), at);
-  if (rows == 0) return;
+  if (rows == 0 || q_weight == NULL) return;
   cuda_add_parts(op.b, dq_weight, part, parts, width, shape.dim);
   cuda_add_parts(op.b, dk_weight, part + shape.dim, parts, width, shape.dim);
 }

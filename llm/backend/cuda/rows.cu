@@ -212,6 +212,57 @@ static void op_norm_backward(backend *base, void *din, void *dweight, const void
   if (rows > 0) cuda_add_parts(op.b, dweight, part, parts, width, width);
 }
 
+/* --- bias --- */
+
+/* Row blockIdx.x of out [rows, width] += bias [width]. */
+template <typename T, bool WIDE> __global__ void bias_rows(T *out, const T *bias, size_t width) {
+  const unsigned N = vector16<T>::N;
+  T *const row = out + blockIdx.x * width;
+  for (size_t i = threadIdx.x * N; i < width; i += blockDim.x * N) {
+    float x[N], y[N];
+    load_vector16<WIDE>(x, row + i, width - i);
+    load_vector16<WIDE>(y, bias + i, width - i);
+#pragma unroll
+    for (unsigned e = 0; e < N; ++e) x[e] += y[e];
+    store_vector16<WIDE>(row + i, x, width - i);
+  }
+}
+
+template <typename T>
+static void op_bias(backend *base, void *out, const void *bias, size_t rows, size_t width) {
+  cuda_operation op(base, "bias", rows, width);
+  LAUNCH_VECTOR16(op.b, aligned16(width * sizeof(T), out, bias), bias_rows, T,
+                  static_cast<unsigned>(rows), vector16_threads(vectors16_of<T>(width)), 0,
+                  static_cast<T *>(out), static_cast<const T *>(bias), width);
+}
+
+static const unsigned BIAS_COLUMNS = 32, BIAS_LANES = 32;
+
+/* dbias [width] += the sums of BIAS_COLUMNS columns of dout [rows, width]. Lane l of a column adds
+ * rows l, l + BIAS_LANES, ..., then the lanes' sums are added in order. */
+template <typename T>
+__global__ void bias_sums(float *dbias, const T *dout, size_t rows, size_t width) {
+  __shared__ float part[BIAS_LANES * BIAS_COLUMNS];
+  const unsigned column = threadIdx.x % BIAS_COLUMNS, lane = threadIdx.x / BIAS_COLUMNS;
+  const size_t i = blockIdx.x * static_cast<size_t>(BIAS_COLUMNS) + column;
+  float sum = 0;
+  for (size_t r = lane; r < rows && i < width; r += BIAS_LANES)
+    sum += to_float(dout[r * width + i]);
+  part[threadIdx.x] = sum;
+  __syncthreads();
+  if (lane > 0 || i >= width) return;
+  for (unsigned l = 1; l < BIAS_LANES; ++l) sum += part[l * BIAS_COLUMNS + column];
+  dbias[i] += sum;
+}
+
+template <typename T>
+static void op_bias_backward(backend *base, void *dbias, const void *dout, size_t rows,
+                             size_t width) {
+  cuda_operation op(base, "bias_backward", rows, width);
+  LAUNCH(op.b, bias_sums<T>, blocks_of(width, BIAS_COLUMNS), BIAS_COLUMNS * BIAS_LANES, 0,
+         static_cast<float *>(dbias), static_cast<const T *>(dout), rows, width);
+}
+
 /* --- gated unit --- */
 
 /* Row blockIdx.x of out [rows, width] and of gate_up [rows, 2 * width]. */
@@ -271,6 +322,8 @@ CUDA_TYPED_OPERATION(embed_next)
 CUDA_TYPED_OPERATION(gather)
 CUDA_TYPED_OPERATION(norm)
 CUDA_TYPED_OPERATION(norm_backward)
+CUDA_TYPED_OPERATION(bias)
+CUDA_TYPED_OPERATION(bias_backward)
 CUDA_TYPED_OPERATION(swiglu)
 CUDA_TYPED_OPERATION(swiglu_backward)
 

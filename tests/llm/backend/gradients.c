@@ -81,16 +81,29 @@ static void norm_f(case_run *r, const problem *p, double *const *x, double *y, c
   fetch_added(r, dx[1], dweight, p->n[1]);
 }
 
-/* x: qkv, q_weight, k_weight; s: rows, q, kv, dim */
+/* x: out, bias; s: rows, width */
+static void bias_f(case_run *r, const problem *p, double *const *x, double *y, const double *dy,
+                   double *const *dx) {
+  void *out = case_put(r, x[0], p->n[0]), *dbias = halves(r, p->n[1]);
+  r->b->ops->bias(r->b, out, case_put(r, x[1], p->n[1]), p->s[0], p->s[1]);
+  fetch(r, y, out, p->n_out);
+  if (dy == NULL) return;
+  r->b->ops->bias_backward(r->b, dbias, case_put(r, dy, p->n_out), p->s[0], p->s[1]);
+  memcpy(dx[0], dy, p->n[0] * sizeof *dy);
+  fetch_added(r, dx[1], dbias, p->n[1]);
+}
+
+/* x: qkv, then q_weight, k_weight or nothing; s: rows, q, kv, dim */
 static void heads_f(case_run *r, const problem *p, double *const *x, double *y, const double *dy,
                     double *const *dx) {
   const head_shape h = {p->s[1], p->s[2], p->s[3]};
   const size_t rows = p->s[0], positions = 20;
   void *cosine = case_zeros(r, positions * h.dim / 2), *sine = case_zeros(r, positions * h.dim / 2);
-  r->b->ops->rotary_table(r->b, cosine, sine, positions, h.dim, 100);
+  r->b->ops->rotary_table(r->b, cosine, sine, positions, h.dim, 100, (rotary_scaling){0});
   const int32_t *position = case_draw_integers(r, rows, positions);
-  void *qkv = case_put(r, x[0], p->n[0]), *qw = case_put(r, x[1], h.dim);
-  void *kw = case_put(r, x[2], h.dim), *out = case_zeros(r, p->n_out);
+  void *qkv = case_put(r, x[0], p->n[0]), *out = case_zeros(r, p->n_out);
+  void *qw = p->n[1] > 0 ? case_put(r, x[1], h.dim) : NULL;
+  void *kw = p->n[1] > 0 ? case_put(r, x[2], h.dim) : NULL;
   void *rstd = case_zeros(r, rows * (h.q + h.kv));
   r->b->ops->heads(r->b, out, rstd, qkv, qw, kw, cosine, sine, position, rows, h, 1e-3);
   fetch(r, y, out, p->n_out);
@@ -99,6 +112,7 @@ static void heads_f(case_run *r, const problem *p, double *const *x, double *y, 
   r->b->ops->heads_backward(r->b, dqkv, dq, dk, case_put(r, dy, p->n_out), qkv, rstd, qw, kw,
                             cosine, sine, position, rows, h);
   fetch(r, dx[0], dqkv, p->n[0]);
+  if (p->n[1] == 0) return;
   fetch_added(r, dx[1], dq, h.dim);
   fetch_added(r, dx[2], dk, h.dim);
 }
@@ -201,6 +215,8 @@ static const problem problems[] = {
     {"norm", norm_f, {3 * 11, 11}, 3 * 11, {3, 11}},
     {"norm", norm_f, {40 * 8, 8}, 40 * 8, {40, 8}},
     {"norm", norm_f, {2, 1}, 2, {2, 1}},
+    {"bias", bias_f, {5 * 7, 7}, 5 * 7, {5, 7}},
+    {"heads", heads_f, {3 * 8 * 6}, 3 * 6 * 6, {3, 4, 2, 6}},
     {"heads", heads_f, {3 * 8 * 6, 6, 6}, 3 * 6 * 6, {3, 4, 2, 6}},
     {"heads", heads_f, {2 * 3 * 16, 16, 16}, 2 * 2 * 16, {2, 1, 1, 16}},
     {"heads", heads_f, {5 * 4 * 2, 2, 2}, 5 * 3 * 2, {5, 2, 1, 2}},

@@ -85,7 +85,7 @@ static void heads_rows(case_run *r, const row_operation *o, const table *in, con
   const head_shape h = {2, 1, o->out / 3};
   int32_t position[512];
   void *cosine = case_zeros_master(r, 512 * h.dim / 2), *sine = case_zeros_master(r, 256 * h.dim);
-  r->b->ops->rotary_table(r->b, cosine, sine, 512, h.dim, 10000);
+  r->b->ops->rotary_table(r->b, cosine, sine, 512, h.dim, 10000, (rotary_scaling){0});
   for (size_t i = 0; i < n; ++i) position[i] = (int32_t)((from + i) * 13 % 512);
   r->b->ops->heads(r->b, out, case_zeros_master(r, 3 * n), part(r, in, from, n),
                    part(r, weight, 0, 1), part(r, weight, 1, 1), cosine, sine,

@@ -40,12 +40,12 @@ static double logp_of(const double *logits, int32_t token, double temperature) {
 static void decoding_gives_the_log_probabilities_of_a_forward(void) {
   const number_type types[] = {NUMBER_F32, NUMBER_F64};
   const double temperature = 0.8;
-  for (int k = 0; k < 2; ++k) {
+  for (int k = 0; k < 2 * MODEL_TYPES; ++k) {
     small_model m;
     random_rows r;
     model_cache *cache;
     double logp[128], logits[16 * V];
-    small_model_make(&m, types[k], 0, 11);
+    small_model_make_as(&m, (model_type)(k / 2), types[k % 2], 0, 11);
     random_rows_init(&r, lengths, 4, V, 6);
     ASSERT_OK(model_forward(m.m, &r.rows, temperature, 0, logp, NULL, &err));
     ASSERT_OK(model_cache_new(&cache, m.m, SLOTS, CAPACITY, &err));
@@ -56,7 +56,7 @@ static void decoding_gives_the_log_probabilities_of_a_forward(void) {
       for (size_t i = prompt; i < lengths[s]; ++i, ++j)
         ASSERT_CLOSE(logp[j],
                      logp_of(logits + (i - prompt) * V, r.token[r.start[s] + i], temperature),
-                     types[k] == NUMBER_F32 ? 1e-5 : 1e-13);
+                     types[k % 2] == NUMBER_F32 ? 1e-5 : 1e-13);
     }
     model_cache_free(cache);
     small_model_free(&m);

@@ -52,11 +52,60 @@ static void a_config_written_here_reads_back_the_same(void) {
   free(text);
 }
 
+/* The config.json that Qwen2.5-0.5B and Llama-3.2-1B are published with, without what is not read;
+ * the numbers of parameters are those that transformers counts. */
+static void configs_of_qwen2_and_llama_are_recognised(void) {
+  static const struct {
+    const char *json;
+    model_type type;
+    size_t parameters, head_dim;
+    double factor;
+  } published[] = {
+      {"{\"architectures\":[\"Qwen2ForCausalLM\"],\"attention_dropout\":0.0,"
+       "\"bos_token_id\":151643,\"eos_token_id\":151643,\"hidden_act\":\"silu\","
+       "\"hidden_size\":896,\"initializer_range\":0.02,\"intermediate_size\":4864,"
+       "\"max_position_embeddings\":32768,\"max_window_layers\":24,\"model_type\":\"qwen2\","
+       "\"num_attention_heads\":14,\"num_hidden_layers\":24,\"num_key_value_heads\":2,"
+       "\"rms_norm_eps\":1e-06,\"rope_theta\":1000000.0,\"sliding_window\":32768,"
+       "\"tie_word_embeddings\":true,\"torch_dtype\":\"bfloat16\",\"use_mrope\":false,"
+       "\"use_sliding_window\":false,\"vocab_size\":151936}",
+       MODEL_QWEN2, 494032768, 64, 0},
+      {"{\"architectures\":[\"LlamaForCausalLM\"],\"attention_bias\":false,"
+       "\"attention_dropout\":0.0,\"bos_token_id\":128000,\"eos_token_id\":128001,"
+       "\"head_dim\":64,\"hidden_act\":\"silu\",\"hidden_size\":2048,"
+       "\"initializer_range\":0.02,\"intermediate_size\":8192,"
+       "\"max_position_embeddings\":131072,\"mlp_bias\":false,\"model_type\":\"llama\","
+       "\"num_attention_heads\":32,\"num_hidden_layers\":16,\"num_key_value_heads\":8,"
+       "\"pretraining_tp\":1,\"rms_norm_eps\":1e-05,\"rope_scaling\":{\"factor\":32.0,"
+       "\"high_freq_factor\":4.0,\"low_freq_factor\":1.0,"
+       "\"original_max_position_embeddings\":8192,\"rope_type\":\"llama3\"},"
+       "\"rope_theta\":500000.0,\"tie_word_embeddings\":true,\"vocab_size\":128256}",
+       MODEL_LLAMA, 1235814400, 64, 32},
+  };
+  for (size_t i = 0; i < sizeof published / sizeof *published; ++i) {
+    const char *json = published[i].json;
+    model_config c, d;
+    ASSERT_OK(model_config_parse(&c, json, strlen(json), "published", &err));
+    CU_ASSERT(c.type == published[i].type && c.head_dim == published[i].head_dim && c.tied);
+    CU_ASSERT_EQUAL(model_config_parameters(&c), published[i].parameters);
+    CU_ASSERT_EQUAL(c.scaling.factor, published[i].factor);
+    char *text = model_config_json(&c);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+    ASSERT_OK(model_config_parse(&d, text, strlen(text), "written", &err));
+    CU_ASSERT(d.type == c.type && d.rope_theta == c.rope_theta);
+    CU_ASSERT_EQUAL(memcmp(&d.scaling, &c.scaling, sizeof c.scaling), 0);
+    free(text);
+  }
+}
+
 /* --- what is not supported --- */
 
 #define SIZES                                                                                      \
   "\"vocab_size\":10,\"hidden_size\":8,\"intermediate_size\":16,\"num_hidden_layers\":1,"          \
   "\"num_attention_heads\":2,\"num_key_value_heads\":1,\"head_dim\":4"
+#define LLAMA3                                                                                     \
+  "{\"rope_type\":\"llama3\",\"factor\":8.0,\"low_freq_factor\":1.0,\"high_freq_factor\":4.0,"     \
+  "\"original_max_position_embeddings\":8192}"
 #define QWEN "\"model_type\":\"qwen3\"," SIZES
 
 static const struct {
@@ -98,7 +147,21 @@ static const struct {
     {"{" QWEN ",\"eos_token_id\":10}", "special token"},
     {"{" QWEN ",\"rms_norm_eps\":0}", "positive"},
     {"{" QWEN ",\"rms_norm_eps\":1e999}", "too large"},
-    {"{\"model_type\":\"llama\"," SIZES "}", "model_type \"llama\""},
+    {"{\"model_type\":\"mistral\"," SIZES "}", "model_type \"mistral\" is not supported"},
+    {"{\"model_type\":\"llama\"," SIZES ",\"architectures\":[\"LlamaForCausalLM\"]}", NULL},
+    {"{\"model_type\":\"llama\"," SIZES ",\"architectures\":[\"Qwen2ForCausalLM\"]}",
+     "does not name LlamaForCausalLM"},
+    {"{" SIZES ",\"architectures\":[\"Qwen2ForCausalLM\"],\"model_type\":\"qwen2\"}", NULL},
+    {"{\"model_type\":\"llama\"," SIZES ",\"attention_bias\":true}", "attention_bias"},
+    {"{\"model_type\":\"llama\"," SIZES ",\"rope_scaling\":" LLAMA3 "}", NULL},
+    {"{\"model_type\":\"llama\"," SIZES ",\"rope_scaling\":" LLAMA3 ",\"rope_parameters\":"
+     "{\"rope_type\":\"default\"}}",
+     "rope_scaling and rope_parameters differ"},
+    {"{\"model_type\":\"llama\"," SIZES
+     ",\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8}}",
+     "needs factor, low_freq_factor"},
+    {"{\"model_type\":\"llama\"," SIZES ",\"rope_scaling\":{\"type\":\"linear\",\"factor\":2}}",
+     "rope_type \"linear\""},
     {"{" SIZES "}", "there is no model_type"},
     {"{\"model_type\":\"qwen3\"}", "there is no vocab_size"},
     {"{\"model_type\":\"qwen3\",\"vocab_size\":-3}", "not negative"},
@@ -235,6 +298,11 @@ static void a_recipe_describes_a_model(void) {
   CU_ASSERT(c.vocabulary == 17 && c.layers == 3 && c.hidden == 48 && c.heads == 6);
   CU_ASSERT(c.kv_heads == 3 && c.head_dim == 8 && c.intermediate == 144 && c.max_positions == 99);
   CU_ASSERT(!c.tied && c.end == -1);
+  CU_ASSERT_EQUAL(c.type, MODEL_QWEN3);
+  CU_ASSERT_EQUAL(read_section("model: {model_type: llama}\n", &c, &err), GL_OK);
+  CU_ASSERT_EQUAL(c.type, MODEL_LLAMA);
+  CU_ASSERT_EQUAL(read_section("model: {model_type: gpt2}\n", &c, &err), GL_EINPUT);
+  gl_error_clear(&err);
   CU_ASSERT_EQUAL(read_section("model: {hidden: 32, heads: 4, kv_heads: 3}\n", &c, &err),
                   GL_EINPUT);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "r.yaml:1:"));
@@ -246,6 +314,7 @@ static void a_recipe_describes_a_model(void) {
 SUITE(llm_model_config, "llm: model configuration",
       TEST(configs_of_two_generations_of_transformers_are_read),
       TEST(a_config_written_here_reads_back_the_same),
+      TEST(configs_of_qwen2_and_llama_are_recognised),
       TEST(what_the_model_has_not_is_refused_by_its_key),
       TEST(other_keys_are_passed_over_and_those_not_known_are_named),
       TEST(damaged_configs_are_survived), TEST(sizes_that_do_not_fit_together_are_refused),

@@ -44,11 +44,19 @@ static void compare_logits(const char *folder, const char *expected, number_type
   small_model_free(&s);
 }
 
+static const struct {
+  const char *folder, *expected;
+} fixtures[] = {{QWEN3 "tied", QWEN3 "tied.safetensors"},
+                {QWEN3 "untied", QWEN3 "untied.safetensors"},
+                {DECODERS "qwen2", DECODERS "qwen2.safetensors"},
+                {DECODERS "llama", DECODERS "llama.safetensors"}};
+enum { FIXTURES = sizeof fixtures / sizeof *fixtures };
+
 static void logits_are_those_of_transformers(void) {
-  compare_logits(QWEN3 "tied", QWEN3 "tied.safetensors", NUMBER_F32, 1e-5);
-  compare_logits(QWEN3 "untied", QWEN3 "untied.safetensors", NUMBER_F32, 1e-5);
-  compare_logits(QWEN3 "tied", QWEN3 "tied.safetensors", NUMBER_F64, 1e-12);
-  compare_logits(QWEN3 "untied", QWEN3 "untied.safetensors", NUMBER_F64, 1e-12);
+  for (size_t i = 0; i < FIXTURES; ++i) {
+    compare_logits(fixtures[i].folder, fixtures[i].expected, NUMBER_F32, 1e-5);
+    compare_logits(fixtures[i].folder, fixtures[i].expected, NUMBER_F64, 1e-12);
+  }
 }
 
 /* Log-probabilities, entropies and every parameter's gradient, each gradient relative to the
@@ -86,11 +94,10 @@ static void compare_pass(const char *folder, const char *expected, number_type t
 }
 
 static void gradients_are_those_of_transformers(void) {
-  for (int recompute = 0; recompute < 2; ++recompute) {
-    compare_pass(QWEN3 "tied", QWEN3 "tied.safetensors", NUMBER_F32, recompute, 1e-5, 1e-4);
-    compare_pass(QWEN3 "untied", QWEN3 "untied.safetensors", NUMBER_F32, recompute, 1e-5, 1e-4);
-    compare_pass(QWEN3 "tied", QWEN3 "tied.safetensors", NUMBER_F64, recompute, 1e-12, 1e-10);
-    compare_pass(QWEN3 "untied", QWEN3 "untied.safetensors", NUMBER_F64, recompute, 1e-12, 1e-10);
+  for (size_t i = 0; i < 2 * FIXTURES; ++i) {
+    const char *folder = fixtures[i / 2].folder, *expected = fixtures[i / 2].expected;
+    compare_pass(folder, expected, NUMBER_F32, i % 2, 1e-5, 1e-4);
+    compare_pass(folder, expected, NUMBER_F64, i % 2, 1e-12, 1e-10);
   }
 }
 
@@ -167,11 +174,11 @@ static double loss_at(model *m, const random_rows *r, double temperature) {
   return sum;
 }
 
-static void gradients_are_central_differences_of_the_whole_model(void) {
+static void compare_differences(model_type as) {
   small_model s;
   random_rows r;
   double logp[128];
-  small_model_make(&s, NUMBER_F64, 0, 3);
+  small_model_make_as(&s, as, NUMBER_F64, 0, 3);
   random_rows_init(&r, lengths, 5, 11, 1);
   const size_t n = model_parameters(s.m);
   double *theta = calloc(2 * n, sizeof *theta), *gradient = theta + n;
@@ -193,6 +200,10 @@ static void gradients_are_central_differences_of_the_whole_model(void) {
   }
   free(theta);
   small_model_free(&s);
+}
+
+static void gradients_are_central_differences_of_the_whole_model(void) {
+  for (int as = 0; as < MODEL_TYPES; ++as) compare_differences((model_type)as);
 }
 
 /* The gradient of rows in parts, each part a range of sequences; gradient[n_parameters]. */
@@ -237,11 +248,11 @@ static void gradients_accumulate_over_parts_of_a_batch(void) {
 
 static void recomputing_gives_the_same_bits_as_keeping(void) {
   const number_type types[] = {NUMBER_F32, NUMBER_F64};
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < 2 * MODEL_TYPES; ++i) {
     small_model keeping, recomputing;
     random_rows r;
-    small_model_make(&keeping, types[i], 0, 5);
-    small_model_make(&recomputing, types[i], 1, 5);
+    small_model_make_as(&keeping, (model_type)(i / 2), types[i % 2], 0, 5);
+    small_model_make_as(&recomputing, (model_type)(i / 2), types[i % 2], 1, 5);
     random_rows_init(&r, lengths, 5, 11, 3);
     const size_t n = model_parameters(keeping.m);
     double *a = calloc(2 * n, sizeof *a), *b = a + n;
@@ -298,11 +309,12 @@ static gl_status forward_shared(model *m, const packed_tokens *rows, const share
   return model_forward_with(m, rows, &o, logp, NULL, err);
 }
 
-static void check_shared_beginnings(number_type type, int recompute, double tolerance) {
+static void check_shared_beginnings(model_type as, number_type type, int recompute,
+                                    double tolerance) {
   small_model s;
   int32_t target[ALL_TARGETS], sorted[ALL_TARGETS];
   double c[ALL_TARGETS], d[ALL_TARGETS], logp[ALL_TARGETS], shared_logp[ALL_TARGETS];
-  small_model_make(&s, type, recompute, 6);
+  small_model_make_as(&s, as, type, recompute, 6);
   for (size_t j = 0; j < ALL_TARGETS; ++j) {
     target[j] = (int32_t)(j * 5 % 11);
     c[j] = 1 - 0.3 * (double)j;
@@ -332,8 +344,9 @@ static void check_shared_beginnings(number_type type, int recompute, double tole
 
 static void shared_beginnings_give_the_bits_and_the_gradient_of_whole_sequences(void) {
   for (int recompute = 0; recompute < 2; ++recompute) {
-    check_shared_beginnings(NUMBER_F64, recompute, 1e-13);
-    check_shared_beginnings(NUMBER_F32, recompute, 1e-5);
+    for (int as = 0; as < MODEL_TYPES; ++as)
+      check_shared_beginnings((model_type)as, NUMBER_F64, recompute, 1e-13);
+    check_shared_beginnings(MODEL_QWEN3, NUMBER_F32, recompute, 1e-5);
   }
 }
 

@@ -147,6 +147,15 @@ static void a_model_written_again_is_the_file_it_was_read_from(void) {
   ASSERT_OK(model_save(s.m, folder, NUMBER_F32, 0, &err));
   CU_ASSERT(files_equal(path, QWEN3 "tied/model.safetensors"));
   small_model_free(&s);
+  static const char *const others[][2] = {{DECODERS "qwen2", DECODERS "qwen2/model.safetensors"},
+                                          {DECODERS "llama", DECODERS "llama/model.safetensors"}};
+  for (size_t i = 0; i < 2; ++i) {
+    small_model_load(&s, others[i][0], NUMBER_F32, 0);
+    ASSERT_OK(model_save(s.m, folder, NUMBER_F32, 0, &err));
+    CU_ASSERT(files_equal(path, others[i][1]));
+    ASSERT_OK(model_load(s.m, folder, &err)); /* with the config.json written here */
+    small_model_free(&s);
+  }
   files_remove(folder);
 }
 
@@ -321,6 +330,9 @@ static void another_models_folder_is_refused(void) {
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "vocab_size is 29, but this model has 37"));
   gl_error_clear(&err);
   CU_ASSERT_EQUAL(model_load(s.m, QWEN3 "none", &err), GL_EINPUT);
+  gl_error_clear(&err);
+  CU_ASSERT_EQUAL(model_load(s.m, DECODERS "llama", &err), GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "model_type is llama, but this model is a qwen3"));
   small_model_free(&s);
 }
 

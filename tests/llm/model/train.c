@@ -175,17 +175,19 @@ static const optimizer_spec adamw = {.kind = OPTIMIZER_ADAMW,
                                      .clip_grad_norm = 1};
 
 static void a_model_learns_a_few_sequences_by_heart(void) {
-  small_model s;
-  random_rows r;
-  model_optimizer *o;
-  small_model_make(&s, NUMBER_F32, 0, 2);
-  random_rows_init(&r, lengths, 3, 11, 5);
-  ASSERT_OK(model_optimizer_new(&o, s.m, &adamw, &err));
-  const double before = train(&s, o, &r, 1), after = train(&s, o, &r, 150);
-  CU_ASSERT(before < -1.5);
-  CU_ASSERT(after > -0.3);
-  model_optimizer_free(o);
-  small_model_free(&s);
+  for (int as = 0; as < MODEL_TYPES; ++as) {
+    small_model s;
+    random_rows r;
+    model_optimizer *o;
+    small_model_make_as(&s, (model_type)as, NUMBER_F32, 0, 2);
+    random_rows_init(&r, lengths, 3, 11, 5);
+    ASSERT_OK(model_optimizer_new(&o, s.m, &adamw, &err));
+    const double before = train(&s, o, &r, 1), after = train(&s, o, &r, 150);
+    CU_ASSERT(before < -1.5);
+    CU_ASSERT(after > -0.3);
+    model_optimizer_free(o);
+    small_model_free(&s);
+  }
 }
 
 /* --- checkpoints --- */
@@ -196,10 +198,14 @@ typedef struct trained {
   model_optimizer *o;
 } trained;
 
-static void trained_init(trained *t, uint64_t seed, number_type type) {
-  small_model_make(&t->s, type, 0, seed);
+static void trained_init_as(trained *t, model_type as, uint64_t seed, number_type type) {
+  small_model_make_as(&t->s, as, type, 0, seed);
   random_rows_init(&t->r, lengths, 3, 11, 5);
   ASSERT_OK(model_optimizer_new(&t->o, t->s.m, &adamw, &err));
+}
+
+static void trained_init(trained *t, uint64_t seed, number_type type) {
+  trained_init_as(t, MODEL_QWEN3, seed, type);
 }
 
 static void trained_free(trained *t) {
@@ -209,10 +215,10 @@ static void trained_free(trained *t) {
 
 static void a_run_goes_on_from_its_checkpoint_bit_for_bit(void) {
   const number_type types[] = {NUMBER_F32, NUMBER_F64};
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < 2 * MODEL_TYPES; ++i) {
     trained straight, resumed;
-    trained_init(&straight, 3, types[i]);
-    trained_init(&resumed, 4, types[i]);
+    trained_init_as(&straight, (model_type)(i / 2), 3, types[i % 2]);
+    trained_init_as(&resumed, (model_type)(i / 2), 4, types[i % 2]);
     FILE *file = tmpfile();
     fputs("before", file); /* a learner writes its own things around it */
     train(&straight.s, straight.o, &straight.r, 3);

@@ -43,7 +43,7 @@ static int compare(form *run, const size_t (*shape)[5], size_t n) {
   return 1;
 }
 
-/* shape: rows, q, kv, dim. The second row is a filler of a recorded step. */
+/* shape: rows, q, kv, dim, 1 without norms. The second row is a filler of a recorded step. */
 static void heads_form(case_run *r, const size_t *s, int in_one) {
   const head_shape h = {s[1], s[2], s[3]};
   const size_t qkv = (h.q + 2 * h.kv) * h.dim, qk = (h.q + h.kv) * h.dim, capacity = 20;
@@ -54,9 +54,10 @@ static void heads_form(case_run *r, const size_t *s, int in_one) {
   const int32_t *position = case_draw_integers(r, s[0], capacity);
   void *cosine = case_zeros_master(r, capacity * h.dim / 2);
   void *sine = case_zeros_master(r, capacity * h.dim / 2);
-  OP(r, rotary_table)(r->b, cosine, sine, capacity, h.dim, 10000);
+  OP(r, rotary_table)(r->b, cosine, sine, capacity, h.dim, 10000, (rotary_scaling){0});
   void *in = case_draw(r, s[0] * qkv, 2), *out = case_zeros(r, s[0] * qk);
   void *q_weight = case_draw(r, h.dim, 1), *k_weight = case_draw(r, h.dim, 1);
+  if (s[4]) q_weight = k_weight = NULL;
   void *rstd = case_zeros_master(r, s[0] * (h.q + h.kv));
   void *k = case_draw(r, cached, 1), *v = case_draw(r, cached, 1);
   if (in_one) {
@@ -73,8 +74,9 @@ static void heads_form(case_run *r, const size_t *s, int in_one) {
 }
 
 static void heads_are_stored_as_they_are_computed(void) {
-  static const size_t shape[][5] = {{1, 1, 1, 2},    {3, 2, 1, 6},  {5, 4, 2, 16},
-                                    {9, 16, 8, 128}, {7, 3, 1, 64}, {2, 4, 4, 10}};
+  static const size_t shape[][5] = {{1, 1, 1, 2},     {3, 2, 1, 6},       {5, 4, 2, 16},
+                                    {9, 16, 8, 128},  {7, 3, 1, 64},      {2, 4, 4, 10},
+                                    {5, 4, 2, 16, 1}, {9, 16, 8, 128, 1}, {3, 2, 1, 6, 1}};
   if (!compare(heads_form, shape, sizeof shape / sizeof *shape)) SKIP("no CUDA device");
 }
 

@@ -9,8 +9,10 @@
 #include <string.h>
 
 /* `tensor`: heads of 64 numbers, which go to the tensor cores in bfloat16. */
-static model_config config(int tensor) {
-  return (model_config){.vocabulary = 29,
+static model_config config(model_type as, int tensor) {
+  return (model_config){.type = as,
+                        .scaling = {as == MODEL_LLAMA ? 8 : 0, 1, 4, 60},
+                        .vocabulary = 29,
                         .hidden = tensor ? 32 : 12,
                         .intermediate = 40,
                         .layers = 2,
@@ -28,25 +30,31 @@ static model_config config(int tensor) {
 }
 
 /* 0 where there is no device. */
-static int make(small_model *s, backend_kind kind, number_type type, int tensor, int recompute) {
+static int make_as(model_type as, small_model *s, backend_kind kind, number_type type, int tensor,
+                   int recompute) {
   gl_error err = {0};
-  const model_config c = config(tensor);
+  const model_config c = config(as, tensor);
   if (backend_new(&s->b, kind, type, 1, &err) != GL_OK) {
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no CUDA device"));
     return 0;
   }
   must(model_new(&s->m, &c, s->b, recompute, &err), &err);
   must(model_initialise(s->m, 5, &err), &err);
+  small_model_draw_biases(s->m);
   return 1;
+}
+
+static int make(small_model *s, backend_kind kind, number_type type, int tensor, int recompute) {
+  return make_as(MODEL_QWEN3, s, kind, type, tensor, recompute);
 }
 
 /* The same model on CUDA in `type` and on the CPU in double precision, both with parameters that
  * `type` has, so that they differ by arithmetic alone. */
-static int make_both(small_model *cuda, small_model *cpu, number_type type, int tensor,
-                     int recompute) {
+static int make_both(model_type as, small_model *cuda, small_model *cpu, number_type type,
+                     int tensor, int recompute) {
   gl_error err = {0};
-  if (!make(cuda, BACKEND_CUDA, type, tensor, recompute)) return 0;
-  make(cpu, BACKEND_CPU, NUMBER_F64, tensor, recompute);
+  if (!make_as(as, cuda, BACKEND_CUDA, type, tensor, recompute)) return 0;
+  make_as(as, cpu, BACKEND_CPU, NUMBER_F64, tensor, recompute);
   const size_t n = model_parameters(cuda->m);
   double *value = calloc(n, sizeof *value);
   must(model_get(cuda->m, value, &err), &err);
@@ -65,10 +73,11 @@ static int make_both(small_model *cuda, small_model *cpu, number_type type, int 
 }
 
 /* One forward, backward and step of both. */
-static void compare_step(number_type type, int tensor, int recompute, double tolerance) {
+static void compare_step(model_type as, number_type type, int tensor, int recompute,
+                         double tolerance) {
   static const size_t lengths[] = {20, 1, 7, 70};
   small_model s[2];
-  if (!make_both(&s[0], &s[1], type, tensor, recompute)) SKIP("no CUDA device");
+  if (!make_both(as, &s[0], &s[1], type, tensor, recompute)) SKIP("no CUDA device");
   const size_t n = model_parameters(s[0].m);
   const optimizer_spec spec = {OPTIMIZER_SGD, 0.01, 0, 0, 0, 0, 0, 0, 1, LR_CONSTANT, ESS_NONE};
   double *logp[2], *entropy[2], *gradient[2], *value[2], norm[2];
@@ -105,13 +114,13 @@ static void compare_step(number_type type, int tensor, int recompute, double tol
 }
 
 static void a_step_in_float32_is_the_cpus(void) {
-  compare_step(NUMBER_F32, 0, 0, 1e-4);
+  for (int as = 0; as < MODEL_TYPES; ++as) compare_step((model_type)as, NUMBER_F32, 0, 0, 1e-4);
 }
 static void a_step_with_recomputation_is_the_cpus(void) {
-  compare_step(NUMBER_F32, 0, 1, 1e-4);
+  for (int as = 0; as < MODEL_TYPES; ++as) compare_step((model_type)as, NUMBER_F32, 0, 1, 1e-4);
 }
 static void a_step_in_bfloat16_is_the_cpus(void) {
-  compare_step(NUMBER_BF16, 1, 0, 2e-2);
+  for (int as = 0; as < MODEL_TYPES; ++as) compare_step((model_type)as, NUMBER_BF16, 1, 0, 2e-2);
 }
 
 /* --- responses --- */
@@ -144,9 +153,9 @@ static void draw(model *m, int greedy, size_t slots, size_t tokens, generate_res
 
 /* Slots are fewer than responses, so that decodes are recorded, run again and refilled. Some
  * responses end by their stop token, which the host learns when the next step is under way. */
-static void responses_are_the_cpus(void) {
+static void compare_responses(model_type as) {
   small_model s[2];
-  if (!make_both(&s[0], &s[1], NUMBER_F32, 0, 0)) SKIP("no CUDA device");
+  if (!make_both(as, &s[0], &s[1], NUMBER_F32, 0, 0)) SKIP("no CUDA device");
   for (int greedy = 0; greedy < 2; ++greedy) {
     generate_result r[2];
     draw(s[0].m, greedy, 4, MAX_TOKENS, &r[0]);
@@ -168,6 +177,10 @@ static void responses_are_the_cpus(void) {
   }
   small_model_free(&s[0]);
   small_model_free(&s[1]);
+}
+
+static void responses_are_the_cpus(void) {
+  for (int as = 0; as < MODEL_TYPES; ++as) compare_responses((model_type)as);
 }
 
 /* Bit for bit, whether decodes run one row or all: float32, and bfloat16 on tensor cores. */

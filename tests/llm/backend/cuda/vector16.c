@@ -90,7 +90,7 @@ static void run_heads(shifted *s, size_t dim, bytes *out) {
   void *cosine = place(s, 3 * dim / 2, 4), *sine = place(s, 3 * dim / 2, 4);
   int32_t *position = o->allocate(s->b, sizeof places);
   o->upload(s->b, position, places, sizeof places);
-  o->rotary_table(s->b, cosine, sine, 3, dim, 100);
+  o->rotary_table(s->b, cosine, sine, 3, dim, 100, (rotary_scaling){0});
   o->heads(s->b, qk, rstd, qkv, q, w, cosine, sine, position, ROWS, shape, 1e-6);
   o->heads_backward(s->b, dqkv, dq, dk, dqk, qkv, rstd, q, w, cosine, sine, position, ROWS, shape);
   o->release(s->b, position);
@@ -112,12 +112,17 @@ static void run_rows(shifted *s, size_t width, bytes *out) {
   void *taken = place(s, n, t);
   int32_t *index = o->allocate(s->b, sizeof rows);
   o->upload(s->b, index, rows, sizeof rows);
+  void *bias = draw(s, width, t), *dbias = draw(s, width, 4), *biased = draw(s, n, t);
+  o->bias(s->b, biased, bias, ROWS, width);
+  o->bias_backward(s->b, dbias, dout, ROWS, width);
   o->swiglu(s->b, active, gate_up, ROWS, width);
   o->swiglu_backward(s->b, dgate_up, dout, gate_up, ROWS, width);
   o->embed_backward(s->b, table, dout, index, ROWS, width);
   o->scatter_add(s->b, into, dout, index + ROWS, ROWS, width);
   o->gather(s->b, taken, into, index, ROWS, width);
   o->release(s->b, index);
+  keep(s, out, biased, n * t);
+  keep(s, out, dbias, width * 4);
   keep(s, out, active, n * t);
   keep(s, out, dgate_up, 2 * n * t);
   keep(s, out, table, 3 * width * 4);
