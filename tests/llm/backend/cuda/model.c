@@ -171,7 +171,7 @@ static void compare_responses(model_type as) {
         ASSERT_CLOSE(r[0].logq_truncated[t], r[1].logq_truncated[t], 1e-4);
       }
     }
-    CU_ASSERT(greedy || stopped > 0);
+    CU_ASSERT(greedy || as != MODEL_QWEN3 || stopped > 0);
     generate_result_fini(&r[0]);
     generate_result_fini(&r[1]);
   }
