@@ -244,7 +244,8 @@ const command command_llm = {
     .about =
         "A real language model in place of a toy world: a recipe's `world: {kind: llm, …}`, or a\n"
         "folder as Hugging Face keeps a Qwen3, Qwen2 or Llama model (config.json,\n"
-        "model.safetensors, tokenizer.json). The same world works in `gepolab run`, `sweep` and `lab bias`.",
+        "model.safetensors, tokenizer.json). The same world works in `gepolab run`, `sweep` and "
+        "`lab bias`.",
     .examples = "  gepolab llm info llm_quick\n"
                 "  gepolab llm sft llm_quick -o warm/\n"
                 "  gepolab llm eval warm/ --samples 8\n"
