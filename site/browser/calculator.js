@@ -109,8 +109,13 @@ function start_calculator(presets) {
   const place = document.getElementById('calculator'), chooser = place.querySelector('[name=preset]');
   const streams = name => !/unit: batch/.test(presets.find(preset => preset.name === name).fields);
   chooser.replaceChildren(...presets.map(preset => el('option', {value: preset.name, selected: preset.name === 'areal'}, `${preset.name}: ${preset.about}`)));
-  let recipe = '';
-  const tool = new Tool('calculator', async (state, self) => {
+  let recipe = '', soon;
+  // The timeline needs a second run, which waits until the sliders rest.
+  const draw_times = newest(async (argv, files, n_samplers) => {
+    const schedule = await engine.run([...argv, '--schedule', 'csv'], files);
+    show(place.querySelector('.timeline'), draw_timeline(rows_of_csv(schedule.stdout), n_samplers));
+  });
+  const tool = new Tool('calculator', async state => {
     const is_streaming = streams(state.preset), preset = presets.find(p => p.name === state.preset);
     for (const part of place.querySelectorAll('[data-unit]')) part.hidden = (part.dataset.unit === 'stream') !== is_streaming;
     show(place.querySelector('.preset-about'), `${preset.fields}. Source: ${preset.source}. Not modelled: ${preset.not_modelled}.`);
@@ -118,11 +123,10 @@ function start_calculator(presets) {
     show(place.querySelector('.recipe'), recipe);
     const more = state.more.split('\n').map(line => line.trim()).filter(Boolean), argv = ['sim', 'calculator.yaml', ...more];
     const sim = await engine.json(argv, {'calculator.yaml': recipe});
-    self.first = performance.now();
     show(place.querySelector('.histogram'), draw_histogram(sim.staleness));
     show(place.querySelector('.answer'), calculator_answer(sim));
-    const schedule = await engine.run([...argv, '--schedule', 'csv'], {'calculator.yaml': recipe});
-    show(place.querySelector('.timeline'), draw_timeline(rows_of_csv(schedule.stdout), Number(state.samplers)));
+    clearTimeout(soon);
+    soon = setTimeout(draw_times, 200, argv, {'calculator.yaml': recipe}, Number(state.samplers));
   });
   place.querySelector('.copy-recipe').addEventListener('click', event => {
     const more = tool.state().more.split('\n').map(line => line.trim()).filter(Boolean).map(word => ' ' + quoted(word)).join('');
