@@ -73,6 +73,16 @@ gl_status diagnosis_add_batch(diagnosis *d, const diagnose_batch *batch, gl_erro
  * The texts of `from` must live as long as the diagnosis. Errors: GL_ENOMEM. */
 gl_status diagnosis_add_series(diagnosis *d, const gathered *from, gl_error *err);
 
+/* A series of the logs by what it means; NULL: the logs have none. */
+typedef enum diagnose_series_kind {
+  DIAGNOSE_STEP_SECONDS, /* of a step of the trainer */
+  DIAGNOSE_GENERATION_SECONDS,
+  DIAGNOSE_TRAINER_SECONDS,
+  DIAGNOSE_SYNC_SECONDS, /* weights */
+  DIAGNOSE_STALENESS_MEAN
+} diagnose_series_kind;
+const gathered_series *diagnosis_series(const diagnosis *d, diagnose_series_kind kind);
+
 /* Computes intervals, findings and changes, after the last update and the last series. Errors:
  * GL_ENOMEM, GL_EINPUT (nothing that a diagnosis can use was added). */
 gl_status diagnosis_finish(diagnosis *d, gl_error *err);

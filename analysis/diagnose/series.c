@@ -134,6 +134,16 @@ const role_series *series_of(const diagnosis *d, series_role role) {
   return NULL;
 }
 
+const gathered_series *diagnosis_series(const diagnosis *d, diagnose_series_kind kind) {
+  static const series_role roles[] = {[DIAGNOSE_STEP_SECONDS] = SERIES_STEP_TIME,
+                                      [DIAGNOSE_GENERATION_SECONDS] = SERIES_GENERATE,
+                                      [DIAGNOSE_TRAINER_SECONDS] = SERIES_TRAIN,
+                                      [DIAGNOSE_SYNC_SECONDS] = SERIES_SYNC,
+                                      [DIAGNOSE_STALENESS_MEAN] = SERIES_STALENESS};
+  const role_series *s = series_of(d, roles[kind]);
+  return s != NULL ? s->from : NULL;
+}
+
 /* --- joining series at their steps --- */
 
 /* The value at a step; NaN if there is none. Steps ascend, and so do the calls with one *at. */

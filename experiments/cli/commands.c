@@ -183,7 +183,7 @@ static const second_words of_bench = {.of = (const command *const[]){BENCHES(LIS
   NOT_IN_BROWSER(X("train", run, none) X("", sweep, none) X("results", study, of_study) X(         \
       "", analyze, of_analyze) X("", plot, none) X("", report, none) X("", results, none))         \
   X("timing", sim, none)                                                                           \
-  NOT_IN_BROWSER(X("", plan, none) X("", fit, none))                                               \
+  NOT_IN_BROWSER(X("", plan, none) X("", fit, none) X("", calibrate, none))                        \
   X("losses", policy, none)                                                                        \
   X("", whatif, none)                                                                              \
   X("", diagnose, none)                                                                            \
@@ -363,8 +363,8 @@ static void print_overview(FILE *to) {
         "usage: gepolab COMMAND [ARGUMENTS]       `gepolab COMMAND --help` has examples\n\n",
         to);
   for (size_t i = 0; i < N_ENTRIES; ++i)
-    fprintf(to, "%-8s  %-8s  %s\n", table[i].task, table[i].self->name, table[i].self->summary);
-  fputs("\nTry: gepolab run quickstart   (also: --version, help --man, help --completion)\n", to);
+    fprintf(to, "%-8s  %-9s  %s\n", table[i].task, table[i].self->name, table[i].self->summary);
+  fputs("Try: gepolab run quickstart   (also: --version, help --man, help --completion)\n", to);
 }
 
 static void commands_print_words(const entry *e, FILE *to) {

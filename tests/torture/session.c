@@ -25,6 +25,11 @@
   "{\"rewards\": [1, 0], \"logp\": [[-1.0, -0.5], [-2.0]], \"logq\": [[-1.2, -0.4], [-1.8]]}\n"
 #define SIX(text) text text text text text text
 
+/* Ten steps of a trainer, for `gepolab calibrate`. */
+#define TEN(d)                                                                                     \
+  d "0,50,30\n" d "1,51,31\n" d "2,52,32\n" d "3,53,33\n" d "4,54,34\n" d "5,55,35\n" d            \
+    "6,56,36\n" d "7,57,37\n" d "8,58,38\n" d "9,59,39\n"
+
 static const struct {
   const char *name, *text;
 } recipes[] = {
@@ -42,6 +47,7 @@ static const struct {
      "{\"rewards\": [0, 1], \"logp\": [[-1.0, -0.5], [-2.0]], \"logq\": [[-1.5, -0.4], [-1.4]], "
      "\"version_gap\": [[3, 3], [3]]}\n"},
     {"six.jsonl", SIX(STEP)},
+    {"steps.csv", "step,timing_s/step,timing_s/gen\n" TEN("0") TEN("1") TEN("2") TEN("3")},
     {"llm.yaml",
      "name: tinyllm\nseed: 1\nsteps: 6\neval_every: 3\n"
      "world:\n  kind: llm\n  backend: cpu\n  model: {layers: 1, hidden: 16, heads: 2, context: "

@@ -1,0 +1,75 @@
+/* `gepolab calibrate`: fits a clock's distributions to the first part of a log, predicts the rest
+ * of it, and compares. */
+#ifndef GEPOLAB_EXPERIMENTS_CLOCK_CALIBRATE_H
+#define GEPOLAB_EXPERIMENTS_CLOCK_CALIBRATE_H
+
+#include "core/base/table.h"
+#include "core/config/config.h"
+
+#include <stddef.h>
+
+/* What of a log is used: seconds of a step and of its parts, and staleness. */
+typedef enum calibrate_series {
+  CALIBRATE_STEP,
+  CALIBRATE_GENERATION,
+  CALIBRATE_SYNC,
+  CALIBRATE_TRAINER,
+  CALIBRATE_STALENESS,
+  CALIBRATE_SERIES
+} calibrate_series;
+
+typedef struct calibrate_log {
+  const char *name[CALIBRATE_SERIES];    /* of the series in the log; NULL: it has none */
+  const double *value[CALIBRATE_SERIES]; /* [n] by step; NaN: none at this step. Borrowed */
+  size_t n;
+} calibrate_log;
+
+typedef struct calibrate_request {
+  const calibrate_log *log;
+  double first; /* fraction of the steps that distributions are fitted to */
+  size_t seeds; /* simulated runs that the prediction is the mean of */
+} calibrate_request;
+
+enum {
+  CALIBRATE_FEWEST = 40,    /* steps */
+  CALIBRATE_QUANTITIES = 3, /* seconds of a step, throughput, staleness */
+  CALIBRATE_FIELDS = 3      /* cluster.generation, cluster.delay, cluster.learner.step */
+};
+
+/* A prediction over the second part, against the log. Fractions; NaN: unknown. */
+typedef struct calibrate_prediction {
+  size_t n;
+  double measured, predicted; /* means */
+  double error;               /* predicted / measured - 1 */
+  double mape;                /* mean of |predicted - measured| / |measured| over steps */
+  double correlation;         /* Pearson's, over steps */
+} calibrate_prediction;
+
+/* A distribution that was fitted to the first part, against the values of the second part. */
+typedef struct calibrate_field {
+  const char *series; /* NULL: not in the log; the recipe's own distribution is used */
+  char text[160];     /* "{law: lognormal, mu: 3, sigma: 0.5}" */
+  size_t n_first, n_rest;
+  double mean_first, mean_rest;
+  double distance, p; /* Kolmogorov-Smirnov, of both parts' values */
+  bool is_wrong;      /* p is below the level */
+} calibrate_field;
+
+typedef struct calibration {
+  calibrate_prediction quantity[CALIBRATE_QUANTITIES];
+  calibrate_field field[CALIBRATE_FIELDS];
+  size_t n_first, n_rest;
+  double level;       /* of the test of a field: 0.01 / number of tested fields */
+  size_t wrong_first; /* index of the first field that is wrong; CALIBRATE_FIELDS: none */
+} calibration;
+
+/* Sets the fitted distributions in the recipe `doc` (recipe_load()), whose cluster makes the
+ * prediction. Errors: GL_EINPUT (too few steps, nothing that can be fitted, a recipe without a
+ * clock or of a coupled one, a cluster that refuses the field), GL_ENOMEM, those of
+ * schedule_build(). */
+gl_status calibrate(calibration *out, cfg_doc *doc, const calibrate_request *q, gl_error *err);
+
+/* Tables `predictions` and `distributions`, and the sentence about what is wrong. */
+table *calibration_table(const calibration *c);
+
+#endif
