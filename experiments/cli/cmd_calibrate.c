@@ -10,7 +10,6 @@
 #include "experiments/base/print_json.h"
 #include "experiments/clock/calibrate.h"
 #include "experiments/recipe/recipe.h"
-#include "experiments/report/yaml.h"
 
 #include <math.h>
 #include <stdio.h>
