@@ -42,7 +42,7 @@ static double *values_between(const double *value, size_t from, size_t to, doubl
   return out;
 }
 
-static double mean_of(const double *value, size_t n) {
+static double calibrate_mean(const double *value, size_t n) {
   double sum = 0;
   for (size_t i = 0; i < n; ++i) sum += value[i];
   return n > 0 ? sum / (double)n : NAN;
@@ -112,7 +112,8 @@ static gl_status fit_field(calibrate_field *to, cfg_doc *doc, size_t i, const ca
   if (to->series == NULL) return GL_OK;
   double *first = values_between(value, 0, n_first, factor, &to->n_first);
   double *rest = values_between(value, n_first, log->n, factor, &to->n_rest);
-  to->mean_first = mean_of(first, to->n_first), to->mean_rest = mean_of(rest, to->n_rest);
+  to->mean_first = calibrate_mean(first, to->n_first),
+  to->mean_rest = calibrate_mean(rest, to->n_rest);
   gl_status status =
       fit_values(&of, first, to->n_first, (fit_limits){0, NAN, false}, 1, fields[i].path, err);
   if (status == GL_OK && to->n_rest > 0) {
@@ -216,7 +217,7 @@ static gl_status predict(predicted_steps *to, const cfg_doc *doc, size_t n, size
 /* --- comparison --- */
 
 static double correlation_of(const double *x, const double *y, size_t n) {
-  const double a = mean_of(x, n), b = mean_of(y, n);
+  const double a = calibrate_mean(x, n), b = calibrate_mean(y, n);
   double xx = 0, yy = 0, xy = 0;
   for (size_t i = 0; i < n; ++i) {
     xx += (x[i] - a) * (x[i] - a), yy += (y[i] - b) * (y[i] - b);
@@ -239,7 +240,7 @@ static calibrate_prediction compare_steps(const double *measured, const double *
     c.mape += fabs(y - x) / fabs(x);
     ++with_error;
   }
-  c.measured = mean_of(m, c.n), c.predicted = mean_of(p, c.n);
+  c.measured = calibrate_mean(m, c.n), c.predicted = calibrate_mean(p, c.n);
   c.error = c.measured != 0 ? c.predicted / c.measured - 1 : NAN;
   c.mape = with_error > 0 ? c.mape / (double)with_error : NAN;
   c.correlation = c.n > 2 ? correlation_of(m, p, c.n) : NAN;
