@@ -81,7 +81,7 @@ static double kolmogorov_distance(double *a, size_t n, double *b, size_t m) {
 
 /* The distribution as a recipe has it. A family is used even where the test rejects all of them,
  * because measured values would need a file. */
-static void dist_text(char *text, size_t size, const delay_fit *of) {
+static void calibrate_dist(char *text, size_t size, const delay_fit *of) {
   size_t best = FIT_FAMILIES;
   char number[NUMBER_TEXT_SIZE];
   if (of->is_constant) {
@@ -121,7 +121,7 @@ static gl_status fit_field(calibrate_field *to, cfg_doc *doc, size_t i, const ca
     to->p = kolmogorov_p(to->distance, (double)to->n_first, (double)to->n_rest);
   }
   if (status == GL_OK) {
-    dist_text(to->text, sizeof to->text, &of);
+    calibrate_dist(to->text, sizeof to->text, &of);
     snprintf(assignment, sizeof assignment, "%s=%s", fields[i].path, to->text);
     status = cfg_override(doc, assignment, err);
   }
@@ -216,7 +216,7 @@ static gl_status predict(predicted_steps *to, const cfg_doc *doc, size_t n, size
 
 /* --- comparison --- */
 
-static double correlation_of(const double *x, const double *y, size_t n) {
+static double calibrate_correlation(const double *x, const double *y, size_t n) {
   const double a = calibrate_mean(x, n), b = calibrate_mean(y, n);
   double xx = 0, yy = 0, xy = 0;
   for (size_t i = 0; i < n; ++i) {
@@ -243,7 +243,7 @@ static calibrate_prediction compare_steps(const double *measured, const double *
   c.measured = calibrate_mean(m, c.n), c.predicted = calibrate_mean(p, c.n);
   c.error = c.measured != 0 ? c.predicted / c.measured - 1 : NAN;
   c.mape = with_error > 0 ? c.mape / (double)with_error : NAN;
-  c.correlation = c.n > 2 ? correlation_of(m, p, c.n) : NAN;
+  c.correlation = c.n > 2 ? calibrate_correlation(m, p, c.n) : NAN;
   free(m);
   return c;
 }
