@@ -48,7 +48,7 @@ static double calibrate_mean(const double *value, size_t n) {
   return n > 0 ? sum / (double)n : NAN;
 }
 
-static int compare_values(const void *a, const void *b) {
+static int calibrate_ascending(const void *a, const void *b) {
   const double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
 }
@@ -67,7 +67,7 @@ static double kolmogorov_p(double distance, double n, double m) {
 /* Kolmogorov-Smirnov distance of two samples, which are sorted. */
 static double kolmogorov_distance(double *a, size_t n, double *b, size_t m) {
   double most = 0;
-  qsort(a, n, sizeof *a, compare_values), qsort(b, m, sizeof *b, compare_values);
+  qsort(a, n, sizeof *a, calibrate_ascending), qsort(b, m, sizeof *b, calibrate_ascending);
   for (size_t i = 0, k = 0; i < n && k < m;) {
     const double x = fmin(a[i], b[k]);
     while (i < n && a[i] == x) ++i;
@@ -227,8 +227,8 @@ static double calibrate_correlation(const double *x, const double *y, size_t n) 
   return xx > least * a * a && yy > least * b * b ? xy / sqrt(xx * yy) : NAN;
 }
 
-static calibrate_prediction compare_steps(const double *measured, const double *predicted,
-                                          size_t from, size_t to) {
+static calibrate_prediction calibrate_compare(const double *measured, const double *predicted,
+                                              size_t from, size_t to) {
   double *m = MUST_ARRAY(double, 2 * (to - from) + 1, "a part of the log"), *p = m + (to - from);
   calibrate_prediction c = {.mape = 0};
   size_t with_error = 0;
@@ -263,10 +263,10 @@ gl_status calibrate(calibration *c, cfg_doc *doc, const calibrate_request *q, gl
   if (status == GL_OK) {
     const double *seconds = log->value[CALIBRATE_STEP];
     for (size_t i = 0; i < log->n; ++i) measured[i] = p.responses / seconds[i];
-    c->quantity[0] = compare_steps(seconds, p.seconds, c->n_first, log->n);
-    c->quantity[1] = compare_steps(measured, p.throughput, c->n_first, log->n);
+    c->quantity[0] = calibrate_compare(seconds, p.seconds, c->n_first, log->n);
+    c->quantity[1] = calibrate_compare(measured, p.throughput, c->n_first, log->n);
     c->quantity[2] =
-        compare_steps(log->value[CALIBRATE_STALENESS], p.staleness, c->n_first, log->n);
+        calibrate_compare(log->value[CALIBRATE_STALENESS], p.staleness, c->n_first, log->n);
   }
   free(room);
   return status;
