@@ -26,6 +26,20 @@ gl_status part_verified(const run_part *p, const char *path, gl_error *err) {
   return status;
 }
 
+char *part_exported(const run_part *p) {
+  part_study f;
+  char *text = NULL;
+  size_t size;
+  part_study_make(&f, p);
+  store *s = store_opened(f.path, STORE_READ);
+  FILE *to = open_memstream(&text, &size);
+  CU_ASSERT_EQUAL(store_export(s, p->table, "csv", to, NULL), GL_OK);
+  fclose(to);
+  store_close(s);
+  scratch_remove(&f.at);
+  return text;
+}
+
 static double number_of(store *s, const char *form, const char *word) {
   char sql[128];
   snprintf(sql, sizeof sql, form, word);

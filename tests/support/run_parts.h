@@ -21,6 +21,8 @@ typedef struct part_study {
 /* Runs 1 and 3 have records, with the values 0.25 and 0.5, run 2 has none. scratch_remove(&f->at)
  * takes it away. */
 void part_study_make(part_study *f, const run_part *p);
+/* The table of such a study as CSV; the caller frees. */
+char *part_exported(const run_part *p);
 gl_status part_verified(const run_part *p, const char *path, gl_error *err);
 
 /* Each asserts what its name says. */

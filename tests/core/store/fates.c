@@ -31,14 +31,7 @@ static const run_part part = {.table = "fates",
                               .put = put};
 
 static void fates_are_exported_in_order(void) {
-  part_study f;
-  char *text = NULL;
-  size_t size;
-  part_study_make(&f, &part);
-  store *s = store_opened(f.path, STORE_READ);
-  FILE *to = open_memstream(&text, &size);
-  CU_ASSERT_EQUAL(store_export(s, "fates", "csv", to, NULL), GL_OK);
-  fclose(to);
+  char *text = part_exported(&part);
   CU_ASSERT_PTR_NOT_NULL(strstr(text, ",fate,quarter,tokens_from,responses,tokens,reward\n"));
   const char *pending = strstr(text, ",pending,2,2,1,3,0\n"),
              *stale = strstr(text, ",stale,4,64,7,700,1.5\n"),
@@ -48,8 +41,6 @@ static void fates_are_exported_in_order(void) {
   CU_ASSERT(pending && stale && first && second && other);
   CU_ASSERT(pending < stale && stale < first && first < second && second < other);
   free(text);
-  store_close(s);
-  scratch_remove(&f.at);
 }
 
 static void runs_without_fates_have_no_sum_of_them(void) {

@@ -33,14 +33,7 @@ static const run_part part = {.table = "set_evals",
                               .put = put};
 
 static void scores_by_set_are_exported_in_order(void) {
-  part_study f;
-  char *text = NULL;
-  size_t size;
-  part_study_make(&f, &part);
-  store *s = store_opened(f.path, STORE_READ);
-  FILE *to = open_memstream(&text, &size);
-  CU_ASSERT_EQUAL(store_export(s, "set_evals", "csv", to, NULL), GL_OK);
-  fclose(to);
+  char *text = part_exported(&part);
   const char *head = strstr(text, ",step,eval_set,half,time_s,eval_score\n");
   CU_ASSERT_PTR_NOT_NULL_FATAL(head);
   const char *first = strstr(text, ",0,own,0,5,0.25\n"),
@@ -51,8 +44,6 @@ static void scores_by_set_are_exported_in_order(void) {
   CU_ASSERT(first && whole && half && later && other);
   CU_ASSERT(first < whole && whole < half && half < later && later < other);
   free(text);
-  store_close(s);
-  scratch_remove(&f.at);
 }
 
 static void runs_without_sets_have_no_sum_of_them(void) {
