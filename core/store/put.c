@@ -162,12 +162,13 @@ static gl_status put_head(store *s, const run_record *r, int64_t *id, gl_error *
 /* Inserts the run's records of one table. */
 static gl_status put_records_of_run(store *s, const store_table *t, const run_record *r, int64_t id,
                                     gl_error *err) {
-  const char *record = (const char *)r + t->records;
+  const void *member = (const char *)r + t->records; /* the record, or a pointer to records */
+  const char *record = member;
   size_t n = 1;
   row_writer w;
   if (t->count != ONE_RECORD) {
     memcpy(&n, (const char *)r + t->count, sizeof n);
-    memcpy(&record, record, sizeof record);
+    memcpy(&record, member, sizeof record);
   }
   row_writer_begin(&w, s, t->name, "", err);
   for (size_t i = 0; i < n; ++i)
