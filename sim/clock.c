@@ -166,6 +166,8 @@ static gl_status clock_handle(sim_clock *c, const sim_event *e, gl_error *err) {
     return sampler_return(c, e->node, err);
   case WEIGHTS_ARRIVE:
     return weights_arrive(c, e->node, (int64_t)e->data, err);
+  case GRADING_ENDS:
+    return learner_graded(c, e->data, err);
   case UPDATE_ENDS:
     return learner_update_ends(c, err);
   case PAUSE_ENDS:

@@ -252,6 +252,14 @@ typedef struct coupling {
   bool stopped;    /* the learner requested no more updates */
 } coupling;
 
+/* State of the grader; written by learner.c. Units that wait for it are linked by `newer`. */
+typedef struct grader_state {
+  uint32_t first, last;
+  size_t busy;
+  double waited_s, busy_s; /* of those begun and ended */
+  uint64_t begun, timed_out;
+} grader_state;
+
 /* State of restarts; written by restart.c. */
 typedef struct restart_state {
   uint64_t n;         /* so far */
@@ -290,6 +298,7 @@ typedef struct sim_clock {
   learner_side learner;
   unit_ledger ledger;
   restart_state restarts;
+  grader_state grader;
   coupling coupled;
   clock_statistics stats;
   schedule *out;
@@ -309,6 +318,7 @@ typedef enum event_kind {
   CRASH,
   RETURN,
   WEIGHTS_ARRIVE, /* SYNC_PUSH. data: version */
+  GRADING_ENDS,   /* data: slot of the unit; 1 << 32: it has timed out */
   UPDATE_ENDS,
   PAUSE_ENDS,
   LEARNER_STARTS,
@@ -562,8 +572,9 @@ gl_status clock_summarise(sim_clock *c, gl_error *err);
 /* Allocates arrays for the units of an update and their schedule. Errors: GL_ENOMEM. */
 gl_status learner_init(sim_clock *c, gl_error *err);
 void learner_fini(sim_clock *c);
-/* A unit reaches the learner. */
+/* A unit reaches the learner, or its grader; handler of GRADING_ENDS. */
 gl_status learner_receive(sim_clock *c, uint32_t slot, gl_error *err);
+gl_status learner_graded(sim_clock *c, uint64_t which, gl_error *err);
 /* learner_wake: posts LEARNER_STARTS for now, unless the learner is busy. */
 gl_status learner_wake(sim_clock *c, gl_error *err);
 gl_status learner_start(sim_clock *c, gl_error *err);

@@ -525,6 +525,8 @@ static gl_status read_cluster(cluster_spec *c, const cfg_node *node, const cfg_d
   const cfg_node *decoding = cfg_child(&r, "decoding");
   if (r.status == GL_OK) r.status = decoding_parse(&c->decoding, decoding, c, err);
   if (r.status == GL_OK && c->decoding != NULL) check_speed(&r);
+  const cfg_node *grader = cfg_child(&r, "grader");
+  if (r.status == GL_OK) r.status = grader_parse(&c->grader, grader, c, err);
   const cfg_node *compare = cfg_child(&r, "compare");
   if (r.status == GL_OK) r.status = measured_read(&c->measured, compare, err);
   return cfg_end(&r);
@@ -619,12 +621,14 @@ bool cluster_dist_at(const cluster_spec *spec, size_t i, cluster_dist *out) {
     }
   static const restart_spec none = {.every = NULL};
   const restart_spec *restarts = spec->restarts != NULL ? spec->restarts : &none;
-  const cluster_dist others[] = {{"cluster.restarts.every", "s", 0, restarts->every},
-                                 {"cluster.restarts.down", "s", 0, restarts->down},
-                                 {"cluster.restarts.recovery", "s", 0, restarts->recovery},
-                                 {"cluster.learner.step", "s", 0, spec->step},
-                                 {"cluster.learner.eval_pause", "s", 0, spec->pause},
-                                 {"cluster.prompt_lengths", "", 0, spec->prompts}};
+  const cluster_dist others[] = {
+      {"cluster.restarts.every", "s", 0, restarts->every},
+      {"cluster.restarts.down", "s", 0, restarts->down},
+      {"cluster.restarts.recovery", "s", 0, restarts->recovery},
+      {"cluster.grader.time", "s", 0, spec->grader != NULL ? spec->grader->time : NULL},
+      {"cluster.learner.step", "s", 0, spec->step},
+      {"cluster.learner.eval_pause", "s", 0, spec->pause},
+      {"cluster.prompt_lengths", "", 0, spec->prompts}};
   for (size_t k = 0; k < sizeof others / sizeof *others; ++k)
     if (others[k].dist != NULL && i-- == 0) {
       *out = others[k];
@@ -672,5 +676,6 @@ void cluster_free(cluster_spec *spec) {
   network_free(spec->network);
   restarts_free(spec->restarts);
   decoding_free(spec->decoding);
+  grader_free(spec->grader);
   free(spec);
 }

@@ -1,4 +1,4 @@
-/* Reads the sections `network`, `restarts`, `decoding` and `compare` of a cluster. */
+/* Reads the sections `network`, `restarts`, `decoding`, `grader` and `compare` of a cluster. */
 #include "core/base/records.h"
 #include "core/config/fields.h"
 #include "sim/cluster_spec.h"
@@ -485,6 +485,45 @@ gl_status decoding_parse(decoding_spec **out, const cfg_node *node, const cluste
     *out = d;
   else
     decoding_free(d);
+  return status;
+}
+
+/* --- cluster.grader --- */
+
+static gl_status read_grader(grader_spec *g, const cfg_node *node, const cluster_spec *c,
+                             gl_error *err) {
+  cfg_reader r;
+  cfg_begin(&r, node, "cluster.grader", err);
+  g->places = field_count(&r, "places");
+  delay_read(&r, "time", NULL, &g->time);
+  g->timeout = field_real_or(&r, "timeout", INFINITY);
+  if (r.status == GL_OK && delay_is_zero(g->time))
+    r.status =
+        cfg_fail(node, err, "a grader needs the time that it takes: grader: {places: 8, time: 20}");
+  else if (r.status == GL_OK && c->restarts != NULL)
+    r.status = cfg_fail(node, err,
+                        "the clock does not know what a restart does to grading; leave restarts or "
+                        "grader out");
+  return cfg_end(&r);
+}
+
+void grader_free(grader_spec *spec) {
+  if (spec == NULL) return;
+  delay_free(spec->time);
+  free(spec);
+}
+
+gl_status grader_parse(grader_spec **out, const cfg_node *node, const cluster_spec *c,
+                       gl_error *err) {
+  *out = NULL;
+  if (node == NULL || cfg_is_null(node)) return GL_OK;
+  grader_spec *g = calloc(1, sizeof *g);
+  if (g == NULL) return gl_fail_memory(err, "a grader");
+  const gl_status status = read_grader(g, node, c, err);
+  if (status == GL_OK)
+    *out = g;
+  else
+    grader_free(g);
   return status;
 }
 

@@ -71,6 +71,16 @@ typedef struct decoding_spec {
   double kv_tokens; /* tokens whose keys and values fit into memory; may be infinite */
 } decoding_spec;
 
+/* --- cluster.grader --- */
+
+/* Units that have reached the learner are graded at a limited number of places, first come, first
+ * served; one whose grading takes longer than the time-out is rejected then. */
+typedef struct grader_spec {
+  size_t places;
+  delay_dist *time; /* seconds of a unit; owned */
+  double timeout;   /* seconds; may be infinite */
+} grader_spec;
+
 /* --- cluster.network --- */
 
 /* How transfers share the learner's side of the network: simultaneously with max-min fair rates, or
@@ -189,6 +199,7 @@ struct cluster_spec {
   size_t samples_per_batch;
   restart_spec *restarts;  /* owned; NULL: none */
   decoding_spec *decoding; /* owned; NULL: responses do not slow each other down */
+  grader_spec *grader;     /* owned; NULL: grading takes no time */
   network_spec *network;   /* owned; NULL: every sampler has its own links, and nothing is shared */
 };
 
@@ -210,6 +221,10 @@ void restarts_free(restart_spec *spec);
 gl_status decoding_parse(decoding_spec **out, const cfg_node *node, const cluster_spec *c,
                          gl_error *err);
 void decoding_free(decoding_spec *spec);
+/* The same for the grader: grader_free(). */
+gl_status grader_parse(grader_spec **out, const cfg_node *node, const cluster_spec *c,
+                       gl_error *err);
+void grader_free(grader_spec *spec);
 /* Sets *out to NULL if the section is missing or has no effect; otherwise free it with
  * network_free(). */
 gl_status network_parse(network_spec **out, const cfg_node *node, gl_error *err);

@@ -581,6 +581,16 @@ static const field entries[] = {
           "1",
           "updates between two checkpoints; those after the last one are made again, and data of "
           "their versions are lost"),
+    FIELD("cluster.grader", "grader", SECTION, "", NULL,
+          "what has reached the learner is graded before it waits to be trained, at a limited "
+          "number of places, first come, first served: {places, time, timeout}",
+          .rule = "none: grading takes no time"),
+    FIELD("cluster.grader.places", "places of the grader", COUNT(1, 1000000000), "", "1",
+          "batches, groups or responses that are graded at a time"),
+    FIELD("cluster.grader.time", "grading time", DIST, "s", "none",
+          "time of grading one of them. Required"),
+    FIELD("cluster.grader.timeout", "grading time-out", POSITIVE, "s", "inf",
+          "time after which grading is given up; it is then rejected", .rule = "none"),
     FIELD("cluster.weights_bytes", "size of weights", REAL(0, 1e18), "bytes", "0",
           "size of the weights that are sent to a sampler"),
     FIELD("cluster.rollout_bytes", "size of a batch", REAL(0, 1e18), "bytes", "0",

@@ -11,6 +11,7 @@ gl_status learner_init(sim_clock *c, gl_error *err) {
   schedule *out = c->out;
   const size_t take = c->spec->tokens > 0 ? 1 : c->spec->take;
   l->newest_trained = -1;
+  c->grader.first = BUFFER_NONE;
   l->step = (delay_source){rng_stream_at(c->seed, RNG_STEP, 0), 0, 0};
   l->pause = (delay_source){rng_stream_at(c->seed, RNG_STEP, 1), 0, 0};
   eq_init(&l->by_version);
@@ -213,7 +214,7 @@ static bool is_surplus(const sim_clock *c, uint32_t slot) {
          c->buffer.pool[slot].facts.start_s < out->updates[out->n_updates - 1].start_s;
 }
 
-gl_status learner_receive(sim_clock *c, uint32_t slot, gl_error *err) {
+static gl_status receive_graded(sim_clock *c, uint32_t slot, gl_error *err) {
   buffer *b = &c->buffer;
   if (c->spec->reject > 0 && is_rejected(c, slot)) {
     ledger_discard(c, slot, FATE_REJECTED);
@@ -229,6 +230,55 @@ gl_status learner_receive(sim_clock *c, uint32_t slot, gl_error *err) {
   ledger_wait(c, slot);
   if (c->spec->capacity != 0 && b->waiting > c->spec->capacity) choice_evict(c);
   return learner_wake(c, err);
+}
+
+/* --- the grader --- */
+
+/* RNG_FAILURE entities of grading times, by the unit's number. */
+static const uint64_t first_graded = (uint64_t)3 << 60;
+
+static gl_status begin_grading(sim_clock *c, uint32_t slot, gl_error *err) {
+  grader_state *g = &c->grader;
+  const schedule_batch *b = &c->buffer.pool[slot].facts;
+  delay_source draw = {rng_stream_at(c->seed, RNG_FAILURE, first_graded + b->number), 0, 0};
+  const double time = delay_draw(c->spec->grader->time, &draw), most = c->spec->grader->timeout;
+  const double seconds = time < most ? time : most;
+  ++g->busy;
+  ++g->begun;
+  g->waited_s += c->now - b->arrived_s;
+  g->busy_s += seconds;
+  clock_trace(c, (schedule_span){SPAN_GRADING, time > most ? SPAN_DROPPED : SPAN_DONE, b->sampler,
+                                 c->now, c->now + seconds, b->number, -1});
+  return clock_post(c, c->now + seconds, GRADING_ENDS, 0, slot | (uint64_t)(time > most) << 32,
+                    err);
+}
+
+gl_status learner_receive(sim_clock *c, uint32_t slot, gl_error *err) {
+  grader_state *g = &c->grader;
+  pooled_batch *pool = c->buffer.pool;
+  if (c->spec->grader == NULL) return receive_graded(c, slot, err);
+  pool[slot].facts.arrived_s = c->now; /* until it is graded */
+  if (g->busy < c->spec->grader->places) return begin_grading(c, slot, err);
+  pool[slot].newer = BUFFER_NONE;
+  *(g->first == BUFFER_NONE ? &g->first : &pool[g->last].newer) = slot;
+  g->last = slot;
+  return GL_OK;
+}
+
+gl_status learner_graded(sim_clock *c, uint64_t which, gl_error *err) {
+  grader_state *g = &c->grader;
+  const uint32_t slot = (uint32_t)which, next = g->first;
+  gl_status status = GL_OK;
+  --g->busy;
+  if (next != BUFFER_NONE) {
+    g->first = c->buffer.pool[next].newer;
+    status = begin_grading(c, next, err);
+  }
+  if (status != GL_OK || which >> 32 == 0)
+    return status != GL_OK ? status : receive_graded(c, slot, err);
+  ++g->timed_out;
+  ledger_discard(c, slot, FATE_REJECTED);
+  return GL_OK;
 }
 
 static void set_published(sim_clock *c) {

@@ -99,6 +99,14 @@ typedef struct decoding_report {
   double preempted_tokens; /* whose keys and values were computed again for this */
 } decoding_report;
 
+/* What cluster.grader did. */
+typedef struct grader_report {
+  bool is_on;       /* false: the cluster has none */
+  double wait_s;    /* mean time that units waited for a place */
+  double busy;      /* places in use, averaged over time */
+  double timed_out; /* units */
+} grader_report;
+
 /* Measurements of cluster.network. */
 typedef struct network_report {
   bool is_on;                                     /* false: the cluster has none */
@@ -146,6 +154,7 @@ typedef struct schedule {
   network_report network;
   restart_report restarts;
   decoding_report decoding;
+  grader_report grader;
   size_t sampler_bytes; /* memory of the clock per sampler */
   size_t batch_bytes;   /* peak memory of all batches in generation, in transfer or waiting */
   size_t event_bytes;   /* memory of the event list */
@@ -227,6 +236,7 @@ typedef enum span_kind {
   SPAN_RELAY,          /* a sampler forwards weights */
   SPAN_OUTAGE,         /* a site is cut off; `sampler` is the site's index */
   SPAN_RESTART,        /* the whole job is down or recovering */
+  SPAN_GRADING,        /* a unit is graded */
   SPAN_PREEMPTED       /* a response of the unit waits for memory at its sampler */
 } span_kind;
 

@@ -205,6 +205,13 @@ static void clock_fill_decoding(sim_clock *c) {
                                        (double)t->preemptions, t->preempted_tokens};
 }
 
+static void clock_fill_grader(sim_clock *c) {
+  const grader_state *g = &c->grader;
+  c->out->grader =
+      (grader_report){c->spec->grader != NULL, g->begun > 0 ? g->waited_s / (double)g->begun : 0,
+                      c->now > 0 ? g->busy_s / c->now : 0, (double)g->timed_out};
+}
+
 gl_status clock_summarise(sim_clock *c, gl_error *err) {
   gl_status status = count_staleness(c->out, err);
   if (status != GL_OK) return status;
@@ -215,6 +222,7 @@ gl_status clock_summarise(sim_clock *c, gl_error *err) {
   clock_fill_interrupts(c);
   clock_fill_restarts(c);
   clock_fill_decoding(c);
+  clock_fill_grader(c);
   transfer_report(c);
   return GL_OK;
 }
@@ -251,6 +259,11 @@ static size_t add_sections(const schedule *s, schedule_number *out, size_t n) {
     out[n++] = (schedule_number){"decoding_tokens_per_s", "tokens/s", s->decoding.tokens_per_s};
     out[n++] = (schedule_number){"preemptions", "", s->decoding.preemptions};
     out[n++] = (schedule_number){"preempted_tokens", "", s->decoding.preempted_tokens};
+  }
+  if (s->grader.is_on) {
+    out[n++] = (schedule_number){"grader_wait_s", "s", s->grader.wait_s};
+    out[n++] = (schedule_number){"grader_places", "", s->grader.busy};
+    out[n++] = (schedule_number){"grader_timed_out", "", s->grader.timed_out};
   }
   return n;
 }

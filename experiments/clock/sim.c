@@ -156,6 +156,8 @@ static timeline_bar timeline_bar_of(const collector *c, const schedule_span *s) 
   case SPAN_OUTAGE:
     return (timeline_bar){.row = s->sampler < MOST_SITES ? FIRST_SITE + s->sampler : MOST_ROWS,
                           .kind = TIMELINE_DOWN};
+  case SPAN_GRADING:
+    return (timeline_bar){.row = ROW_QUEUE, .kind = TIMELINE_EVALUATION};
   case SPAN_RESTART:
     return (timeline_bar){.row = ROW_RESTARTS, .kind = TIMELINE_DOWN};
   case SPAN_QUEUED:
