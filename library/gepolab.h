@@ -46,7 +46,7 @@ extern "C" {
  * minor number with additions. gepolab_version() returns the version of gepolab,
  * gepolab_interface() the interface that the linked library was built with. */
 #define GEPOLAB_INTERFACE_MAJOR 0
-#define GEPOLAB_INTERFACE_MINOR 4
+#define GEPOLAB_INTERFACE_MINOR 5
 #define GEPOLAB_INTERFACE (GEPOLAB_INTERFACE_MAJOR * 1000 + GEPOLAB_INTERFACE_MINOR)
 
 #if defined(__GNUC__)
@@ -323,11 +323,13 @@ GEPOLAB_API const char *gepolab_metric_meaning(size_t i);
  *       gepolab_algorithm *grpo;
  *       gepolab_error err;
  *       gepolab_table table = GEPOLAB_INIT(gepolab_table);
+ *       gepolab_groups groups = GEPOLAB_INIT(gepolab_groups);
  *       gepolab_moments moments = GEPOLAB_INIT(gepolab_moments);
+ *       groups.group_size = 8, groups.budget = 1000000;
  *       table.n_prompts = 1, table.n_responses = 3;
  *       table.learner = learner, table.sampler = sampler, table.reward = reward;
  *       if (gepolab_algorithm_new(&grpo, "grpo", &err) != GEPOLAB_OK ||
- *           gepolab_laboratory(grpo, &table, 8, 1000000, 0, 1, &moments, &err) != GEPOLAB_OK)
+ *           gepolab_laboratory(grpo, &table, &groups, &moments, &err) != GEPOLAB_OK)
  *         return puts(err.text), 1;
  *       printf("KL %.4f nats, %.0f groups: bias %.4f, variance %.4f\n", moments.kl, moments.groups,
  *              moments.bias, moments.variance);
@@ -351,6 +353,15 @@ typedef struct gepolab_table {
   const double *reward;        /* [n_prompts * n_responses] */
   const double *prompt_weight; /* [n_prompts], sums to 1; NULL: uniform */
 } gepolab_table;
+
+/* Up to `budget` multisets of group_size responses per prompt are enumerated; if there are more,
+ * `samples` groups per prompt are sampled with `seed` (samples 0: GEPOLAB_EINPUT instead). */
+typedef struct gepolab_groups {
+  size_t size;
+  int64_t group_size; /* 0: infinitely many responses */
+  int64_t budget, samples;
+  uint64_t seed;
+} gepolab_groups;
 
 typedef struct gepolab_moments {
   size_t size;
@@ -377,17 +388,15 @@ typedef struct gepolab_moments {
   double *truth;    /* input: [n_prompts * n_responses] or NULL: receives the gradient of J */
 } gepolab_moments;
 
-/* Bias and variance of the algorithm's gradient estimate g from one group of group_size responses
- * (0: infinitely many). Up to `budget` multisets per prompt are enumerated; if there are more,
- * `samples` groups per prompt are sampled with `seed` (samples 0: GEPOLAB_EINPUT instead). The same
- * input gives the same bits. Errors: GEPOLAB_EINPUT, with table, row and column, for invalid
- * probabilities, rows that do not sum to 1, group sizes that the algorithm cannot use, and sizes
- * beyond 65,536. An algorithm without such an estimate is not an error: out->applicable is then 0,
- * and the numbers are NaN or 0. */
+/* Bias and variance of the algorithm's gradient estimate g from one group. The same input gives the
+ * same bits. Errors: GEPOLAB_EINPUT, with table, row and column, for invalid probabilities, rows
+ * that do not sum to 1, group sizes that the algorithm cannot use, and sizes beyond 65,536. An
+ * algorithm without such an estimate is not an error: out->applicable is then 0, and the numbers
+ * are NaN or 0. */
 GEPOLAB_API gepolab_status gepolab_laboratory(const gepolab_algorithm *algorithm,
-                                              const gepolab_table *table, int64_t group_size,
-                                              int64_t budget, int64_t samples, uint64_t seed,
-                                              gepolab_moments *out, gepolab_error *err);
+                                              const gepolab_table *table,
+                                              const gepolab_groups *groups, gepolab_moments *out,
+                                              gepolab_error *err);
 
 /* --- simulation (methods.md §10) --- */
 /* Example: simulation. One sampler whose weights are three seconds on their way.
@@ -505,14 +514,15 @@ GEPOLAB_API gepolab_status gepolab_delay_draw(const gepolab_delay *dist, uint64_
  *       static const double score[] = {0.1, 0.4, 0.5, 0.6, 0.9}, update[] = {50, 80, 80, 100};
  *       static const uint8_t fell[] = {1, 1, 1, 0};
  *       double at[4], survival[4], error[4];
- *       int64_t n;
+ *       gepolab_curve curve = GEPOLAB_INIT(gepolab_curve);
  *       gepolab_interval mean;
  *       gepolab_error err;
+ *       curve.at = at, curve.survival = survival, curve.error = error;
  *       if (gepolab_iqm(score, 5, 1, &mean, &err) != GEPOLAB_OK ||
- *           gepolab_survival(update, fell, 4, at, survival, error, &n, &err) != GEPOLAB_OK)
+ *           gepolab_survival(update, fell, 4, &curve, &err) != GEPOLAB_OK)
  *         return puts(err.text), 1;
  *       printf("interquartile mean %.3f\n", mean.value);
- *       for (int64_t i = 0; i < n; ++i)
+ *       for (int64_t i = 0; i < curve.n; ++i)
  *         printf("from update %.0f on %.2f have not fallen\n", at[i], survival[i]);
  *       return 0;
  *     }
@@ -539,14 +549,21 @@ GEPOLAB_API gepolab_status gepolab_iqm(const double *value, int64_t n, uint64_t 
  */
 GEPOLAB_API gepolab_status gepolab_spearman(const double *x, const double *y, int64_t n,
                                             gepolab_interval *out, gepolab_error *err);
+
+typedef struct gepolab_curve {
+  size_t size;
+  /* input: each with room for as many values as there are times */
+  double *at;       /* receives the distinct collapse times, ascending */
+  double *survival; /* receives the fraction surviving after each */
+  double *error;    /* receives Greenwood's standard error */
+  int64_t n;        /* output: number of collapse times */
+} gepolab_curve;
+
 /* Kaplan-Meier estimate of survival: time[n] with observed[n] (0: censored, the run ended without a
- * collapse). Writes the distinct collapse times in ascending order to at, the fraction surviving
- * after each to survival, and Greenwood's standard error to error, each with room for n values;
- * *n_out is their number. Times may be in any unit. Errors: GEPOLAB_EINPUT for a time that is NaN
- * or negative. */
+ * collapse). Times may be in any unit. Errors: GEPOLAB_EINPUT for a time that is NaN or negative.
+ */
 GEPOLAB_API gepolab_status gepolab_survival(const double *time, const uint8_t *observed, int64_t n,
-                                            double *at, double *survival, double *error,
-                                            int64_t *n_out, gepolab_error *err);
+                                            gepolab_curve *out, gepolab_error *err);
 
 #ifdef __cplusplus
 }

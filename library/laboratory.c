@@ -197,8 +197,8 @@ static gl_status laboratory_measure(const gepolab_algorithm *algorithm, const ge
 }
 
 gepolab_status gepolab_laboratory(const gepolab_algorithm *algorithm, const gepolab_table *table,
-                                  int64_t group_size, int64_t budget, int64_t samples,
-                                  uint64_t seed, gepolab_moments *out, gepolab_error *err) {
+                                  const gepolab_groups *groups, gepolab_moments *out,
+                                  gepolab_error *err) {
   gl_error own = {0};
   gl_status status = check_table(table, &own);
   if (status == GL_OK && out->size != sizeof *out)
@@ -206,18 +206,23 @@ gepolab_status gepolab_laboratory(const gepolab_algorithm *algorithm, const gepo
                      "moments.size is %zu, not sizeof(gepolab_moments) = %zu: begin with "
                      "GEPOLAB_INIT",
                      out->size, sizeof *out);
-  if (status == GL_OK &&
-      (group_size < 0 || group_size > MOST_RESPONSES || budget < 0 || samples < 0))
+  if (status == GL_OK && groups->size != sizeof *groups)
+    status = gl_fail(&own, GL_EINPUT,
+                     "groups.size is %zu, not sizeof(gepolab_groups) = %zu: begin with "
+                     "GEPOLAB_INIT",
+                     groups->size, sizeof *groups);
+  if (status == GL_OK && (groups->group_size < 0 || groups->group_size > MOST_RESPONSES ||
+                          groups->budget < 0 || groups->samples < 0))
     status = gl_fail(&own, GL_EINPUT,
                      "group_size lies between 0 and %d, and budget and samples are not negative",
                      (int)MOST_RESPONSES);
-  if (status == GL_OK && group_size > 0)
-    status = policy_algorithm_check_group_size(&algorithm->own, (size_t)group_size, &own);
+  if (status == GL_OK && groups->group_size > 0)
+    status = policy_algorithm_check_group_size(&algorithm->own, (size_t)groups->group_size, &own);
   lab_spec spec = {.weights = LAB_WEIGHTS_RAW,
-                   .group_size = (size_t)group_size,
-                   .budget = (size_t)budget,
-                   .samples = (size_t)samples,
-                   .seed = seed,
+                   .group_size = (size_t)groups->group_size,
+                   .budget = (size_t)groups->budget,
+                   .samples = (size_t)groups->samples,
+                   .seed = groups->seed,
                    .threads = 1};
   if (status == GL_OK) status = laboratory_measure(algorithm, table, &spec, out, &own);
   return status == GL_OK ? GEPOLAB_OK : library_failed(err, &own);

@@ -185,22 +185,25 @@ gepolab_status gepolab_spearman(const double *x, const double *y, int64_t n, gep
   return GEPOLAB_OK;
 }
 
-gepolab_status gepolab_survival(const double *time, const uint8_t *observed, int64_t n, double *at,
-                                double *survival, double *error, int64_t *n_out,
-                                gepolab_error *err) {
+gepolab_status gepolab_survival(const double *time, const uint8_t *observed, int64_t n,
+                                gepolab_curve *out, gepolab_error *err) {
   gl_error own = {0};
   size_t steps = 0;
   const gepolab_status right = check_size(n, err);
   if (right != GEPOLAB_OK) return right;
+  if (out->size != sizeof *out)
+    return library_fail(err, GL_EINPUT,
+                        "curve.size is not sizeof(gepolab_curve): begin with "
+                        "GEPOLAB_INIT");
   survival_step *curve = malloc(((size_t)n + 1) * sizeof *curve);
   if (curve == NULL) return library_fail(err, GL_ENOMEM, "out of memory for a survival curve");
   const gl_status status = survival_curve(time, observed, (size_t)n, curve, &steps, &own);
   for (size_t k = 0; k < steps && status == GL_OK; ++k) {
-    at[k] = curve[k].time;
-    survival[k] = curve[k].survival;
-    error[k] = curve[k].error;
+    out->at[k] = curve[k].time;
+    out->survival[k] = curve[k].survival;
+    out->error[k] = curve[k].error;
   }
-  *n_out = (int64_t)steps;
+  out->n = (int64_t)steps;
   free(curve);
   return status == GL_OK ? GEPOLAB_OK : library_failed(err, &own);
 }

@@ -27,7 +27,8 @@ gl_status facts_mean(const double *value, size_t n, size_t stride, uint64_t enti
     sums[2 * kept] = value[u * stride];
     sums[2 * kept++ + 1] = 1;
   }
-  if (status == GL_OK) status = block_bootstrap(sums, kept, 2, block_ratio, 1, entity, out, err);
+  if (status == GL_OK)
+    status = block_bootstrap(&(block_sums){sums, kept, 2, block_ratio, 1, entity}, out, err);
   arena_fini(&work);
   return status;
 }
@@ -62,10 +63,10 @@ static gl_status dropping_of(diagnosis *d, double *sums, gl_error *err) {
     any = any || f->dropped > 0;
   }
   if (n == 0 || (!any && trainer_of(d)->dropped == NULL)) return GL_OK; /* not known */
-  gl_status status =
-      block_bootstrap(sums, n, 4, block_dropped, 1, ENTITY_DROPPED, &to->dropped_fraction, err);
+  gl_status status = block_bootstrap(&(block_sums){sums, n, 4, block_dropped, 1, ENTITY_DROPPED},
+                                     &to->dropped_fraction, err);
   if (status == GL_OK)
-    status = block_bootstrap(sums, n, 4, block_lengths, 4, ENTITY_LENGTHS, of, err);
+    status = block_bootstrap(&(block_sums){sums, n, 4, block_lengths, 4, ENTITY_LENGTHS}, of, err);
   if (status != GL_OK) return status;
   to->kept_length = of[0], to->dropped_length = of[1];
   to->length_ratio = of[2], to->shift = of[3];
@@ -88,7 +89,7 @@ static gl_status staleness_trend(diagnosis *d, double *sums, gl_error *err) {
     line_add(row, hundreds(d, u), y, 1);
   }
   const gl_status status =
-      block_bootstrap(sums, n, LINE_SUMS, block_line, 2, ENTITY_TREND, line, err);
+      block_bootstrap(&(block_sums){sums, n, LINE_SUMS, block_line, 2, ENTITY_TREND}, line, err);
   if (status == GL_OK) d->staleness.trend = line[1];
   return status;
 }
@@ -97,8 +98,8 @@ static gl_status lengths_by_lag(diagnosis *d, double *sums, gl_error *err) {
   interval line[2];
   for (size_t u = 0; u < d->n_updates; ++u)
     memcpy(sums + LINE_SUMS * u, d->update[u].length_line, sizeof d->update[u].length_line);
-  const gl_status status =
-      block_bootstrap(sums, d->n_updates, LINE_SUMS, block_line, 2, ENTITY_LENGTHS, line, err);
+  const gl_status status = block_bootstrap(
+      &(block_sums){sums, d->n_updates, LINE_SUMS, block_line, 2, ENTITY_LENGTHS}, line, err);
   if (status == GL_OK) d->staleness.length_by_lag = line[1];
   return status;
 }
@@ -128,8 +129,8 @@ static void copy_sums(double *to, const token_sums *from) {
 static gl_status means_of(const double *sums, size_t n, uint64_t entity, lag_facts *out,
                           gl_error *err) {
   interval of[TOKEN_MEANS];
-  const gl_status status =
-      block_bootstrap(sums, n, TOKEN_SUMS, block_tokens, TOKEN_MEANS, entity, of, err);
+  const gl_status status = block_bootstrap(
+      &(block_sums){sums, n, TOKEN_SUMS, block_tokens, TOKEN_MEANS, entity}, of, err);
   if (status != GL_OK) return status;
   out->k1 = of[0], out->k3 = of[1], out->spread = of[2];
   out->difference = of[3], out->far = of[4], out->factor = of[5];
@@ -176,12 +177,14 @@ static gl_status parts_from_lags(diagnosis *d, double *sums, gl_error *err) {
   divergence_facts *to = &d->divergence;
   interval factor[LINE_PARTS];
   line_rows(d, false, sums);
-  gl_status status = block_bootstrap(sums, d->n_updates, LINE_SUMS + 2, block_parts, LINE_PARTS,
-                                     ENTITY_PARTS, to->part, err);
+  gl_status status = block_bootstrap(
+      &(block_sums){sums, d->n_updates, LINE_SUMS + 2, block_parts, LINE_PARTS, ENTITY_PARTS},
+      to->part, err);
   line_rows(d, true, sums);
   if (status == GL_OK)
-    status = block_bootstrap(sums, d->n_updates, LINE_SUMS + 2, block_parts, LINE_PARTS,
-                             ENTITY_FACTOR, factor, err);
+    status = block_bootstrap(
+        &(block_sums){sums, d->n_updates, LINE_SUMS + 2, block_parts, LINE_PARTS, ENTITY_FACTOR},
+        factor, err);
   if (status != GL_OK) return status;
   to->floor_factor = factor[PART_FLOOR];
   const bool has_0 = to->lag[0].lag == 0;

@@ -127,12 +127,18 @@ gl_status facts_of_series(diagnosis *d, gl_error *err);
 /* Computes statistics m of the column totals of sums[n][k]; NaN where they are undefined. */
 typedef void block_statistic(const double *total, double *out);
 
+enum { BLOCK_MOST = 8 };
+typedef struct block_sums {
+  const double *sums; /* [n][k] */
+  size_t n, k;
+  block_statistic *statistic;
+  size_t m;        /* statistics; k and m are at most BLOCK_MOST */
+  uint64_t entity; /* of the stream of random numbers */
+} block_sums;
 /* Statistics out[m] of the columns' totals with intervals: circular block bootstrap over rows in
  * blocks of ceil(n^(1/3)) (Politis and Romano 1992; the length's order: Kuensch 1989). With fewer
- * than DIAGNOSE_FEWEST rows the ends are NaN. m is at most BLOCK_MOST. Errors: GL_ENOMEM. */
-enum { BLOCK_MOST = 8 };
-gl_status block_bootstrap(const double *sums, size_t n, size_t k, block_statistic *statistic,
-                          size_t m, uint64_t entity, interval *out, gl_error *err);
+ * than DIAGNOSE_FEWEST rows the ends are NaN. Errors: GL_ENOMEM. */
+gl_status block_bootstrap(const block_sums *of, interval *out, gl_error *err);
 /* out[0] = total[0] / total[1]; NaN without data. */
 block_statistic block_ratio;
 /* out[0] = standard deviation (ddof 0) from sums n, x, x^2. */

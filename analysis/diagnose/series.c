@@ -239,7 +239,8 @@ static gl_status speed_of(diagnosis *d, double *rows, gl_error *err) {
   for (size_t i = 0; i < n && to->is_hidden; ++i) rows[TIME_COLUMNS * i + TIME_PARTS] = 0;
   gl_status status = means_of_time(to, rows, n, err);
   if (status == GL_OK)
-    status = block_bootstrap(rows, n, TIME_COLUMNS, block_speed, SPEED_STATISTICS, 210, of, err);
+    status = block_bootstrap(
+        &(block_sums){rows, n, TIME_COLUMNS, block_speed, SPEED_STATISTICS, 210}, of, err);
   if (status != GL_OK) return status;
   int known = 0;
   for (int k = 0; k < 4; ++k) {
@@ -275,7 +276,8 @@ static gl_status divergence_of_series(diagnosis *d, double *rows, gl_error *err)
   }
   to->why = staleness == NULL ? "the log has no staleness" : "the staleness does not vary";
   if (status == GL_OK && n > 0)
-    status = block_bootstrap(rows, n, K, block_parts, LINE_PARTS, 221, to->part, err);
+    status =
+        block_bootstrap(&(block_sums){rows, n, K, block_parts, LINE_PARTS, 221}, to->part, err);
   if (status != GL_OK || n == 0 || isnan(to->part[PART_FLOOR].value)) return status;
   double fresh = 0;
   for (size_t i = 0; i < n; ++i) fresh += rows[K * i + LINE_SUMS];

@@ -61,40 +61,41 @@ static void add_block(double *total, const double *sums, size_t n, size_t k, siz
 }
 
 /* Totals of one replicate: blocks until there are n rows; the last block is shortened. */
-static void block_resample(double *total, const double *sums, size_t n, size_t k, size_t length,
-                           rng_stream stream, uint64_t index) {
+static void block_resample(double *total, const block_sums *of, size_t length, rng_stream stream,
+                           uint64_t index) {
+  const size_t n = of->n;
   for (size_t at = 0; at < n; at += length, ++index) {
     const uint64_t word = rng_block(stream, index / 4).v[index % 4];
-    add_block(total, sums, n, k, (size_t)(word * (uint64_t)n >> 32),
+    add_block(total, of->sums, n, of->k, (size_t)(word * (uint64_t)n >> 32),
               length < n - at ? length : n - at);
   }
 }
 
-gl_status block_bootstrap(const double *sums, size_t n, size_t k, block_statistic *statistic,
-                          size_t m, uint64_t entity, interval *out, gl_error *err) {
+gl_status block_bootstrap(const block_sums *of, interval *out, gl_error *err) {
   double total[BLOCK_MOST] = {0}, value[BLOCK_MOST];
-  assert(k <= BLOCK_MOST && m <= BLOCK_MOST);
-  add_rows(total, sums, n, k);
-  statistic(total, value);
+  const size_t n = of->n, m = of->m;
+  assert(of->k <= BLOCK_MOST && m <= BLOCK_MOST);
+  add_rows(total, of->sums, n, of->k);
+  of->statistic(total, value);
   for (size_t j = 0; j < m; ++j) out[j] = (interval){value[j], NAN, NAN};
   if (n < DIAGNOSE_FEWEST) return GL_OK;
   const size_t length = (size_t)ceil(cbrt((double)n)), blocks = (n + length - 1) / length;
-  const rng_stream stream = rng_stream_at(BOOTSTRAP_SEED, RNG_BOOTSTRAP, entity);
+  const rng_stream stream = rng_stream_at(BOOTSTRAP_SEED, RNG_BOOTSTRAP, of->entity);
   arena work = {0};
   double *replicate = ARENA_GRID(&work, double, m, BOOTSTRAP_REPLICATES);
   gl_status status = arena_check(&work, "a bootstrap", err);
   for (size_t r = 0; r < BOOTSTRAP_REPLICATES && status == GL_OK; ++r) {
     memset(total, 0, sizeof total);
-    block_resample(total, sums, n, k, length, stream, (uint64_t)r * blocks);
-    statistic(total, value);
+    block_resample(total, of, length, stream, (uint64_t)r * blocks);
+    of->statistic(total, value);
     for (size_t j = 0; j < m; ++j) replicate[j * BOOTSTRAP_REPLICATES + r] = value[j];
   }
   for (size_t j = 0; j < m && status == GL_OK; ++j) {
-    double *of = replicate + j * BOOTSTRAP_REPLICATES;
-    const size_t kept = sample_sort(of, BOOTSTRAP_REPLICATES);
+    double *values = replicate + j * BOOTSTRAP_REPLICATES;
+    const size_t kept = sample_sort(values, BOOTSTRAP_REPLICATES);
     if (kept < BOOTSTRAP_REPLICATES / 2) continue; /* mostly undefined: no interval */
-    out[j].low = sample_quantile(of, kept, 0.025);
-    out[j].high = sample_quantile(of, kept, 0.975);
+    out[j].low = sample_quantile(values, kept, 0.025);
+    out[j].high = sample_quantile(values, kept, 0.975);
   }
   arena_fini(&work);
   return status;

@@ -11,7 +11,7 @@ import pathlib
 import re
 from typing import Any, Mapping
 
-INTERFACE = 4  # GEPOLAB_INTERFACE of the header that the structures below are written after
+INTERFACE = 5  # GEPOLAB_INTERFACE of the header that the structures below are written after
 
 
 def needed(module: str, extra: str) -> Any:
@@ -117,6 +117,26 @@ MOMENTS = (
 ).split()
 
 
+class Groups(c.Structure):
+    _fields_ = [
+        ("size", c.c_size_t),
+        ("group_size", c.c_int64),
+        ("budget", c.c_int64),
+        ("samples", c.c_int64),
+        ("seed", c.c_uint64),
+    ]
+
+
+class Curve(c.Structure):
+    _fields_ = [
+        ("size", c.c_size_t),
+        ("at", c.c_void_p),
+        ("survival", c.c_void_p),
+        ("error", c.c_void_p),
+        ("n", c.c_int64),
+    ]
+
+
 class Moments(c.Structure):
     _fields_ = [
         ("size", c.c_size_t),
@@ -160,7 +180,7 @@ FUNCTIONS = {
     "gepolab_metric_meaning": (c.c_char_p, [c.c_size_t]),
     "gepolab_laboratory": (
         c.c_int,
-        [c.c_void_p, c.POINTER(Table), c.c_int64, c.c_int64, c.c_int64, c.c_uint64, c.POINTER(Moments), c.POINTER(Error)],
+        [c.c_void_p, c.POINTER(Table), c.POINTER(Groups), c.POINTER(Moments), c.POINTER(Error)],
     ),
     "gepolab_simulate": (c.c_int, [c.POINTER(c.c_void_p), c.c_char_p, c.c_uint64, c.POINTER(Error)]),
     "gepolab_simulate_file": (c.c_int, [c.POINTER(c.c_void_p), c.c_char_p, c.c_uint64, c.POINTER(Error)]),
@@ -177,10 +197,7 @@ FUNCTIONS = {
     ),
     "gepolab_iqm": (c.c_int, [c.c_void_p, c.c_int64, c.c_uint64, c.POINTER(Interval), c.POINTER(Error)]),
     "gepolab_spearman": (c.c_int, [c.c_void_p, c.c_void_p, c.c_int64, c.POINTER(Interval), c.POINTER(Error)]),
-    "gepolab_survival": (
-        c.c_int,
-        [c.c_void_p, c.c_void_p, c.c_int64, c.c_void_p, c.c_void_p, c.c_void_p, c.POINTER(c.c_int64), c.POINTER(Error)],
-    ),
+    "gepolab_survival": (c.c_int, [c.c_void_p, c.c_void_p, c.c_int64, c.POINTER(Curve), c.POINTER(Error)]),
 }
 
 

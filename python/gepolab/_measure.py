@@ -14,7 +14,7 @@ from typing import Any, Mapping, Optional, Union
 
 import numpy as np
 
-from ._library import MOMENTS, Error, InputError, Interval, Moments, Owned, Table, Trained, check, flow, library, text_of, whole
+from ._library import MOMENTS, Curve, Error, Groups, InputError, Interval, Moments, Owned, Table, Trained, check, flow, library, text_of, whole
 from ._policy import Algorithm, _algorithm
 from ._read import _command
 
@@ -51,11 +51,10 @@ def bias(
     expected, truth = np.zeros_like(p), np.zeros_like(p)
     out = Moments(size=c.sizeof(Moments), expected=expected.ctypes.data, truth=truth.ctypes.data)
     error = Error()
-    size, most, draws = whole(group_size, "group_size"), whole(budget, "budget"), whole(samples, "samples")
+    groups = Groups(c.sizeof(Groups), whole(group_size, "group_size"), whole(budget, "budget"), whole(samples, "samples"),
+                    whole(seed, "seed"))
     row = _algorithm(algorithm)
-    status = library.gepolab_laboratory(
-        row._owned.pointer, c.byref(table), size, most, draws, whole(seed, "seed"), c.byref(out), c.byref(error)
-    )
+    status = library.gepolab_laboratory(row._owned.pointer, c.byref(table), c.byref(groups), c.byref(out), c.byref(error))
     check(status, error)
     if not out.applicable:
         raise InputError(out.why.decode())
@@ -154,8 +153,6 @@ def survival(time: Any, observed: Optional[Any] = None) -> "dict[str, np.ndarray
     if seen.shape != t.shape:
         raise InputError(f"time has {len(t)} values and observed shape {seen.shape}")
     at, share, deviation = np.empty(len(t)), np.empty(len(t)), np.empty(len(t))
-    n, error = c.c_int64(), Error()
-    status = library.gepolab_survival(t.ctypes.data, seen.ctypes.data, len(t), at.ctypes.data, share.ctypes.data,
-                                      deviation.ctypes.data, c.byref(n), c.byref(error))
-    check(status, error)
-    return {"time": at[: n.value], "survival": share[: n.value], "error": deviation[: n.value]}
+    curve, error = Curve(c.sizeof(Curve), at.ctypes.data, share.ctypes.data, deviation.ctypes.data), Error()
+    check(library.gepolab_survival(t.ctypes.data, seen.ctypes.data, len(t), c.byref(curve), c.byref(error)), error)
+    return {"time": at[: curve.n], "survival": share[: curve.n], "error": deviation[: curve.n]}

@@ -67,7 +67,8 @@ static void fuzz_laboratory(bytes *b) {
   if (gepolab_algorithms_at(take(b) % gepolab_algorithms_count(), &info, &err) != GEPOLAB_OK ||
       gepolab_algorithm_new(&algorithm, info.name, &err) != GEPOLAB_OK)
     abort();
-  const int64_t group_size = groups[take(b) % 7], samples = take(b) % 2 ? 16 : 0;
+  gepolab_groups spec = GEPOLAB_INIT(gepolab_groups);
+  spec.group_size = groups[take(b) % 7], spec.samples = take(b) % 2 ? 16 : 0, spec.budget = 100;
   make_rows(b, learner, prompts, arms);
   make_rows(b, sampler, prompts, arms);
   for (size_t i = 0; i < prompts * arms; ++i) reward[i] = number(b);
@@ -79,8 +80,8 @@ static void fuzz_laboratory(bytes *b) {
   table.reward = reward;
   table.prompt_weight = take(b) % 2 ? weight : NULL;
   moments.expected = calloc(prompts * arms, sizeof(double));
-  const gepolab_status status =
-      gepolab_laboratory(algorithm, &table, group_size, 100, samples, take(b), &moments, &err);
+  spec.seed = take(b);
+  const gepolab_status status = gepolab_laboratory(algorithm, &table, &spec, &moments, &err);
   if ((status == GEPOLAB_OK) != (err.text[0] == '\0') || status == GEPOLAB_EINTERNAL) abort();
   if (status == GEPOLAB_OK) check_moments(&moments);
   free(moments.expected);
@@ -100,12 +101,11 @@ static void check_interval(gepolab_status status, const gepolab_interval *i,
 
 static void fuzz_survival(const double *time, const uint8_t *observed, int64_t n) {
   double at[MOST_VALUES + 1], survival[MOST_VALUES + 1], error[MOST_VALUES + 1];
-  int64_t steps = 0;
+  gepolab_curve curve = {sizeof curve, at, survival, error, 0};
   gepolab_error err = {0};
-  const gepolab_status status =
-      gepolab_survival(time, observed, n, at, survival, error, &steps, &err);
-  if ((status == GEPOLAB_OK) != (err.text[0] == '\0') || steps > n) abort();
-  for (int64_t k = 0; k < steps && status == GEPOLAB_OK; ++k)
+  const gepolab_status status = gepolab_survival(time, observed, n, &curve, &err);
+  if ((status == GEPOLAB_OK) != (err.text[0] == '\0') || curve.n > n) abort();
+  for (int64_t k = 0; k < curve.n && status == GEPOLAB_OK; ++k)
     if (!(survival[k] >= 0 && survival[k] <= 1) || (k > 0 && !(at[k] > at[k - 1]))) abort();
 }
 

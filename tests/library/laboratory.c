@@ -37,6 +37,12 @@ static void estimate(const gepolab_algorithm *algorithm, gepolab_workspace *w, c
   }
 }
 
+static const gepolab_groups *groups_of(int64_t group_size) {
+  static gepolab_groups groups;
+  groups = (gepolab_groups){.size = sizeof groups, .group_size = group_size, .budget = 1000};
+  return &groups;
+}
+
 static void check_row(const char *text) {
   gepolab_algorithm *algorithm = NULL;
   gepolab_workspace *w = NULL;
@@ -62,7 +68,7 @@ static void check_row(const char *text) {
   gepolab_moments m = GEPOLAB_INIT(gepolab_moments);
   m.expected = expected;
   m.truth = truth;
-  CU_ASSERT_EQUAL_FATAL(gepolab_laboratory(algorithm, &table, G, 1000, 0, 1, &m, NULL), GEPOLAB_OK);
+  CU_ASSERT_EQUAL_FATAL(gepolab_laboratory(algorithm, &table, groups_of(G), &m, NULL), GEPOLAB_OK);
   CU_ASSERT_EQUAL(m.applicable, 1);
   CU_ASSERT_EQUAL(m.method, 0);
   for (size_t k = 0; k < K; ++k) value += learner[k] * reward[k];
@@ -100,7 +106,7 @@ static void importance_sampling_without_a_baseline_has_no_bias(void) {
                                .reward = reward};
   CU_ASSERT_EQUAL_FATAL(gepolab_algorithm_new(&algorithm, "{base: is, baseline: none}", NULL),
                         GEPOLAB_OK);
-  CU_ASSERT_EQUAL_FATAL(gepolab_laboratory(algorithm, &table, 4, 1000, 0, 1, &m, NULL), GEPOLAB_OK);
+  CU_ASSERT_EQUAL_FATAL(gepolab_laboratory(algorithm, &table, groups_of(4), &m, NULL), GEPOLAB_OK);
   CU_ASSERT(m.bias < 1e-15);
   CU_ASSERT(m.variance > 0.01);
   gepolab_algorithm_free(algorithm);
@@ -118,16 +124,19 @@ static void wrong_tables_are_refused(void) {
                          .sampler = sampler,
                          .reward = reward};
   CU_ASSERT_EQUAL_FATAL(gepolab_algorithm_new(&algorithm, "gepo", NULL), GEPOLAB_OK);
-  CU_ASSERT_EQUAL(gepolab_laboratory(algorithm, &table, G, 1000, 0, 1, &m, &err), GEPOLAB_EINPUT);
+  CU_ASSERT_EQUAL(gepolab_laboratory(algorithm, &table, groups_of(G), &m, &err), GEPOLAB_EINPUT);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "learner[0] sum to 0.9"));
   table.learner = learner;
-  CU_ASSERT_EQUAL(gepolab_laboratory(algorithm, &table, -1, 1000, 0, 1, &m, &err), GEPOLAB_EINPUT);
-  CU_ASSERT_EQUAL(gepolab_laboratory(algorithm, &table, 1, 1000, 0, 1, &m, &err), GEPOLAB_EINPUT);
+  CU_ASSERT_EQUAL(gepolab_laboratory(algorithm, &table, groups_of(-1), &m, &err), GEPOLAB_EINPUT);
+  CU_ASSERT_EQUAL(gepolab_laboratory(algorithm, &table, groups_of(1), &m, &err), GEPOLAB_EINPUT);
   table.n_responses = 1;
-  CU_ASSERT_EQUAL(gepolab_laboratory(algorithm, &table, G, 1000, 0, 1, &m, &err), GEPOLAB_EINPUT);
+  CU_ASSERT_EQUAL(gepolab_laboratory(algorithm, &table, groups_of(G), &m, &err), GEPOLAB_EINPUT);
   table.n_responses = K;
+  const gepolab_groups unknown = {.size = 1, .group_size = G, .budget = 1000};
+  CU_ASSERT_EQUAL(gepolab_laboratory(algorithm, &table, &unknown, &m, &err), GEPOLAB_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "groups.size"));
   table.size = 0;
-  CU_ASSERT_EQUAL(gepolab_laboratory(algorithm, &table, G, 1000, 0, 1, &m, &err), GEPOLAB_EINPUT);
+  CU_ASSERT_EQUAL(gepolab_laboratory(algorithm, &table, groups_of(G), &m, &err), GEPOLAB_EINPUT);
   gepolab_algorithm_free(algorithm);
 }
 

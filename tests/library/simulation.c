@@ -110,13 +110,15 @@ static void a_survival_curve_is_handed_on(void) {
   static const double time[] = {3, 1, 2, 2};
   static const uint8_t observed[] = {0, 1, 1, 1};
   double at[4], survival[4], error[4];
-  int64_t n = -1;
-  CU_ASSERT_EQUAL(gepolab_survival(time, observed, 4, at, survival, error, &n, NULL), GEPOLAB_OK);
-  CU_ASSERT_EQUAL_FATAL(n, 2);
+  gepolab_curve curve = {sizeof curve, at, survival, error, -1};
+  CU_ASSERT_EQUAL(gepolab_survival(time, observed, 4, &curve, NULL), GEPOLAB_OK);
+  CU_ASSERT_EQUAL_FATAL(curve.n, 2);
   ASSERT_CLOSE(survival[0], 0.75, 1e-15);
   ASSERT_CLOSE(survival[1], 0.25, 1e-15);
   CU_ASSERT_EQUAL(at[1], 2);
   CU_ASSERT(error[1] > error[0] * 0.5);
+  curve.size = 0;
+  CU_ASSERT_EQUAL(gepolab_survival(time, observed, 4, &curve, NULL), GEPOLAB_EINPUT);
 }
 
 static void versions_are_told(void) {
