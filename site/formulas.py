@@ -15,6 +15,7 @@ FUNCTIONS = {"log", "ln", "exp", "max", "min", "mean", "clip", "sg", "softmax", 
 SYMBOLS = {"lp", "lq", "lx", "lref", "lr", "wd", "SE", "ESS", "MSE", "SNR", "dlogp", "df", "dx", "dt", "rto", "rtt"}
 BIG = {"Σ": "∑", "Π": "∏"}
 WITH_LIMITS = {"max", "min", "mean", "sup"}
+LONG = 30  # a formula of more characters scrolls by itself where the window is narrow
 OPEN, CLOSE = "([{⟨⌊⌈", {"(": ")", "[": "]", "{": "}", "⟨": "⟩", "⌊": "⌋", "⌈": "⌉"}
 RAISED = {"²": "2", "³": "3", "⁴": "4", "ᵀ": "T", "⁰": "0"}
 LOWERED = {"₀": "0", "₁": "1", "₂": "2", "₊": "+", "₋": "−", "ᵢ": "i"}
@@ -249,7 +250,8 @@ def mathml(text, tight):
 
 
 def inline(text):
-    return f'<span class="formula"><math>{mathml(text, False)}</math></span>'
+    kind = "formula long" if len(text) > LONG else "formula"
+    return f'<span class="{kind}"><math>{mathml(text, False)}</math></span>'
 
 
 def display(lines):
