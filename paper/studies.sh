@@ -95,6 +95,15 @@ evaluations() { # NAME
   mv "$work/evals.tsv" "$to/$1_evals.tsv"
 }
 
+# Evaluations at one rate for a figure of curves, every EVERY updates: method, seed, delay of weights, update and score.
+thinned() { # NAME RATE EVERY
+  { grep '^#' "$to/$1.tsv"; "$gepolab" export "$work/$1.db" -t evals -f tsv | awk -F '\t' -v OFS='\t' -v rate="$2" -v every="$3" '
+      BEGIN { n = split("algorithm seed cluster.delay step eval_score", name, " ") }
+      NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
+      NR == 1 || ($at["optimizer.lr"] == rate && $at["step"] % every == 0) { line = $at[name[1]]; for (i = 2; i <= n; i++) line = line OFS $at[name[i]]; print line }'; } > "$work/evals.tsv"
+  mv "$work/evals.tsv" "$to/$1_evals.tsv"
+}
+
 # What announces falls in a sweep, which goes on where it is not finished.
 announce() { # NAME STUDY [CHOICE OF RUNS …]
   name=announcements_$1
@@ -192,7 +201,7 @@ dropping() {
 }
 
 known="delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, frontier_sorting, frontier_automaton, gepo_parts, \
-gepo_parts_sorting, causes, sensitivity, screening, remedies, remedies_stale, remedies_half_rate, mixture_shares, confirmation, confirmation_mixture, tuned, long_regime, long_regime_countdown, \
+gepo_parts_sorting, two_bits, causes, sensitivity, screening, remedies, remedies_stale, remedies_half_rate, mixture_shares, confirmation, confirmation_mixture, tuned, long_regime, long_regime_countdown, \
 long_regime_tuned, long_regime_far, which_wrong, which_wrong_placebo, remedies_again, mismatch, \
 announcements, declines, features, real_bias, laboratory, weights_in_flight, dropping, clock or published"
 keys=
@@ -217,7 +226,9 @@ for study in "$@"; do
         --keep '(probability|correlation|cosine|norm_ratio|reward|length)$' -o "$to/dropping.tsv" ;;
     sensitivity) cells sensitivity analyze; ends sensitivity ;;
     screening) cells screening effects ;;
-    confirmation | confirmation_mixture | long_regime | long_regime_countdown | long_regime_tuned | long_regime_far | which_wrong | \
+    two_bits) cells two_bits outcomes; thinned two_bits 1 100 ;;
+    long_regime) declared long_regime; thinned long_regime 0.0002 250 ;;
+    confirmation | confirmation_mixture | long_regime_countdown | long_regime_tuned | long_regime_far | which_wrong | \
       which_wrong_placebo | remedies_again) declared "$study" ;;
     tuned)
       declared tuned
