@@ -17,7 +17,7 @@ enum {
   SKY = LOOK_SKY,
   GOLD = LOOK_GOLD
 };
-enum { SOLID, DASHED, DOTTED, MIXED, TWO_DOTS, LONG, SPARSE, PAIRS };
+enum { SOLID, DASHED, DOTTED, MIXED, TWO_DOTS, LONG, SPARSE, PAIRS, THREE_DOTS };
 
 static const char *const colours[LOOK_COLOURS] = {
     [BLACK] = "#000000", [WINE] = "#821759", [BLUE] = "#37549f", [RED] = "#cc490b",
@@ -29,7 +29,8 @@ static const char *const dashes[LOOK_DASHES] = {[SOLID] = "solid",
                                                 [TWO_DOTS] = "(12,3,2,3,2,3)",
                                                 [LONG] = "(18,4)",
                                                 [SPARSE] = "(3,9)",
-                                                [PAIRS] = "(6,2,6,6)"};
+                                                [PAIRS] = "(6,2,6,6)",
+                                                [THREE_DOTS] = "(12,3,2,3,2,3,2,3)"};
 
 /* gnuplot's point types. */
 enum {
@@ -123,9 +124,9 @@ static const struct {
              {"vcpo", {PINK, PAIRS, SQUARE, 0}},
              {"opmd", {SKY, PAIRS, CIRCLE, 0}},
              {"tba", {GOLD, PAIRS, STAR, 0}},
-             {"real", {BLACK, MIXED, OPEN_SQUARE, 0}},
-             {"erc", {WINE, MIXED, UP, 0}},
-             {"ppo_ewma", {BLUE, MIXED, OPEN_UP, 0}}};
+             {"real", {BLACK, THREE_DOTS, OPEN_SQUARE, 0}},
+             {"erc", {WINE, THREE_DOTS, UP, 0}},
+             {"ppo_ewma", {BLUE, THREE_DOTS, OPEN_UP, 0}}};
 enum { LOOKS = sizeof table / sizeof *table };
 
 const char *look_colour(int colour) {

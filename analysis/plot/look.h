@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-enum { LOOK_COLOURS = 8, LOOK_DASHES = 8, LOOK_SHADES = 3 };
+enum { LOOK_COLOURS = 8, LOOK_DASHES = 9, LOOK_SHADES = 3 };
 enum { LOOK_BLACK, LOOK_WINE, LOOK_BLUE, LOOK_RED, LOOK_GREEN, LOOK_PINK, LOOK_SKY, LOOK_GOLD };
 /* Two of gnuplot's point types. */
 enum { LOOK_PLUS = 1, LOOK_CROSS = 2 };

@@ -224,7 +224,7 @@ static void bash_offers_every_command(void) {
   char *words = offered(&g, "gepolab \n");
   size_t n = 0;
   enum { TASK_COLUMNS = 10 };
-  const char *at = strstr(help.out, "\n\n"), *end = strstr(help.out, "\n\nTry: ");
+  const char *at = strstr(help.out, "\n\n"), *end = strstr(help.out, "\nTry: ");
   for (at = at != NULL ? at + 1 : NULL; at != NULL && at < end; at = strchr(at + 1, '\n')) {
     char name[32];
     if (sscanf(at + 1 + TASK_COLUMNS, "%20[a-z]", name) != 1) continue;
