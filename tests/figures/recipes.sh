@@ -20,18 +20,18 @@ released_online released_delay paper_online paper_delay llm_delay_sweep llm_quic
 
 shortened() { # RECIPE
   case $1 in
-    delay_sweep) study $1 steps=30 eval_every=5 tune= 'sweep.seed=[1,2]'; clock $1 ;;
+    delay_sweep) study $1 steps=30 eval_every=5 tune=null 'sweep.seed=[1,2]'; clock $1 ;;
     packet_loss | shared_egress) study $1 steps=20; clock $1 ;;
     relay_tree) clock $1 cluster.samplers=6 cluster.learner.batches=6 steps=12 ;;
     heterogeneous_samplers) study $1 steps=30; clock $1 ;;
     heterorl_trace) clock $1 ;;
-    ten_thousand_samplers | slow_prompts | three_continents | restarts | staleness_counters) clock $1 steps=60 ;;
+    ten_thousand_samplers | slow_prompts | three_continents | restarts | staleness_counters | decoding_load | grader | oversampling) clock $1 steps=60 ;;
     weights_in_flight) study $1 $tiny 'world.warmup={steps: 20}' 'sweep.optimizer.lr=[5.0e-4]' 'sweep.seed=[1, 2]' ;;
     what_arrives | dropping) selection $1 steps=60 ;;
     quickstart) study $1 steps=30 'cluster={preset: heterorl}' 'sweep={algorithm: [gepo, grpo], seed: [1, 2], cluster.delay: [30, {law: uniform, min: 1, max: 60}]}' ;;
     frontier_automaton) study $1 steps=40 eval_every=2 world.vocabulary=4 world.horizon=4 'sweep.optimizer.lr=[0.3, 3, 30, 300]' 'sweep.seed=[1, 2]' ;;
     confirmation_mixture | mixture_shares | remedies | remedies_stale | tuned | gepo_parts_sorting)
-      study $1 $tiny 'world.warmup={steps: 20}' 'sweep.seed=[1, 2]' $([ $1 != tuned ] || echo tune=) ;;
+      study $1 $tiny 'world.warmup={steps: 20}' 'sweep.seed=[1, 2]' $([ $1 != tuned ] || echo tune=null) ;;
     edges | frontier | frontier_sorting | gepo_parts | causes | mismatch)
       study $1 "$toy" steps=40 eval_every=2 'sweep.optimizer.lr=[0.3, 3, 30, 300]' 'sweep.seed=[1, 2, 3]'
       outcomes $1 ;;
@@ -39,13 +39,13 @@ shortened() { # RECIPE
     screening) study $1 steps=12 eval_every=2 world.model.layers=1 'world.warmup={steps: 20}' world.evaluation.prompts=8 train.groups=2 train.group_size=4 ;;
     remedies_half_rate | which_wrong | which_wrong_placebo | long_regime_far) study $1 $tiny 'world.warmup={steps: 20}' 'sweep.seed=[1, 2]' ;;
     long_regime_countdown | remedies_again) study $1 $tiny 'world.warmup={steps: 20}' 'sweep.seed=[1]' ;;
-    long_regime_tuned) study $1 $tiny 'world.warmup={steps: 20}' 'sweep.seed=[1, 2]' tune= ;;
+    long_regime_tuned) study $1 $tiny 'world.warmup={steps: 20}' 'sweep.seed=[1, 2]' tune=null ;;
     long_regime) study $1 $tiny 'world.warmup={steps: 20}' 'sweep.seed=[1, 2]' 'sweep.optimizer.lr=[2.0e-4]' ;;
     two_bits) study $1 steps=100 eval_every=20 'sweep.optimizer.lr=[1, 16]' 'sweep.seed=[11, 12]'; outcomes $1 ;;
     sensitivity) study $1 "$toy" steps=40 eval_every=4 'sweep.optimizer.lr=[1]' 'sweep.seed=[1, 2]' ;;
     benchmarks) study $1 $small world.model.intermediate=48 'sweep.seed=[1, 2]'; each_set $1 ;;
     released_online | released_delay | paper_online | paper_delay) study $1 $tiny 'world.warmup={steps: 20}' 'sweep.seed=[1, 2]' ;;
-    llm_delay_sweep) study $1 $small world.model.intermediate=48 tune= 'sweep.seed=[1, 2]' ;;
+    llm_delay_sweep) study $1 $small world.model.intermediate=48 tune=null 'sweep.seed=[1, 2]' ;;
     llm_quick) study $1 $tiny 'world.warmup={steps: 20}' 'sweep={seed: [1, 2]}' ;;
     bias_vs_kl) laboratory $1 dial.kl.points=6 ;;
     bias_directions) table $1 dial.directions=20 ;;
