@@ -41,7 +41,7 @@ panels() { # STUDY DELAY=NAME … : column cluster.delay, empty without delay
     awk -F '\t' -v OFS='\t' -v want="${panel%%=*}" '
       /^#/ { next }
       !head { for (i = 1; i <= NF; i++) if ($i == "cluster.delay") at = i; head = 1 }
-      $at == "cluster.delay" || $at == want { line = ""; for (i = 1; i <= NF; i++) if (i != at && $i !~ /^preset$/) line = line (line == "" ? "" : OFS) $i; print line }' \
+      $at == "cluster.delay" || $at == want { line = ""; for (i = 1; i <= NF; i++) if (i != at) line = line (line == "" ? "" : OFS) $i; print line }' \
       "$from/${study}_evals.tsv" > "$work/$file"
     labels="$labels|-l|$(basename "$file")=${panel#*=}"
   done

@@ -5,7 +5,7 @@
 let module = null, stdout = [], stderr = [];
 const decoder = new TextDecoder();
 
-const WORK = '/work';
+const WORK = '/files';
 
 async function start(wasm) {
   module = await gepolab_module({

@@ -59,12 +59,12 @@ function native({argv, files = {}, text}) {
 let stdout = [], stderr = [];
 const module = await gepolab_module({wasmBinary: readFileSync(path.join(folder, 'gepolab.wasm')),
   stdout: byte => { if (byte !== null) stdout.push(byte & 255); }, stderr: byte => { if (byte !== null) stderr.push(byte & 255); }});
-module.FS.mkdir('/work');
-module.FS.chdir('/work');
+module.FS.mkdir('/files');
+module.FS.chdir('/files');
 
 function in_module({argv, files = {}, text}) {
   stdout = [], stderr = [];
-  for (const [name, content] of Object.entries(files)) module.FS.writeFile('/work/' + name, content);
+  for (const [name, content] of Object.entries(files)) module.FS.writeFile('/files/' + name, content);
   const from = process.cpuUsage(), code = module.callMain(text ? [...argv] : [...argv, '--json']), {user, system} = process.cpuUsage(from);
   return {code, ms: (user + system) / 1000, stdout: Buffer.from(stdout).toString(), stderr: Buffer.from(stderr).toString()};
 }
