@@ -39,8 +39,10 @@ check-python: library $(BUILD)/gepolab
 	@cd python && $(abspath $(BUILD)/python/bin/python) -m mypy --cache-dir=$(abspath $(BUILD)/mypy)
 	@cd $(BUILD) && GEPOLAB=$(abspath $(BUILD)/gepolab) python/bin/python -m pytest -q -p no:cacheprovider $(abspath python/tests)
 # A wheel with the program, the library and all that they link; installed and used in empty systems by check-wheel (needs root).
-wheel: library $(BUILD)/gepolab
-	@python/wheel.sh $(BUILD) $(PYTHON) python/dist
+# Built without CUDA and MPI in a folder of its own: their libraries stay out of it.
+wheel:
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/wheel CUDA=0 MPICC= DEBUG=-g0 library $(BUILD)/wheel/gepolab
+	@python/wheel.sh $(BUILD)/wheel $(PYTHON) python/dist
 # The source package, from the last commit; check-sdist builds and uses it.
 sdist:
 	@python/sdist.sh $(PYTHON) python/dist

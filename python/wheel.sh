@@ -32,7 +32,7 @@ tools=$build/wheel-env/bin
 
 GEPOLAB_BUILD=$build GEPOLAB_PROGRAM=$build/gepolab GEPOLAB_LICENCES=$work/LICENCES \
   "$tools/python" -m pip wheel -q --no-deps --no-build-isolation -w "$work" "$here"
-PATH=$tools:$PATH auditwheel repair -w "$work/repaired" "$work"/gepolab-*.whl > "$work/log" 2>&1 || { tail "$work/log"; exit 1; }
+PATH=$tools:$PATH auditwheel repair --strip -w "$work/repaired" "$work"/gepolab-*.whl > "$work/log" 2>&1 || { tail "$work/log"; exit 1; }
 PATH=$tools:$PATH auditwheel show "$work"/repaired/*.whl | sed -n '/manylinux/p' | head -3
 wheel=$(ls "$work"/repaired/*.whl)
 bytes=$(stat -c %s "$wheel")
