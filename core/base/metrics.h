@@ -159,7 +159,13 @@
   X(DISTINCT_RIGHT, "distinct_right", "responses", "different right responses", HIGHER,            \
     "different right responses of a group (sequences of tokens), mean over groups, where rewards " \
     "are 0 and 1",                                                                                 \
-    "learner", "two spellings of one answer are two responses")
+    "learner", "two spellings of one answer are two responses")                                    \
+  X(LOG_RATIO_NEGATIVE, "log_ratio_negative", "nat", "log-ratio, A < 0", NEITHER,                  \
+    "mean logp - logq over the tokens of responses with A < 0: below 0, the policy has moved "     \
+    "away from wrong responses since they were drawn",                                             \
+    "policy", "0 on-policy, whatever the method does")                                             \
+  X(LOG_RATIO_POSITIVE, "log_ratio_positive", "nat", "log-ratio, A > 0", NEITHER,                  \
+    "the same with A > 0", "policy", "0 on-policy, whatever the method does")
 
 #define METRIC_ENUMERATOR(ID, ...) METRIC_##ID,
 typedef enum metric { METRICS(METRIC_ENUMERATOR) METRIC_COUNT } metric;

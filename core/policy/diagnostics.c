@@ -303,6 +303,21 @@ static void fractions_by_sign(policy_state *s) {
   }
 }
 
+/* Metrics: mean log-ratio of the tokens by the sign of A, from the sums made by sums_of_response().
+ */
+static void log_ratios_by_sign(policy_state *s) {
+  static const metric of[] = {METRIC_LOG_RATIO_NEGATIVE, METRIC_LOG_RATIO_POSITIVE};
+  double sum[2] = {0}, tokens[2] = {0};
+  for (size_t i = 0; i < s->in->n_responses; ++i) {
+    const int positive = s->advantage[i] > 0;
+    if (!positive && !(s->advantage[i] < 0)) continue;
+    sum[positive] += s->seq_x[i];
+    tokens[positive] += (double)(s->in->token_start[i + 1] - s->in->token_start[i]);
+  }
+  for (int k = 0; k < 2; ++k)
+    if (tokens[k] > 0) s->out->metric[of[k]] = sum[k] / tokens[k];
+}
+
 static void divergences(policy_state *s) {
   const policy_input *in = s->in;
   double k3 = 0, cppo = 0, m2 = 0, ref = 0, gap = 0, gap_max = 0, n = (double)in->n_tokens;
@@ -371,6 +386,7 @@ void policy_diagnostics(policy_state *s) {
     fractions_by_sign(s);
   own_weights(s);
   policy_each(s, in->n_responses, sums_of_response);
+  if (s->algorithm->objective == OBJECTIVE_POLICY_GRADIENT) log_ratios_by_sign(s);
   spreads(s);
   common_weights(s);
   divergences(s);

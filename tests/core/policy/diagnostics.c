@@ -59,6 +59,16 @@ static void moments_of_weights_scale_with_them(void) {
   }
 }
 
+/* Rewards are 1, 0, 0, 1, 0: A is negative for the second, third and fifth response. */
+static void log_ratios_are_split_by_the_sign_of_the_advantage(void) {
+  const double x[UNITS] = {0.3, -0.2, 0.1, 0.7, -0.5};
+  policy_output out;
+  evaluate(x, &out);
+  ASSERT_CLOSE(out.metric[METRIC_LOG_RATIO_NEGATIVE], (-0.2 + 0.1 - 0.5) / 3, 1e-15);
+  ASSERT_CLOSE(out.metric[METRIC_LOG_RATIO_POSITIVE], (0.3 + 0.7) / 2, 1e-15);
+}
+
 SUITE(policy_diagnostics, "policy: diagnostics",
       TEST(divergences_are_exact_to_the_last_digits_at_every_size),
-      TEST(moments_of_weights_scale_with_them));
+      TEST(moments_of_weights_scale_with_them),
+      TEST(log_ratios_are_split_by_the_sign_of_the_advantage));
