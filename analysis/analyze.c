@@ -453,8 +453,7 @@ static gl_status analyze_one(table *to, store *from, const char *name, const cha
   if (status == GL_OK && set) status = sets_choose(r, set, err);
   if (status == GL_OK) status = summary_init(&sum, r, err);
   if (status == GL_OK) {
-    table_text(table_field(to, "study"), r->study);
-    table_count(table_field(to, "repeats_left_out"), r->n_repeats);
+    table_put(to, "study %s, repeats_left_out %zu", r->study, r->n_repeats);
     status = put_verdicts(to, &sum, err);
     put_analyzed_cells(to, &sum);
     put_group_clock(to, &sum);

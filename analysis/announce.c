@@ -790,12 +790,9 @@ static void put_drifts(table *to, const announcements *a) {
 
 void announcements_report(table *to, const announcements *a, const char *name) {
   table *rule = table_object(table_field(to, "rule"));
-  table_count(table_field(rule, "window"), a->rule.window);
-  table_real(table_field(rule, "false_alarms"), a->rule.false_alarms);
-  table_count(table_field(to, "fallen"), a->fallen);
-  table_count(table_field(to, "survived"), a->survived);
-  table_count(table_field(to, "left_out"), a->left_out);
-  table_count(table_field(to, "starts"), a->starts);
+  table_put(rule, "window %zu, false_alarms %g", a->rule.window, a->rule.false_alarms);
+  table_put(to, "fallen %zu, survived %zu, left_out %zu, starts %zu", a->fallen, a->survived,
+            a->left_out, a->starts);
   table *t = table_rows(table_field(to, "metrics"), announcement_columns,
                         sizeof announcement_columns / sizeof *announcement_columns);
   for (size_t i = 0; i < a->n; i++) put_announcement(t, &a->of[i], &a->rule);

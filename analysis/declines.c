@@ -262,12 +262,8 @@ static const table_column decline_columns[] = {
     {"left_out", TABLE_REAL, .head = "AUC, run left out", .format = "%.2f"}};
 
 void declines_report(table *to, const declines *d, const char *name) {
-  table_count(table_field(to, "runs"), d->runs);
-  table_count(table_field(to, "by_reward"), d->by_reward);
-  table_count(table_field(to, "left_out"), d->left_out);
-  table_count(table_field(to, "declines"), d->declines);
-  table_count(table_field(to, "others"), d->others);
-  table_real(table_field(to, "least"), d->rule.least);
+  table_put(to, "runs %zu, by_reward %zu, left_out %zu, declines %zu, others %zu, least %g",
+            d->runs, d->by_reward, d->left_out, d->declines, d->others, d->rule.least);
   const double power = auc_power(0.7, d->declines, d->others, 0.05);
   table_real(table_field(to, "power"), power);
   table *t = table_rows(table_field(to, "metrics"), decline_columns,

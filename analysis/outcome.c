@@ -637,9 +637,8 @@ void stability_report(table *to, const stability *s, bool with_runs) {
   const collapse_counts collapses = count_collapses(s);
   table_text(table_field(to, "study"), s->study);
   table *counts = table_object(table_field(to, "collapses"));
-  table_count(table_field(counts, "all"), collapses.all);
-  table_count(table_field(counts, "lost_start"), collapses.lost_start);
-  table_count(table_field(counts, "before_full_staleness"), collapses.early);
+  table_put(counts, "all %zu, lost_start %zu, before_full_staleness %zu", collapses.all,
+            collapses.lost_start, collapses.early);
   table *t = table_rows(table_field(to, "cells"), stability_columns,
                         s->has_doses ? n : n - (size_t)OF_DOSES);
   for (size_t i = 0; i < s->n_settings * s->n_algorithms; i++) {

@@ -690,14 +690,10 @@ static void report_observed(table *to, const power_request *q) {
 
 void power_report(table *to, const power_request *q) {
   const double ratio = q->events > 0 ? (double)q->others / (double)q->events : 1;
-  table_real(table_field(to, "against"), q->against);
-  table_real(table_field(to, "level"), q->level);
-  table_real(table_field(to, "wanted"), q->power);
+  table_put(to, "against %g, level %g, wanted %g", q->against, q->level, q->power);
   if (q->events > 0) {
     const double power = auc_power(q->against, q->events, q->others, q->level);
-    table_count(table_field(to, "events"), q->events);
-    table_count(table_field(to, "others"), q->others);
-    table_real(table_field(to, "power"), power);
+    table_put(to, "events %zu, others %zu, power %g", q->events, q->others, power);
     table_line(to,
                "With %zu events and %zu others, an AUC of %.2f is distinguished from 0.5 with "
                "probability %.2f (two-sided at %.0f %%).",

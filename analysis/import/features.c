@@ -391,11 +391,8 @@ static void report_groups(table *to, groups *all) {
                              sizeof score_columns / sizeof *score_columns);
   table *spreads = table_rows(table_field(to, "spreads"), spread_columns,
                               sizeof spread_columns / sizeof *spread_columns);
-  table_real(table_field(limits, "ends"), rule->ends);
-  table_real(table_field(limits, "until"), rule->until);
-  table_real(table_field(limits, "growth"), rule->growth);
-  table_real(table_field(limits, "trend"), rule->trend);
-  table_real(table_field(limits, "jump"), rule->jump);
+  table_put(limits, "ends %g, until %g, growth %g, trend %g, jump %g", rule->ends, rule->until,
+            rule->growth, rule->trend, rule->jump);
   for (size_t i = 0; i < all->n; i++)
     if (is_of_scores(&all->list[i]))
       put_score(scores, &all->list[i]);

@@ -66,6 +66,16 @@ cJSON *json_append_object(cJSON *array) {
   return NULL;
 }
 
+char json_next_member(const char **format, char key[JSON_KEY_SIZE]) {
+  const char *at = *format + strspn(*format, ", ");
+  const size_t length = strcspn(at, " %");
+  assert(length < JSON_KEY_SIZE);
+  snprintf(key, JSON_KEY_SIZE, "%.*s", (int)length, at);
+  at += length + strspn(at + length, " %");
+  *format = at + strcspn(at, ",");
+  return *at;
+}
+
 void json_write(const char *printed, FILE *to) {
   for (size_t left = strlen(printed); left > 0;) {
     const size_t good = utf8_valid_prefix(printed, left);

@@ -28,6 +28,11 @@ cJSON *json_append_object(cJSON *array);
 void json_write(const char *printed, FILE *to);
 cJSON *json_add_string(cJSON *to, const char *key, const char *value);
 
+enum { JSON_KEY_SIZE = 64 };
+/* Members named in a format, "name %s, steps %zu, loss %g": reads the next one, sets its key ("" if
+ * its conversion stands alone) and returns s, z (of %zu), l (of %llu), d, g or i; 0 at the end. */
+char json_next_member(const char **format, char key[JSON_KEY_SIZE]);
+
 /* --- reading --- */
 /* The JSON reader. It reads a text of known structure one value after another without building a
  * tree, so that a large header of an untrusted file costs no memory. json_tree_read() uses it to

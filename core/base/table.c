@@ -221,6 +221,31 @@ void table_numbers(table *t, const double *value, size_t n) {
   c->n = c->numbers != NULL ? n : 0;
 }
 
+void table_put(table *t, const char *format, ...) {
+  char name[JSON_KEY_SIZE];
+  va_list args;
+  va_start(args, format);
+  for (char kind; (kind = json_next_member(&format, name)) != '\0';) {
+    const char *text = kind == 's' ? va_arg(args, const char *) : NULL;
+    table_field(t, name);
+    if (text != NULL)
+      table_text(t, text);
+    else if (kind == 's')
+      table_real(t, (double)NAN);
+    else if (kind == 'z')
+      table_count(t, va_arg(args, size_t));
+    else if (kind == 'l')
+      table_whole(t, (int64_t)va_arg(args, unsigned long long));
+    else if (kind == 'd')
+      table_whole(t, va_arg(args, int));
+    else if (kind == 'g')
+      table_real(t, va_arg(args, double));
+    else
+      table_flag(t, va_arg(args, int));
+  }
+  va_end(args);
+}
+
 void table_json(table *t, cJSON *tree) {
   cell *c = table_cell_of(t, TABLE_JSON);
   owned_tree *own = c != NULL && tree != NULL ? table_memory(t, 1, sizeof *own) : NULL;

@@ -81,6 +81,10 @@ void table_row(table *t);
 void table_hide_row(table *t);
 /* Adds the next column of a document; name NULL: only for people. Returns t. */
 table *table_field(table *t, const char *name);
+/* Adds columns of a document, only for programs, printf-style: table_put(t, "name %s, steps %zu,
+ * loss %g, complete %i", …): %s text (NULL: null), %zu, %llu and %d whole numbers, %g reals, %i yes
+ * or no. */
+__attribute__((format(printf, 2, 3))) void table_put(table *t, const char *format, ...);
 /* Fill the next cell. A NULL text is missing, and so is table_missing() for any column. */
 void table_text(table *t, const char *text);
 void table_textf(table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));

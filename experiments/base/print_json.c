@@ -53,15 +53,10 @@ void json_number(cJSON *to, const char *key, double value) {
 void json_put(cJSON *to, const char *format, ...) {
   va_list list;
   va_start(list, format);
-  for (const char *at = format; *at != '\0';) {
-    char name[64];
-    at += strspn(at, ", ");
-    const size_t length = strcspn(at, " %");
-    assert(length < sizeof name);
-    snprintf(name, sizeof name, "%.*s", (int)length, at);
-    const char *key = length > 0 ? name : NULL, *text;
-    at += length + strspn(at + length, " %");
-    switch (*at++) {
+  char name[JSON_KEY_SIZE];
+  for (char kind; (kind = json_next_member(&format, name)) != '\0';) {
+    const char *key = name[0] != '\0' ? name : NULL, *text;
+    switch (kind) {
     case 's':
       text = va_arg(list, const char *);
       if (text != NULL)
@@ -71,13 +66,11 @@ void json_put(cJSON *to, const char *format, ...) {
       break;
     case 'z':
       json_number(to, key, (double)va_arg(list, size_t));
-      ++at; /* zu */
       break;
     case 'l': {
       char whole[24];
       snprintf(whole, sizeof whole, "%llu", va_arg(list, unsigned long long));
       json_raw(to, key, whole);
-      at += 2; /* llu */
       break;
     }
     case 'd':

@@ -9,6 +9,7 @@
 #include "core/base/records.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,56 +93,31 @@ static char *recipe_line(fit_field f, const delay_fit *of, const fit_request *q,
   return text;
 }
 
-static void fit_print_row(const fit_row *r, fit_family k, int chosen) {
+/* A row of the distributions that were fitted. */
+static void put_fit(table *t, const fit_row *r, const char *name, bool is_chosen) {
   char text[160];
   int n = 0;
+  table_row(t);
+  table_text(t, name);
   if (r->why_not != NULL) {
-    printf("  %-20s %s\n", fit_family_name(k), r->why_not);
+    table_rest(t, "%s", r->why_not);
+    table_text(t, r->why_not);
     return;
   }
   for (size_t p = 0; p < r->n_parameters; ++p)
     n += snprintf(text + n, sizeof text - (size_t)n, "%s%s %.5g ± %.2g", p > 0 ? ", " : "",
                   r->name[p], r->value[p], r->error[p]);
-  /* "±" has two bytes and one column */
-  printf("  %-20s %-*s %12.2f %7.4f %6.3f%s\n", fit_family_name(k), 42 + (int)r->n_parameters, text,
-         r->aic, r->distance, r->p, chosen ? "  chosen" : "");
-}
-
-static void fit_print_field(fit_field f, const delay_fit *of) {
-  printf("%s (%s): %zu values, %g to %g, median %g", fit_field_name(f), fit_field_about(f), of->n,
-         of->least, of->most, of->median);
-  if (of->n_below > 0) printf(", %zu at or below %g", of->n_below, of->limits.low);
-  if (of->n_above > 0) printf(", %zu at or above %g", of->n_above, of->limits.high);
-  if (of->resolution > 0) printf(", rounded to %g", of->resolution);
-  fputs("\n", stdout);
-  if (of->is_constant) {
-    fputs("  All values are the same: a constant.\n", stdout);
-    return;
-  }
-  printf("  %-20s %-42s %12s %7s %6s\n", "distribution", "maximum likelihood ± standard error",
-         "AIC", "D", "p");
-  for (size_t k = 0; k < FIT_FAMILIES; ++k)
-    fit_print_row(&of->row[k], (fit_family)k, k == of->chosen);
-  if (of->n_tested < of->n) printf("  D and p are of %zu of the values.\n", of->n_tested);
-  if (of->chosen == FIT_FAMILIES)
-    puts("  The test rejects all distributions (p <= 0.05): the measured values themselves are "
-         "used.");
-}
-
-static void fit_add_row(cJSON *to, const fit_row *r, fit_family k) {
-  cJSON *o = json_object(to, NULL);
-  json_put(o, "law %s", fit_family_name(k));
-  if (r->why_not != NULL) {
-    json_put(o, "why_not %s", r->why_not);
-    return;
-  }
-  cJSON *values = json_object(o, "parameters"), *errors = json_object(o, "standard_errors");
+  table_missing(t);
+  table *values = table_object(t);
+  table_shown(t, "%s", text);
+  table *errors = table_object(t);
   for (size_t p = 0; p < r->n_parameters; ++p) {
-    json_number(values, r->name[p], r->value[p]);
-    json_number(errors, r->name[p], r->error[p]);
+    table_real(table_field(values, r->name[p]), r->value[p]);
+    table_real(table_field(errors, r->name[p]), r->error[p]);
   }
-  json_put(o, "log_likelihood %g, aic %g, ks_distance %g, p %g", r->log_likelihood, r->aic,
-           r->distance, r->p);
+  table_real(t, r->log_likelihood), table_real(t, r->aic), table_real(t, r->distance);
+  table_real(t, r->p);
+  if (is_chosen) table_rest(t, " chosen");
 }
 
 static const char *chosen_name(const delay_fit *of) {
@@ -149,16 +125,43 @@ static const char *chosen_name(const delay_fit *of) {
   return of->chosen == FIT_FAMILIES ? "empirical" : fit_family_name((fit_family)of->chosen);
 }
 
-static void fit_add_field(cJSON *to, fit_field f, const delay_fit *of, const char *line) {
-  cJSON *o = json_object(to, fit_field_name(f));
-  json_put(o, "n %zu, at_least %g, n_at_least %zu, at_most %g, n_at_most %zu", of->n,
-           of->limits.low, of->n_below, of->limits.high, of->n_above);
-  json_put(o, "least %g, median %g, most %g, resolution %g, n_tested %zu", of->least, of->median,
-           of->most, of->resolution, of->n_tested);
-  json_put(o, "chosen %s, recipe %s", chosen_name(of), line);
-  cJSON *dists = json_list(o, "laws");
-  for (size_t k = 0; k < FIT_FAMILIES && !of->is_constant; ++k)
-    fit_add_row(dists, &of->row[k], (fit_family)k);
+static void put_field(table *to, fit_field f, const delay_fit *of, const char *line) {
+  static const table_column columns[] = {
+      {"law", TABLE_TEXT, .head = "distribution", .width = -20},
+      TABLE_KEY("why_not", TABLE_TEXT),
+      {"parameters", TABLE_TABLE, .head = "maximum likelihood ± standard error", .width = -42},
+      TABLE_KEY("standard_errors", TABLE_TABLE),
+      TABLE_KEY("log_likelihood", TABLE_REAL),
+      {"aic", TABLE_REAL, .head = "AIC", .format = "%.2f", .width = 12},
+      {"ks_distance", TABLE_REAL, .head = "D", .format = "%.4f", .width = 7},
+      {"p", TABLE_REAL, .head = "p", .format = "%.3f", .width = 6}};
+  table *o = table_object(table_field(to, fit_field_name(f)));
+  char below[48] = "", above[48] = "", rounded[48] = "";
+  table_put(o, "n %zu, at_least %g, n_at_least %zu, at_most %g, n_at_most %zu", of->n,
+            of->limits.low, of->n_below, of->limits.high, of->n_above);
+  table_put(o, "least %g, median %g, most %g, resolution %g, n_tested %zu", of->least, of->median,
+            of->most, of->resolution, of->n_tested);
+  table_put(o, "chosen %s, recipe %s", chosen_name(of), line);
+  if (of->n_below > 0)
+    snprintf(below, sizeof below, ", %zu at or below %g", of->n_below, of->limits.low);
+  if (of->n_above > 0)
+    snprintf(above, sizeof above, ", %zu at or above %g", of->n_above, of->limits.high);
+  if (of->resolution > 0) snprintf(rounded, sizeof rounded, ", rounded to %g", of->resolution);
+  table_line(o, "%s (%s): %zu values, %g to %g, median %g%s%s%s", fit_field_name(f),
+             fit_field_about(f), of->n, of->least, of->most, of->median, below, above, rounded);
+  if (of->is_constant) {
+    table_list(table_field(o, "laws"));
+    table_line(o, "  All values are the same: a constant.");
+    return;
+  }
+  table *t = table_rows(table_field(o, "laws"), columns, sizeof columns / sizeof *columns);
+  table_plain(t, 2);
+  for (size_t k = 0; k < FIT_FAMILIES; ++k)
+    put_fit(t, &of->row[k], fit_family_name((fit_family)k), k == of->chosen);
+  if (of->n_tested < of->n) table_line(o, "  D and p are of %zu of the values.", of->n_tested);
+  if (of->chosen == FIT_FAMILIES)
+    table_line(o, "  The test rejects all distributions (p <= 0.05): the measured values "
+                  "themselves are used.");
 }
 
 /* An empirical distribution is read from one CSV file; of other logs its recipe line is a wish. */
@@ -184,15 +187,6 @@ static void fit_print_recipe(char *const line[FIT_FIELDS], const delay_fit *fits
   if (n_files > 1) puts("  # Only the first of the logs is named above.");
 }
 
-static gl_status fit_print_json(char *const line[FIT_FIELDS], const delay_fit *fits,
-                                gl_error *err) {
-  cJSON *d = json_new(), *cluster = json_object(d, "cluster");
-  json_put(d, "error_rate %g, replicates %d", FIT_ERROR_RATE, (int)FIT_REPLICATES);
-  for (int f = 0; f < FIT_FIELDS; ++f)
-    if (line[f] != NULL) fit_add_field(cluster, (fit_field)f, &fits[f], line[f]);
-  return report_json(d, err);
-}
-
 /* --- the whole --- */
 
 static gl_status fit_and_print(fit_log *log, const fit_request *q, gl_error *err) {
@@ -211,12 +205,15 @@ static gl_status fit_and_print(fit_log *log, const fit_request *q, gl_error *err
         fit_values(&fits[f], m->value, m->n, q->limits[f], 1, fit_field_name((fit_field)f), err);
     if (status == GL_OK) line[f] = recipe_line((fit_field)f, &fits[f], q, m->heading);
   }
-  if (status == GL_OK && q->json) status = fit_print_json(line, fits, err);
-  if (status == GL_OK && !q->json) {
-    for (int f = 0; f < FIT_FIELDS; ++f)
-      if (line[f] != NULL) fit_print_field((fit_field)f, &fits[f]);
-    fit_print_recipe(line, fits, q->n_files);
-  }
+  table *d = table_document(), *cluster = table_object(table_field(d, "cluster"));
+  table_put(d, "error_rate %g, replicates %d", FIT_ERROR_RATE, (int)FIT_REPLICATES);
+  for (int f = 0; f < FIT_FIELDS; ++f)
+    if (line[f] != NULL) put_field(cluster, (fit_field)f, &fits[f], line[f]);
+  if (status == GL_OK)
+    status = report_table(d, TABLE_AS_TEXT, q->json, err);
+  else
+    table_free(d);
+  if (status == GL_OK && !q->json) fit_print_recipe(line, fits, q->n_files);
   for (int f = 0; f < FIT_FIELDS; ++f) free(line[f]);
   free(fits);
   return status;

@@ -265,8 +265,7 @@ const command command_theory = {
 
 static void report_arrivals(table *d, const char *name, const arrivals_side *side) {
   table *o = table_object(table_field(d, name));
-  table_real(table_field(o, "reward"), side->reward);
-  table_real(table_field(o, "length"), side->length);
+  table_put(o, "reward %g, length %g", side->reward, side->length);
 }
 
 static gl_status report_selection(const selection_case *m, bool is_json, gl_error *err) {
@@ -277,10 +276,8 @@ static gl_status report_selection(const selection_case *m, bool is_json, gl_erro
       {"arrives", TABLE_REAL, .head = "arrives", .width = 10}};
   const arrivals *a = &m->found;
   table *d = table_document();
-  table_real(table_field(d, "probability"), a->probability);
-  table_real(table_field(d, "cosine"), a->cosine);
-  table_real(table_field(d, "norm_ratio"), a->norm_ratio);
-  table_real(table_field(d, "correlation"), a->correlation);
+  table_put(d, "probability %g, cosine %g, norm_ratio %g, correlation %g", a->probability,
+            a->cosine, a->norm_ratio, a->correlation);
   report_arrivals(d, "drawn", &a->drawn);
   report_arrivals(d, "arrived", &a->arrived);
   table_line(d, "%-26s %10s %10s", "", "drawn", "arrived");

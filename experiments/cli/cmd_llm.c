@@ -19,108 +19,89 @@
 
 /* --- info --- */
 
-typedef struct memory_row {
-  const char *name;
-  size_t bytes;
-} memory_row;
-
-enum { N_ROWS = 8 };
-
-static void list_memory(memory_row row[N_ROWS], const memory_need *n) {
-  const memory_row all[N_ROWS] = {
-      {"parameters", n->parameters},   {"gradients", n->gradients},
-      {"moments", n->moments},         {"reference", n->reference},
-      {"activations", n->activations}, {"generation", n->generation},
-      {"scratch", n->scratch},         {"total", n->total},
-  };
-  for (size_t i = 0; i < N_ROWS; ++i) row[i] = all[i];
-}
-
-/* --- as text --- */
-
-static void print_model(const llm_session *s) {
+/* The model, in JSON and in words. */
+static void put_model(table *d, const llm_session *s) {
   const model_config *c = &s->spec.model;
+  const char *path = s->spec.tokenizer_path, *word = model_traits_of(c)->word;
   char about[LLM_ABOUT_SIZE];
-  printf("%s: %s\n", shown(s->source).text, shown(llm_session_about(s, about)).text);
-  printf("  model        %s, %zu layers of %zu, %zu heads (%zu for keys and values) of %zu, "
-         "feed-forward "
-         "%zu\n"
-         "               vocabulary %zu, context %zu, output embedding %s\n",
-         model_traits_of(c)->word, c->layers, c->hidden, c->heads, c->kv_heads, c->head_dim,
-         c->intermediate, c->vocabulary, c->max_positions, c->tied ? "tied" : "of its own");
+  table_put(table_object(table_field(d, "model")),
+            "model_type %s, parameters %zu, layers %zu, hidden %zu, intermediate %zu, heads %zu, "
+            "kv_heads %zu, head_dim %zu, vocabulary %zu, context %zu, tied %i, unknown_keys %s",
+            word, (size_t)model_config_parameters(c), c->layers, c->hidden, c->intermediate,
+            c->heads, c->kv_heads, c->head_dim, c->vocabulary, c->max_positions, c->tied,
+            c->unknown);
+  table_line(d, "%s: %s", s->source, llm_session_about(s, about));
+  table_line(d, "  model        %s, %zu layers of %zu, %zu heads (%zu for keys and values) of %zu,",
+             word, c->layers, c->hidden, c->heads, c->kv_heads, c->head_dim);
+  table_line(d, "               feed-forward %zu, vocabulary %zu, context %zu, output embedding %s",
+             c->intermediate, c->vocabulary, c->max_positions, c->tied ? "tied" : "of its own");
   if (s->spec.folder != NULL)
-    printf("  starts from  %s\n", shown(s->spec.folder).text);
+    table_line(d, "  starts from  %s", s->spec.folder);
   else
-    printf("  starts from  random parameters of seed %llu\n", (unsigned long long)s->recipe.seed);
+    table_line(d, "  starts from  random parameters of seed %llu",
+               (unsigned long long)s->recipe.seed);
   if (c->unknown[0] != '\0')
-    printf("  config.json  keys that are not known and passed over: %s\n", shown(c->unknown).text);
+    table_line(d, "  config.json  keys that are not known and passed over: %s", c->unknown);
   if (s->spec.warmup.steps > 0)
-    printf("  warm-up      %zu steps of %zu problems\n", s->spec.warmup.steps,
-           s->spec.warmup.batch);
-  printf("  tokenizer    %s, %zu tokens%s%s\n", tokenizer_kind(s->spec.tokenizer),
-         tokenizer_size(s->spec.tokenizer), s->spec.tokenizer_path != NULL ? ", " : "",
-         shown(s->spec.tokenizer_path).text);
+    table_line(d, "  warm-up      %zu steps of %zu problems", s->spec.warmup.steps,
+               s->spec.warmup.batch);
+  table_line(d, "  tokenizer    %s, %zu tokens%s%s", tokenizer_kind(s->spec.tokenizer),
+             tokenizer_size(s->spec.tokenizer), path != NULL ? ", " : "", path != NULL ? path : "");
   if (s->has_task)
-    printf("  task         %s, responses of up to %zu tokens, %zu held-out problems\n",
-           task_kind(s->spec.task), s->spec.max_tokens, s->spec.eval.prompts);
+    table_line(d, "  task         %s, responses of up to %zu tokens, %zu held-out problems",
+               task_kind(s->spec.task), s->spec.max_tokens, s->spec.eval.prompts);
   else
-    printf("  task         not known; responses of up to %zu tokens\n", s->spec.max_tokens);
+    table_line(d, "  task         not known; responses of up to %zu tokens", s->spec.max_tokens);
 }
 
-static void model_print_memory(const memory_need *n, const backend *on) {
-  memory_row row[N_ROWS];
-  list_memory(row, n);
+/* The memory that is needed: bytes in JSON, MiB in words. */
+static void put_memory(table *d, const memory_need *n, bool is_cuda) {
+  char activations[80], generation[80];
+  const struct {
+    const char *name, *of;
+    size_t bytes;
+  } rows[] = {{"parameters", "", n->parameters},
+              {"gradients", "", n->gradients},
+              {"moments", "", n->moments},
+              {"reference", "", n->reference},
+              {"activations", activations, n->activations},
+              {"generation", generation, n->generation},
+              {"scratch", "", n->scratch},
+              {"total", "", n->total}};
+  snprintf(activations, sizeof activations, "  micro-batches of %zu tokens", n->micro_batch);
+  snprintf(generation, sizeof generation, "  %zu sequences of %zu positions side by side", n->slots,
+           n->capacity);
   if (n->devices > 1)
-    printf("  memory       MiB on each of %zu devices\n", n->devices);
+    table_line(d, "  memory       MiB on each of %zu devices", n->devices);
   else
-    puts("  memory       MiB");
-  for (size_t i = 0; i < N_ROWS; ++i) {
-    printf("    %-11s %9.1f", row[i].name, (double)row[i].bytes / 0x1p20);
-    if (i == 4) printf("  micro-batches of %zu tokens", n->micro_batch);
-    if (i == 5) printf("  %zu sequences of %zu positions side by side", n->slots, n->capacity);
-    putchar('\n');
+    table_line(d, "  memory       MiB");
+  table *m = table_object(table_field(d, "memory_bytes"));
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+    table_count(table_field(m, rows[i].name), rows[i].bytes);
+    table_line(d, "    %-11s %9.1f%s", rows[i].name, (double)rows[i].bytes / 0x1p20, rows[i].of);
   }
-  printf("    %-11s %9.1f  of %.1f\n", "free", (double)n->device_free / 0x1p20,
-         (double)n->device_total / 0x1p20);
-  printf("  each version that a coupled clock holds adds %.1f MiB; %zu find room beside a step%s\n",
-         (double)n->one_version / 0x1p20, n->versions,
-         on->kind == BACKEND_CUDA ? ",\n  later ones in pinned memory of the host" : "");
+  table_put(m, "held_version %zu, versions_beside_step %zu, free %zu, device %zu", n->one_version,
+            n->versions, n->device_free, n->device_total);
+  table_line(d, "    %-11s %9.1f  of %.1f", "free", (double)n->device_free / 0x1p20,
+             (double)n->device_total / 0x1p20);
+  table_line(
+      d, "  each version that a coupled clock holds adds %.1f MiB; %zu find room beside a step%s",
+      (double)n->one_version / 0x1p20, n->versions, is_cuda ? "," : "");
+  if (is_cuda) table_line(d, "  later ones in pinned memory of the host");
 }
 
-/* --- as JSON --- */
-
-static void model_json(cJSON *d, const llm_session *s) {
-  const model_config *c = &s->spec.model;
-  cJSON *m = json_object(d, "model");
-  json_put(m,
-           "model_type %s, parameters %zu, layers %zu, hidden %zu, intermediate %zu, heads %zu, "
-           "kv_heads %zu",
-           model_traits_of(c)->word, (size_t)model_config_parameters(c), c->layers, c->hidden,
-           c->intermediate, c->heads, c->kv_heads);
-  json_put(m, "head_dim %zu, vocabulary %zu, context %zu, tied %i, unknown_keys %s", c->head_dim,
-           c->vocabulary, c->max_positions, c->tied, c->unknown);
-}
-
-static void memory_json(cJSON *d, const memory_need *n) {
-  memory_row row[N_ROWS];
-  cJSON *m = json_object(d, "memory_bytes");
-  list_memory(row, n);
-  for (size_t i = 0; i < N_ROWS; ++i) json_number(m, row[i].name, (double)row[i].bytes);
-  json_put(m, "held_version %zu, versions_beside_step %zu, free %zu, device %zu", n->one_version,
-           n->versions, n->device_free, n->device_total);
-}
-
-static gl_status model_print_json(const llm_session *s, const memory_need *n, gl_error *err) {
-  cJSON *d = json_new();
-  json_put(d, "source %s, backend %s, device %s, tokenizer %s, task %s", s->source,
-           s->backend->kind == BACKEND_CUDA ? "cuda" : "cpu", s->backend->device,
-           tokenizer_kind(s->spec.tokenizer), s->has_task ? task_kind(s->spec.task) : "");
-  json_put(d, "max_tokens %zu, devices %zu, slots %zu, micro_batch %zu", s->spec.max_tokens,
-           n->devices, n->slots, n->micro_batch);
-  model_json(d, s);
-  memory_json(d, n);
-  json_put(d, "fits %i", n->total <= n->device_free);
-  return report_json(d, err);
+static gl_status report_model(const llm_session *s, const memory_need *n, bool is_json,
+                              gl_error *err) {
+  const bool is_cuda = s->backend->kind == BACKEND_CUDA;
+  table *d = table_document();
+  table_put(d, "source %s, backend %s, device %s, tokenizer %s, task %s, max_tokens %zu", s->source,
+            is_cuda ? "cuda" : "cpu", s->backend->device, tokenizer_kind(s->spec.tokenizer),
+            s->has_task ? task_kind(s->spec.task) : "", s->spec.max_tokens);
+  table_put(d, "devices %zu, slots %zu, micro_batch %zu", n->devices, n->slots, n->micro_batch);
+  put_model(d, s);
+  put_memory(d, n, is_cuda);
+  table_put(d, "fits %i", n->total <= n->device_free);
+  return report_table(d, TABLE_AS_TEXT, is_json, err);
 }
 
 /* --- the command --- */
@@ -135,11 +116,7 @@ static gl_status run_llm_info(const command *self, int argc, char **argv, gl_err
     memory_need n;
     status = llm_session_init(&s, &a, 0, 1, err);
     if (status == GL_OK) status = llm_session_need(&n, &s, err);
-    if (status == GL_OK && json) status = model_print_json(&s, &n, err);
-    if (status == GL_OK && !json) {
-      print_model(&s);
-      model_print_memory(&n, s.backend);
-    }
+    if (status == GL_OK) status = report_model(&s, &n, json, err);
     if (status == GL_OK) status = memory_need_check(&n, &s.spec, s.backend, err);
     llm_session_fini(&s);
   }
@@ -294,12 +271,8 @@ static gl_status report_sft(const llm_session *s, const curve *c, const char *fo
     table_count(t, c->points[i].step), table_real(t, c->points[i].loss);
     table_real(t, c->points[i].score);
   }
-  table_text(table_field(d, "name"), s->recipe.name);
-  table_whole(table_field(d, "seed"), (int64_t)s->recipe.seed);
-  table_text(table_field(d, "folder"), folder);
-  table_count(table_field(d, "steps"), last->step);
-  table_real(table_field(d, "loss"), last->loss);
-  table_real(table_field(d, "score"), last->score);
+  table_put(d, "name %s, seed %llu, folder %s, steps %zu, loss %g, score %g", s->recipe.name,
+            (unsigned long long)s->recipe.seed, folder, last->step, last->loss, last->score);
   table_line(d, "%.1f s; the model is in %s", seconds, folder);
   return report_table(d, TABLE_AS_TEXT, is_json, err);
 }

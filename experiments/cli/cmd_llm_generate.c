@@ -123,64 +123,51 @@ static gl_status measure_sets(measured_set *set, size_t n, llm_session *s, const
 
 /* --- what is printed --- */
 
-static void print_measured(const char *how, const measured *m) {
+/* Lines for people go to `lines`; NULL: none. */
+static void put_measured(table *to, table *lines, const char *how, const measured *m) {
+  table *o = table_object(table_field(to, how)), *list = table_list(table_field(o, "pass"));
   for (size_t i = 0; i < m->n_pass; ++i) {
     const llm_pass *p = &m->pass[i];
     char error[32] = "";
     if (isfinite(p->standard_error)) snprintf(error, sizeof error, " ± %.4f", p->standard_error);
-    printf("  %-8s pass@%-4zu %.4f%s, 95 %% from %.4f to %.4f (%s)\n", how, p->k, p->value, error,
-           p->low, p->high, p->interval);
+    table_put(table_object(table_field(list, "")),
+              "k %zu, value %g, standard_error %g, low %g, high %g, interval %s", p->k, p->value,
+              p->standard_error, p->low, p->high, p->interval);
+    table_line(lines, "  %-8s pass@%-4zu %.4f%s, 95 %% from %.4f to %.4f (%s)", how, p->k, p->value,
+               error, p->low, p->high, p->interval);
   }
-  printf("  %-8s reward %.4f, %.1f tokens a response, %.1f %% cut off\n", how, m->eval.reward,
-         m->eval.tokens, 100 * m->eval.cut_off);
+  table_put(o, "samples %zu, reward %g, tokens %g, cut_off %g", m->eval.samples, m->eval.reward,
+            m->eval.tokens, m->eval.cut_off);
+  table_line(lines, "  %-8s reward %.4f, %.1f tokens a response, %.1f %% cut off", how,
+             m->eval.reward, m->eval.tokens, 100 * m->eval.cut_off);
 }
 
-static void measured_json(cJSON *to, const char *key, const measured *m) {
-  cJSON *o = json_object(to, key), *list = json_list(o, "pass");
-  for (size_t i = 0; i < m->n_pass; ++i) {
-    const llm_pass *p = &m->pass[i];
-    json_put(json_object(list, NULL),
-             "k %zu, value %g, standard_error %g, low %g, high %g, interval %s", p->k, p->value,
-             p->standard_error, p->low, p->high, p->interval);
-  }
-  json_put(o, "samples %zu, reward %g, tokens %g, cut_off %g", m->eval.samples, m->eval.reward,
-           m->eval.tokens, m->eval.cut_off);
-}
-
-static void set_json(cJSON *to, const measured_set *set) {
-  json_put(to, "task %s, problems %zu, temperature %g", task_kind(set->spec.task),
-           set->greedy.eval.problems, set->spec.eval.how.dist.temperature);
-  measured_json(to, "greedy", &set->greedy);
-  measured_json(to, "sampled", &set->sampled);
+static void put_set(table *to, table *lines, const llm_session *s, const measured_set *set) {
+  const char *kind = task_kind(set->spec.task);
+  char about[LLM_ABOUT_SIZE];
+  table_put(to, "task %s, problems %zu, temperature %g", kind, set->greedy.eval.problems,
+            set->spec.eval.how.dist.temperature);
+  table_line(lines, "%s%s%s: %zu held-out problems of %s, %s", s->source,
+             set->name != NULL ? ", set " : "", set->name != NULL ? set->name : "",
+             set->greedy.eval.problems, kind, llm_session_about(s, about));
+  put_measured(to, lines, "greedy", &set->greedy);
+  put_measured(to, lines, "sampled", &set->sampled);
 }
 
 /* The first set is also reported at the top, as in a run; all sets follow as a list. */
-static gl_status eval_print_json(const llm_session *s, const measured_set *set, size_t n,
-                                 gl_error *err) {
-  cJSON *d = json_new();
-  json_put(d, "model %s, seed %llu", s->source, (unsigned long long)s->recipe.seed);
-  set_json(d, &set[0]);
-  cJSON *list = set[0].name != NULL ? json_list(d, "sets") : NULL;
-  for (size_t i = 0; i < n && list != NULL; ++i) {
-    cJSON *item = json_object(list, NULL);
-    json_put(item, "set %s", set[i].name);
-    set_json(item, &set[i]);
+static gl_status report_eval(const llm_session *s, const measured_set *set, size_t n, bool is_json,
+                             gl_error *err) {
+  const bool has_sets = set[0].name != NULL;
+  table *d = table_document();
+  table_put(d, "model %s, seed %llu", s->source, (unsigned long long)s->recipe.seed);
+  put_set(d, has_sets ? NULL : d, s, &set[0]);
+  table *list = has_sets ? table_list(table_field(d, "sets")) : NULL;
+  for (size_t i = 0; i < n && has_sets; ++i) {
+    table *item = table_object(table_field(list, ""));
+    table_put(item, "set %s", set[i].name);
+    put_set(item, d, s, &set[i]);
   }
-  return report_json(d, err);
-}
-
-static void eval_print_text(const llm_session *s, const measured_set *set, size_t n) {
-  char about[LLM_ABOUT_SIZE];
-  for (size_t i = 0; i < n; ++i) {
-    if (set[i].name == NULL)
-      printf("%s: ", shown(s->source).text);
-    else
-      printf("%s, set %s: ", shown(s->source).text, shown(set[i].name).text);
-    printf("%zu held-out problems of %s, %s\n", set[i].greedy.eval.problems,
-           task_kind(set[i].spec.task), shown(llm_session_about(s, about)).text);
-    print_measured("greedy", &set[i].greedy);
-    print_measured("sampled", &set[i].sampled);
-  }
+  return report_table(d, TABLE_AS_TEXT, is_json, err);
 }
 
 /* --- the command --- */
@@ -195,8 +182,7 @@ static gl_status eval_session(llm_session *s, const eval_options *o, gl_error *e
       progress_new(s->source, "problems", 2 * problems, o->quiet ? PROGRESS_SILENT : PROGRESS_AUTO);
   if (status == GL_OK) status = measure_sets(set, n, s, o, bar, err);
   progress_free(bar);
-  if (status == GL_OK && o->json) status = eval_print_json(s, set, n, err);
-  if (status == GL_OK && !o->json) eval_print_text(s, set, n);
+  if (status == GL_OK) status = report_eval(s, set, n, o->json, err);
   for (size_t i = 0; set != NULL && i < n; ++i)
     llm_eval_fini(&set[i].greedy.eval), llm_eval_fini(&set[i].sampled.eval);
   free(set);

@@ -285,11 +285,8 @@ static void put_moments(table *t, const whatif_moments *m) {
     table_shown(t, "-");
   else
     table_shown(t, "%.4g", m->mean);
-  table_real(table_field(o, "mean"), m->mean);
-  table_real(table_field(o, "least"), m->least);
-  table_real(table_field(o, "most"), m->most);
-  table_count(table_field(o, "n"), m->n);
-  table_count(table_field(o, "n_infinite"), m->n_infinite);
+  table_put(o, "mean %g, least %g, most %g, n %zu, n_infinite %zu", m->mean, m->least, m->most,
+            m->n, m->n_infinite);
 }
 
 static void put_algorithms(table *document, const whatif *w) {
@@ -412,14 +409,11 @@ static void put_source(table *d, const token_log_summary *log) {
 static gl_status print_whatif(const whatif *w, bool is_json, gl_error *err) {
   table *d = table_document();
   char steps[64] = "", seconds[32] = "";
-  table_count(table_field(d, "updates"), w->n_batches);
-  table_count(table_field(d, "groups"), w->n_groups);
-  table_count(table_field(d, "responses"), w->n_responses);
-  table_count(table_field(d, "tokens"), w->n_tokens);
-  table_real(table_field(d, "first_step"), w->log.first_step);
-  table_real(table_field(d, "last_step"), w->log.last_step);
-  table_real(table_field(d, "seconds"), w->log.last_time - w->log.first_time);
-  table_count(table_field(d, "unknown_staleness"), w->n_unknown_age);
+  table_put(d,
+            "updates %zu, groups %zu, responses %zu, tokens %zu, first_step %g, last_step %g, "
+            "seconds %g, unknown_staleness %zu",
+            w->n_batches, w->n_groups, w->n_responses, w->n_tokens, w->log.first_step,
+            w->log.last_step, w->log.last_time - w->log.first_time, w->n_unknown_age);
   if (!isnan(w->log.first_step))
     snprintf(steps, sizeof steps, "; steps %g to %g", w->log.first_step, w->log.last_step);
   if (!isnan(w->log.first_time))

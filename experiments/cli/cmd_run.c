@@ -77,8 +77,7 @@ static void report_part(table *d, table *from, const char *name, const char *mea
                         uint64_t versions, const run_result *o) {
   const double trained = o->clock.batches_trained > 0 ? o->clock.batches_trained : 1;
   table *part = table_object(table_field(from, name));
-  table_count(table_field(part, "versions"), versions);
-  table_real(table_field(part, "mean"), (double)versions / trained);
+  table_put(part, "versions %zu, mean %g", versions, (double)versions / trained);
   table_line(d, "    from %-14s  %.4g %s", name, (double)versions / trained, meaning);
 }
 
@@ -95,10 +94,8 @@ static void report_clock(table *d, const run_result *o) {
   table *staleness = table_object(table_field(d, "staleness"));
   double *bars = MUST_ARRAY(double, o->n_staleness, "a histogram");
   for (size_t i = 0; i < o->n_staleness; ++i) bars[i] = (double)o->staleness[i];
-  table_real(table_field(staleness, "mean"), c->staleness_mean);
-  table_real(table_field(staleness, "max"), c->staleness_max);
-  table_real(table_field(staleness, "p50"), c->staleness_p50);
-  table_real(table_field(staleness, "p95"), c->staleness_p95);
+  table_put(staleness, "mean %g, max %g, p50 %g, p95 %g", c->staleness_mean, c->staleness_max,
+            c->staleness_p50, c->staleness_p95);
   table_numbers(table_field(staleness, "histogram"), bars, o->n_staleness);
   free(bars);
   const struct {
@@ -161,12 +158,9 @@ static gl_status report_run(const recipe *r, const run_result *o, bool is_stoppe
                 {"last", s.last},
                 {"best_to_last", s.best_to_last}};
   table *d = table_document();
-  table_text(table_field(d, "name"), r->name);
-  table_text(table_field(d, "algorithm"), r->algorithm.name);
+  table_put(d, "name %s, algorithm %s", r->name, r->algorithm.name);
   table_whole(table_field(d, "seed"), (int64_t)r->seed);
-  table_text(table_field(d, "status"), ended);
-  table_text(table_field(d, "reason"), o->reason);
-  table_count(table_field(d, "steps"), o->n_steps);
+  table_put(d, "status %s, reason %s, steps %zu", ended, o->reason, o->n_steps);
   table_line(d, "%s: %s, seed %llu, %zu updates in %.2f s, %s%s%s", r->name, r->algorithm.name,
              (unsigned long long)r->seed, o->n_steps, o->wall_s, ended,
              o->reason[0] != '\0' ? ": " : "", o->reason);

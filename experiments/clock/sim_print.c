@@ -236,8 +236,7 @@ void selection_report(table *d, const schedule *s, const cluster_spec *spec) {
   put_fate(t, "drawn", &drawn, drawn.units);
   for (int f = 0; f < FATES; ++f)
     put_fate(t, unit_fate_name((unit_fate)f), &s->fate[f], drawn.units);
-  table_text(table_field(d, "unit"), units);
-  table_real(table_field(d, "mean_weight"), weight);
+  table_put(d, "unit %s, mean_weight %g", units, weight);
   if (s->weight_sum < (double)s->fate[FATE_TRAINED].units)
     table_line(d, "mean weight of trained %s: %.4f", units, weight);
   if (has_tokens) table_line(d, "%s", "");
@@ -289,11 +288,8 @@ static void report_fractions(table *d, const theory *t, const theory_measured *m
 }
 
 void sim_theory_report(table *d, const theory *t, const theory_measured *m, const schedule *s) {
-  table_text(table_field(d, "form"), t->form);
-  table_text(table_field(d, "range"), t->range);
-  table_text(table_field(d, "source"), t->source);
-  table_count(table_field(d, "updates_left_out"), m->first_update);
-  table_count(table_field(d, "updates"), m->n_updates);
+  table_put(d, "form %s, range %s, source %s, updates_left_out %zu, updates %zu", t->form, t->range,
+            t->source, m->first_update, m->n_updates);
   table_line(d, "%s", "");
   table_line(d, "theory: %s", t->form);
   table_line(d, "  holds for %s", t->range);
@@ -315,11 +311,8 @@ void sim_theory_report(table *d, const theory *t, const theory_measured *m, cons
     snprintf(seen, sizeof seen, "%.6g +- %.2g", m->mean[q], m->error[q]);
     table_line(d, "%-20s  %-24s  %-24s  %.2g", name, said, seen, apart);
     table *one = table_object(table_field(all, name));
-    table_real(table_field(one, "theory_low"), v.low);
-    table_real(table_field(one, "theory_high"), v.high);
-    table_real(table_field(one, "simulated"), m->mean[q]);
-    table_real(table_field(one, "standard_error"), m->error[q]);
-    table_real(table_field(one, "difference"), apart);
+    table_put(one, "theory_low %g, theory_high %g, simulated %g, standard_error %g, difference %g",
+              v.low, v.high, m->mean[q], m->error[q], apart);
   }
   report_fractions(d, t, m, s);
 }

@@ -658,8 +658,7 @@ static table *paths_document(const paths_job *j) {
   const double n = (double)j->r->view.max_responses;
   double smallest[LAB_CONSTANTS];
   table *document = table_document();
-  table_real(table_field(document, "outcomes"), n);
-  table_real(table_field(document, "theorem"), n * n + 1);
+  table_put(document, "outcomes %g, theorem %g", n, n * n + 1);
   table *object = table_object(table_field(document, "smallest"));
   for (int k = 0; k < LAB_CONSTANTS; ++k) {
     smallest[k] = lab_theory_smallest_constant(n, (lab_constant)k, NULL);
