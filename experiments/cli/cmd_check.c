@@ -94,12 +94,7 @@ static gl_status examine(outcome *o, const char *path, int repair, gl_error *err
   return status;
 }
 
-/* --- in words --- */
-
-static void print_clean(const outcome *o) {
-  printf("%s: %lld run%s, all as they were written\n", shown(o->path).text, (long long)o->runs,
-         o->runs == 1 ? "" : "s");
-}
+/* --- what is printed --- */
 
 /* How records that a repair removed are made again, by table. */
 static const struct {
@@ -132,36 +127,31 @@ static size_t removed_of(const store_removed *r, size_t i) {
   return n;
 }
 
-static void check_print_words(const outcome *o) {
-  for (size_t i = 0; i < o->found.n; ++i) puts(o->found.list[i].text);
-  for (size_t i = 0; i < N_REMEDIES && o->repaired; ++i)
-    if (removed_of(&o->removed, i) > 0)
-      printf("removed %zu of %s: %s\n", removed_of(&o->removed, i), remedies[i].name,
-             remedies[i].says);
-  for (size_t i = 0; i < o->left.n; ++i) printf("left: %s\n", o->left.list[i].text);
-  if (o->repaired ? o->left.n == 0 : o->found.n == 0) print_clean(o);
-}
-
-/* --- as JSON --- */
-
-static void damages_json(cJSON *to, const char *name, const damages *d) {
-  cJSON *list = json_list(to, name);
-  for (size_t i = 0; i < d->n; ++i)
-    json_put(json_object(list, NULL), "run %s, text %s", d->list[i].key, d->list[i].text);
-}
-
-static gl_status check_print_json(const outcome *o, gl_error *err) {
-  cJSON *d = json_new();
-  json_put(d, "file %s, format %d, has_checksums %i, runs %g", shown(o->path).text,
-           (int)STORE_FORMAT, 1, (double)o->runs);
-  damages_json(d, "damage", &o->found);
-  if (o->repaired) {
-    cJSON *removed = json_object(d, "removed");
-    damages_json(d, "left", &o->left);
-    for (size_t i = 0; i < N_REMEDIES; ++i)
-      json_number(removed, remedies[i].name, (double)removed_of(&o->removed, i));
+static void put_damages(table *d, const char *name, const char *before, const damages *list) {
+  table *t = table_list(table_field(d, name));
+  for (size_t i = 0; i < list->n; ++i) {
+    table_put(table_object(table_field(t, "")), "run %s, text %s", list->list[i].key,
+              list->list[i].text);
+    table_line(t, "%s%s", before, list->list[i].text);
   }
-  return report_json(d, err);
+}
+
+static table *outcome_table(const outcome *o) {
+  table *d = table_document();
+  table_put(d, "file %s, format %d, has_checksums %i, runs %g", o->path, (int)STORE_FORMAT, 1,
+            (double)o->runs);
+  put_damages(d, "damage", "", &o->found);
+  table *removed = o->repaired ? table_object(table_field(d, "removed")) : NULL;
+  for (size_t i = 0; i < N_REMEDIES && o->repaired; ++i) {
+    const size_t n = removed_of(&o->removed, i);
+    table_count(table_field(removed, remedies[i].name), n);
+    if (n > 0) table_line(removed, "removed %zu of %s: %s", n, remedies[i].name, remedies[i].says);
+  }
+  if (o->repaired) put_damages(d, "left", "left: ", &o->left);
+  if (o->repaired ? o->left.n == 0 : o->found.n == 0)
+    table_line(d, "%s: %lld run%s, all as they were written", o->path, (long long)o->runs,
+               o->runs == 1 ? "" : "s");
+  return d;
 }
 
 /* --- the command --- */
@@ -183,11 +173,7 @@ static gl_status check_study(const char *path, int repair, int json, gl_error *e
   gl_status status = examine(&o, path, repair, &why);
   /* Damage that was found is reported also where it cannot be repaired. */
   if (status == GL_OK || o.found.n > 0) {
-    gl_status printed = GL_OK;
-    if (json)
-      printed = check_print_json(&o, err);
-    else
-      check_print_words(&o);
+    const gl_status printed = report_table(outcome_table(&o), TABLE_AS_TEXT, json, err);
     if (printed != GL_OK) status = printed;
   }
   if (status == GL_OK)
@@ -202,18 +188,15 @@ static gl_status salvage(const char *from, const char *to, int json, gl_error *e
   store_salvaged n;
   gl_status status = store_salvage(from, to, &n, err);
   if (status != GL_OK) return status;
-  if (!json) {
-    printf("%s: %zu run%s, all as they were written in %s; %zu damaged runs and %zu other records "
-           "were left behind, and there may be more that could not be seen\n"
-           "The same sweep into %s makes what is missing again.\n",
-           shown(to).text, n.runs, n.runs == 1 ? "" : "s", shown(from).text, n.lost_runs, n.lost,
-           shown(to).text);
-    return GL_OK;
-  }
-  cJSON *d = json_new();
-  json_put(d, "file %s, runs %zu, lost_runs %zu, lost_records %zu", shown(to).text, n.runs,
-           n.lost_runs, n.lost);
-  return report_json(d, err);
+  table *d = table_document();
+  table_put(d, "file %s, runs %zu, lost_runs %zu, lost_records %zu", to, n.runs, n.lost_runs,
+            n.lost);
+  table_line(d,
+             "%s: %zu run%s, all as they were written in %s; %zu damaged runs and %zu other "
+             "records were left behind, and there may be more that could not be seen",
+             to, n.runs, n.runs == 1 ? "" : "s", from, n.lost_runs, n.lost);
+  table_line(d, "The same sweep into %s makes what is missing again.", to);
+  return report_table(d, TABLE_AS_TEXT, json, err);
 }
 
 static gl_status run_check(const command *self, int argc, char **argv, gl_error *err) {

@@ -9,6 +9,7 @@
 #include "experiments/sweep/forecast.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,60 +128,81 @@ static int all_complete(const file_status *f) {
   return 1;
 }
 
-/* --- in words --- */
+/* --- what is printed --- */
 
-static void print_outlook(const study_status *s, int being_written) {
+static void put_outlook(table *t, const study_status *s, int being_written) {
   char left[SECONDS_TEXT_SIZE];
   if (!being_written || is_complete(s)) return;
   if (isnan(s->outlook.per_s))
-    puts("  time        not known yet: too few runs have finished");
+    table_line(t, "  time        not known yet: too few runs have finished");
   else
-    printf("  time        %.3g runs a second lately, about %s left\n", s->outlook.per_s,
-           seconds_text(s->outlook.left_s, left));
+    table_line(t, "  time        %.3g runs a second lately, about %s left", s->outlook.per_s,
+               seconds_text(s->outlook.left_s, left));
 }
 
-static void print_missing(const study_status *s) {
+static void put_missing(table *t, const study_status *s) {
+  table *list = table_list(table_field(t, "missing_cells"));
   for (size_t i = 0; i < s->n_missing; ++i) {
     const missing_cell *cell = &s->missing[i];
-    printf("  %-11s %s, seed %llu, %s\n", i == 0 ? "missing" : "", shown(cell->algorithm).text,
-           (unsigned long long)cell->seed, shown(cell->swept).text);
+    table *o = table_object(table_field(list, ""));
+    table_put(o, "algorithm %s, seed %llu", cell->algorithm, (unsigned long long)cell->seed);
+    table_json(table_field(o, "settings"), json_tree_of(cell->swept));
+    table_line(o, "  %-11s %s, seed %llu, %s", i == 0 ? "missing" : "", cell->algorithm,
+               (unsigned long long)cell->seed, cell->swept);
   }
   if (s->n_missing < s->progress.missing)
-    printf("  %-11s %s%zu more; --missing lists all\n", s->n_missing == 0 ? "missing" : "",
-           s->n_missing == 0 ? "" : "and ", s->progress.missing - s->n_missing);
+    table_line(t, "  %-11s %s%zu more; --missing lists all", s->n_missing == 0 ? "missing" : "",
+               s->n_missing == 0 ? "" : "and ", s->progress.missing - s->n_missing);
 }
 
-static void status_print_choices(const study_status *s) {
-  for (size_t i = 0; i < s->n_choices; ++i)
-    printf("  %-11s %s: %s\n", i == 0 ? "chosen" : "", shown(s->choices[i].algorithm).text,
-           shown(s->choices[i].fields).text);
+static void put_choices(table *t, const study_status *s) {
+  table *list = table_list(table_field(t, "chosen"));
+  for (size_t i = 0; i < s->n_choices; ++i) {
+    table *o = table_object(table_field(list, ""));
+    table_put(o, "algorithm %s", s->choices[i].algorithm);
+    table_json(table_field(o, "fields"), json_tree_of(s->choices[i].fields));
+    table_line(o, "  %-11s %s: %s", i == 0 ? "chosen" : "", s->choices[i].algorithm,
+               s->choices[i].fields);
+  }
 }
 
-static void status_print_study(const study_status *s, int being_written) {
+static void put_study(table *t, const study_status *s, int being_written) {
   const study_progress *p = &s->progress;
+  table_put(t, "study %s, complete %i, planned %zu, done %zu, diverged %zu, failed %zu", s->name,
+            is_complete(s), p->planned, p->done, p->diverged, p->failed);
+  table_put(t, "missing %zu, superseded %zu, tuning_planned %zu, tuning_known %zu", p->missing,
+            p->superseded, p->tuning_planned, p->tuning_known);
+  table_put(t, "shards %zu, shards_missing %zu, cells_per_s %g, seconds_left %g", p->shards,
+            p->shards_missing, s->outlook.per_s, is_complete(s) ? 0 : s->outlook.left_s);
   if (p->planned == 0)
-    printf("%s: %zu runs, of no sweep that this file knows: %zu done, %zu diverged, %zu failed\n",
-           shown(s->name).text, p->done + p->diverged + p->failed, p->done, p->diverged, p->failed);
+    table_line(t,
+               "%s: %zu runs, of no sweep that this file knows: %zu done, %zu diverged, %zu failed",
+               s->name, p->done + p->diverged + p->failed, p->done, p->diverged, p->failed);
   else
-    printf("%s: %zu of %zu cells, %zu missing; runs: %zu done, %zu diverged, %zu failed\n",
-           shown(s->name).text, p->planned - p->missing, p->planned, p->missing, p->done,
-           p->diverged, p->failed);
+    table_line(t, "%s: %zu of %zu cells, %zu missing; runs: %zu done, %zu diverged, %zu failed",
+               s->name, p->planned - p->missing, p->planned, p->missing, p->done, p->diverged,
+               p->failed);
   if (p->tuning_planned > 0)
-    printf("  tuning      %zu of %zu runs\n", p->tuning_known, p->tuning_planned);
-  status_print_choices(s);
+    table_line(t, "  tuning      %zu of %zu runs", p->tuning_known, p->tuning_planned);
   if (p->shards_missing > 0)
-    printf("  shards      %zu of %zu missing, the first is %zu/%zu\n", p->shards_missing, p->shards,
-           p->first_missing_shard, p->shards);
+    table_line(t, "  shards      %zu of %zu missing, the first is %zu/%zu", p->shards_missing,
+               p->shards, p->first_missing_shard, p->shards);
   if (p->superseded > 0)
-    printf("  superseded  %zu runs, by newer ones of the same place\n", p->superseded);
-  print_outlook(s, being_written);
-  print_missing(s);
+    table_line(t, "  superseded  %zu runs, by newer ones of the same place", p->superseded);
+  put_outlook(t, s, being_written);
+  put_missing(t, s);
+  put_choices(t, s);
 }
 
-static void status_print_words(const file_status *f) {
-  printf("%s: %s\n", shown(f->path).text,
-         f->being_written ? "a sweep is writing it" : "nothing is writing it");
-  for (size_t i = 0; i < f->n; ++i) status_print_study(&f->studies[i], f->being_written);
+static table *file_table(const file_status *f) {
+  table *d = table_document();
+  table_put(d, "file %s, being_written %i", f->path, f->being_written);
+  table_line(d, "%s: %s", f->path,
+             f->being_written ? "a sweep is writing it" : "nothing is writing it");
+  table *list = table_list(table_field(d, "studies"));
+  for (size_t i = 0; i < f->n; ++i)
+    put_study(table_object(table_field(list, "")), &f->studies[i], f->being_written);
+  return d;
 }
 
 /* One line a study, for a log. */
@@ -196,57 +218,13 @@ static void print_lines(const file_status *f) {
   }
 }
 
-/* --- as JSON --- */
-
-/* [{"algorithm": …, "fields": {…}}] */
-static void add_choices(cJSON *to, const study_status *s) {
-  cJSON *list = json_list(to, "chosen");
-  for (size_t i = 0; i < s->n_choices; ++i) {
-    cJSON *item = json_object(list, NULL);
-    json_put(item, "algorithm %s", s->choices[i].algorithm);
-    json_place(item, "fields", json_tree_of(s->choices[i].fields));
-  }
-}
-
-static void add_missing(cJSON *to, const study_status *s) {
-  cJSON *list = json_list(to, "missing_cells");
-  for (size_t i = 0; i < s->n_missing; ++i) {
-    const missing_cell *m = &s->missing[i];
-    cJSON *item = json_object(list, NULL);
-    char seed[24];
-    snprintf(seed, sizeof seed, "%llu", (unsigned long long)m->seed);
-    json_put(item, "algorithm %s", m->algorithm);
-    json_raw(item, "seed", seed);
-    json_place(item, "settings", json_tree_of(m->swept));
-  }
-}
-
-static void add_study_status(cJSON *to, const study_status *s) {
-  const study_progress *p = &s->progress;
-  json_put(to, "study %s, complete %i, planned %zu, done %zu, diverged %zu, failed %zu", s->name,
-           is_complete(s), p->planned, p->done, p->diverged, p->failed);
-  json_put(to, "missing %zu, superseded %zu, tuning_planned %zu, tuning_known %zu", p->missing,
-           p->superseded, p->tuning_planned, p->tuning_known);
-  json_put(to, "shards %zu, shards_missing %zu, cells_per_s %g, seconds_left %g", p->shards,
-           p->shards_missing, s->outlook.per_s, is_complete(s) ? 0 : s->outlook.left_s);
-  add_missing(to, s);
-  add_choices(to, s);
-}
-
-static cJSON *file_json(const file_status *f) {
-  cJSON *o = json_new();
-  json_put(o, "file %s, being_written %i", f->path, f->being_written);
-  cJSON *list = json_list(o, "studies");
-  for (size_t i = 0; i < f->n; ++i) add_study_status(json_object(list, NULL), &f->studies[i]);
-  return o;
-}
-
 /* With --watch a document is a line, so that who reads them sees where each ends. */
-static gl_status status_print_document(const file_status *f, int as_line, gl_error *err) {
-  cJSON *document = file_json(f);
-  if (!as_line) return report_json(document, err);
-  char *text = must_have(cJSON_PrintUnformatted(document), "the JSON answer");
+static gl_status print_as_line(table *t, gl_error *err) {
+  cJSON *document = table_to_json(t);
+  char *text = document != NULL ? cJSON_PrintUnformatted(document) : NULL;
   cJSON_Delete(document);
+  table_free(t);
+  if (text == NULL) return gl_fail_memory(err, "the JSON answer");
   json_write(text, stdout);
   putchar('\n');
   cJSON_free(text);
@@ -256,15 +234,14 @@ static gl_status status_print_document(const file_status *f, int as_line, gl_err
 /* --- the command --- */
 
 static gl_status status_print_file(const file_status *f, const status_options *o, gl_error *err) {
-  if (o->json) return status_print_document(f, o->watch, err);
-  if (!o->watch) {
-    status_print_words(f);
-  } else if (isatty(STDOUT_FILENO)) {
-    fputs("\033[H\033[J", stdout); /* from the top left corner, and nothing below */
-    status_print_words(f);
-  } else {
-    print_lines(f);
+  const bool is_terminal = o->watch && isatty(STDOUT_FILENO);
+  if (o->json && o->watch) return print_as_line(file_table(f), err);
+  if (o->json || !o->watch || is_terminal) {
+    if (is_terminal && !o->json)
+      fputs("\033[H\033[J", stdout); /* from the top left corner, and nothing below */
+    return report_table(file_table(f), TABLE_AS_TEXT, o->json, err);
   }
+  print_lines(f);
   return GL_OK;
 }
 

@@ -60,7 +60,7 @@ static void a_repaired_study_is_made_whole_by_the_same_sweep(void) {
   run_sql(g.study, "UPDATE steps SET loss = 9 WHERE run = 2 AND step = 4; UPDATE tuned SET lr = 7;"
                    "UPDATE tuning_scores SET score = 1e9 WHERE key = (SELECT min(key) FROM"
                    " tuning_scores)");
-  CU_ASSERT_EQUAL(checked(g.study, NULL, "its records in the table steps are not what"), 1);
+  CU_ASSERT_EQUAL(checked(g.study, NULL, "are not what was written"), 1);
   CU_ASSERT(CLI_GIVES(1, "export", g.study, "-t", "steps"));
   CU_ASSERT_EQUAL(checked(g.study, "--repair", "removed 1 of runs: the same sweep"), 0);
   CU_ASSERT_EQUAL(checked(g.study, NULL, "3 runs, all as they were written"), 0);
@@ -80,7 +80,7 @@ static void a_check_reads_only(void) {
   run_sql(g.study, "UPDATE evals SET time_s = 3 WHERE run = 1 AND step = 0");
   CU_ASSERT_EQUAL(chmod(g.study, 0400), 0);
   CU_ASSERT_EQUAL(stat(g.study, &before), 0);
-  CU_ASSERT_EQUAL(checked(g.study, NULL, "records in the table evals"), 1);
+  CU_ASSERT_EQUAL(checked(g.study, NULL, "evals are not what was written"), 1);
   CU_ASSERT_EQUAL(stat(g.study, &after), 0);
   CU_ASSERT(before.st_mtim.tv_sec == after.st_mtim.tv_sec &&
             before.st_mtim.tv_nsec == after.st_mtim.tv_nsec);
