@@ -94,7 +94,7 @@ static char *recipe_line(fit_field f, const delay_fit *of, const fit_request *q,
 }
 
 /* A row of the distributions that were fitted. */
-static void put_fit(table *t, const fit_row *r, const char *name, bool is_chosen) {
+static void fit_put_row(table *t, const fit_row *r, const char *name, bool is_chosen) {
   char text[160];
   int n = 0;
   table_row(t);
@@ -157,7 +157,7 @@ static void put_field(table *to, fit_field f, const delay_fit *of, const char *l
   table *t = table_rows(table_field(o, "laws"), columns, sizeof columns / sizeof *columns);
   table_plain(t, 2);
   for (size_t k = 0; k < FIT_FAMILIES; ++k)
-    put_fit(t, &of->row[k], fit_family_name((fit_family)k), k == of->chosen);
+    fit_put_row(t, &of->row[k], fit_family_name((fit_family)k), k == of->chosen);
   if (of->n_tested < of->n) table_line(o, "  D and p are of %zu of the values.", of->n_tested);
   if (of->chosen == FIT_FAMILIES)
     table_line(o, "  The test rejects all distributions (p <= 0.05): the measured values "
