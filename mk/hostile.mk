@@ -1,19 +1,20 @@
 # Hostile inputs and circumstances: fuzzing, torture, sanitizers, races, valgrind.
 
-# tests/fuzz/NAME.c each: runs it for FUZZ_SECONDS from the seeds in tests/fuzz/corpus-NAME. What it
+# tests/fuzz/NAME.c each: runs it for FUZZ_SECONDS, one a processor at a time, from the seeds in tests/fuzz/corpus-NAME. What it
 # finds goes into build-fuzz/found/, its growing corpus into build-fuzz/corpus/.
 FUZZ_SECONDS ?= 60
 FUZZERS      := $(basename $(notdir $(wildcard tests/fuzz/*.c)))
 
 fuzz:
 	@$(MAKE) --no-print-directory deps PACKAGES="$(PACKAGES) clang libclang-rt-dev"
-	@$(MAKE) --no-print-directory CC=clang BUILD=build-fuzz SANITIZE=fuzzer-no-link,address,undefined \
-	   OPT=-O1 $(FUZZERS:%=build-fuzz/fuzz/%)
-	@for f in $(FUZZERS); do mkdir -p build-fuzz/corpus/$$f build-fuzz/found; \
-	   UBSAN_OPTIONS=halt_on_error=1 build-fuzz/fuzz/$$f -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -verbosity=0 \
-	     -print_final_stats=1 -artifact_prefix=build-fuzz/found/$$f- build-fuzz/corpus/$$f \
-	     $$(ls -d tests/fuzz/corpus-$$f 2>/dev/null) || exit 1; done
+	@$(MAKE) --no-print-directory -j$$(nproc) -O CC=clang BUILD=build-fuzz SANITIZE=fuzzer-no-link,address,undefined \
+	   OPT=-O1 $(FUZZERS:%=fuzz-%)
+fuzz-%: $(BUILD)/fuzz/%
+	@mkdir -p build-fuzz/corpus/$* build-fuzz/found
+	@UBSAN_OPTIONS=halt_on_error=1 $< -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -verbosity=0 -print_final_stats=1 \
+	   -artifact_prefix=build-fuzz/found/$*- build-fuzz/corpus/$* $(wildcard tests/fuzz/corpus-$*)
 
+.PRECIOUS: $(BUILD)/fuzz/%
 $(BUILD)/fuzz/%: tests/fuzz/%.c $(EXP_LIB) $(call obj,library) $(LIBS)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) -fsanitize=fuzzer -o $@ $< $(EXP_LIB) $(call obj,library) $(LIBS) $(LDLIBS)
