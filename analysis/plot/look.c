@@ -51,8 +51,8 @@ enum {
   PENTAGON
 };
 
-/* One line for each published algorithm (core/policy/algorithms.c; a test compares the lists). The
- * first eight, those most often compared, have distinct colours. */
+/* One line for each published algorithm (core/policy/algorithms.c; a test compares the lists), then
+ * ARMS of shipped recipes. The first eight, those most often compared, have distinct colours. */
 static const struct {
   const char *name;
   look look;
@@ -126,8 +126,13 @@ static const struct {
              {"tba", {GOLD, PAIRS, STAR, 0}},
              {"real", {BLACK, THREE_DOTS, OPEN_SQUARE, 0}},
              {"erc", {WINE, THREE_DOTS, UP, 0}},
-             {"ppo_ewma", {BLUE, THREE_DOTS, OPEN_UP, 0}}};
-enum { LOOKS = sizeof table / sizeof *table };
+             {"ppo_ewma", {BLUE, THREE_DOTS, OPEN_UP, 0}},
+
+             /* Arms of the shipped recipes whose names begin with no algorithm's. */
+             {"right only", {WINE, SOLID, PENTAGON, 2}},
+             {"ratio gate", {GOLD, SOLID, DOWN, 2}},
+             {"off-policy mask", {PINK, SOLID, OPEN_DOWN, 2}}};
+enum { LOOKS = sizeof table / sizeof *table, ARMS = 3, PUBLISHED = LOOKS - ARMS };
 
 const char *look_colour(int colour) {
   return colour == LOOK_GREY ? "#c9c9c9" : colours[colour % LOOK_COLOURS];
@@ -150,7 +155,7 @@ const char *look_dash(int dash) {
 }
 
 const char *look_name(size_t i, look *out) {
-  if (i >= LOOKS) return NULL;
+  if (i >= PUBLISHED) return NULL;
   *out = table[i].look;
   return table[i].name;
 }
@@ -209,7 +214,8 @@ static const struct {
   const char *spelling, *name;
 } spellings[] = {{"drgrpo", "dr_grpo"},       {"gepo+", "gepo_plus"},
                  {"gepoplus", "gepo_plus"},   {"v_trace", "vtrace"},
-                 {"gspotoken", "gspo_token"}, {"decoupledppo", "decoupled_ppo"}};
+                 {"gspotoken", "gspo_token"}, {"decoupledppo", "decoupled_ppo"},
+                 {"no weights", "reinforce"}, {"P/Q", "is"}};
 
 static size_t in_table(const char *name) {
   for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++)
@@ -231,14 +237,15 @@ static size_t published(const char *name) {
   return in_table(joined);
 }
 
-/* Index of the algorithm whose name the line's begins with, the longest; LOOKS if there is none. */
-static size_t varied(const char *name) {
+/* Index of the algorithm whose name the line's begins with, the longest, or the given one if it is
+ * among them; LOOKS if there is none. */
+static size_t varied(const char *name, size_t given) {
   char joined[MOST_WORDS * WORD] = "", first[64];
   size_t found = LOOKS;
   words w;
   snprintf(first, sizeof first, "%.*s", (int)strcspn(name, "(,"), name);
   if (!split_look(first, &w)) return LOOKS;
-  for (size_t k = 0, n = 0; k < w.n; k++) {
+  for (size_t k = 0, n = 0; k < w.n && (found == LOOKS || found != given); k++) {
     n += (size_t)snprintf(joined + n, sizeof joined - n, "%s%s", k ? "_" : "", w.of[k]);
     const size_t i = in_table(joined);
     if (i < LOOKS) found = i;
@@ -301,10 +308,14 @@ static look variant_look(const char *text, look of, const look *looks, size_t n)
   return l;
 }
 
+/* What is known of the line; NULL: nothing, or its name says as much, because it begins with its
+ * algorithm's. */
 static const look_variant *find_variant(const look_variant *variants, size_t n, const char *name) {
-  for (size_t i = 0; i < n; i++)
-    if (strcmp(variants[i].name, name) == 0 && in_table(variants[i].base) < LOOKS)
-      return &variants[i];
+  for (size_t i = 0; i < n; i++) {
+    const size_t base = in_table(variants[i].base);
+    if (strcmp(variants[i].name, name) == 0 && base < LOOKS)
+      return varied(name, base) == base ? NULL : &variants[i];
+  }
   return NULL;
 }
 
@@ -319,7 +330,7 @@ void looks_assign(const char *const *names, size_t n, const look_variant *varian
     for (size_t i = 0; i < n; i++) {
       if (!exact && find_variant(variants, n_variants, names[i]) != NULL) continue;
       const size_t k = out[i].mark ? LOOKS : exact ? in_table(names[i]) : published(names[i]);
-      if (k == LOOKS || (is_used[k] && !exact)) continue;
+      if (k == LOOKS || is_used[k]) continue;
       is_used[k] = 1;
       take(&t, out[i] = table[k].look);
     }
@@ -327,7 +338,7 @@ void looks_assign(const char *const *names, size_t n, const look_variant *varian
     if (out[i].mark) continue;
     const look_variant *of = find_variant(variants, n_variants, names[i]);
     const size_t k = of != NULL ? in_table(of->base) : published(names[i]);
-    const size_t base = k < LOOKS ? k : varied(names[i]);
+    const size_t base = k < LOOKS ? k : varied(names[i], LOOKS);
     if (base == LOOKS) continue;
     out[i] = variant_look(of != NULL ? of->fields : names[i], table[base].look, out, n);
     take(&t, out[i]);

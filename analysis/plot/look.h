@@ -45,8 +45,10 @@ typedef struct look_variant {
  * algorithm's ("gspo 0.2", "gepo(clip=none)", "GSPO_online" beside "gspo"), gets the algorithm's
  * colour with a shade, dash and symbol that follow from its name; if another line of the study has
  * them, the next free ones. A name in variants[n_variants] is a variant of its base whatever it is
- * called, and its fields take the place of the name. Names without an algorithm get the next free
- * styles in order, with unused colours first. */
+ * called, and its fields take the place of the name unless the name begins with the base's: a file
+ * of results, which has no fields, is drawn as the study itself. Arms of shipped recipes that are
+ * not called after an algorithm ("right only", "ratio gate") have styles of their own. Other names
+ * without an algorithm get the next free styles in order, with unused colours first. */
 void looks_assign(const char *const *names, size_t n, const look_variant *variants,
                   size_t n_variants, look *out);
 

@@ -141,6 +141,50 @@ static void a_variant_of_any_name_has_the_look_of_its_fields(void) {
   CU_ASSERT(same(found[1], elsewhere[0]) && !same(elsewhere[0], elsewhere[1]));
 }
 
+/* An arm has one look in every figure of the article and of the studies it is drawn from: beside
+ * any others, in any order, with its fields (a study) and without (a file of results). */
+static void an_arm_has_one_look_in_every_study(void) {
+  enum { MOST = 13, STUDIES = 8 };
+  static const char *const studies[STUDIES][MOST] = {
+      {"gepo released", "gspo 0.2", "grpo 0.2", "grpo 0.2 std", "ratio gate", "gepo mean unclipped",
+       "off-policy mask", "right only"},
+      {"no weights", "right only", "is", "gspo 0.2", "gepo released", "ratio gate",
+       "off-policy mask"},
+      {"gepo released", "gepo unclipped", "gspo 0.2", "gspo", "grpo", "dr_grpo", "bnpo", "cispo",
+       "m2po", "decoupled_ppo", "topr +-1", "vtrace", "defensive"},
+      {"ratio gate", "gspo 0.2", "ratio"},
+      {"GEPO", "GSPO", "GRPO", "GRPO std", "ratio gate", "GEPO unclipped", "off-policy mask",
+       "right only"},
+      {"no weights", "right only", "P/Q", "GSPO", "GEPO", "ratio gate", "off-policy mask"},
+      {"GEPO", "GEPO whole unclipped", "GSPO", "GRPO std"},
+      {"GRPO std", "Dr. GRPO", "GSPO narrow", "GEPO whole", "GEPO", "P/Q", "truncated P/Q",
+       "TOPR"}};
+  static const look_variant known[] = {{"gepo released", "gepo", "base=gepo;log_prob=mean;"},
+                                       {"gspo 0.2", "gspo", "base=gspo;eps_low=0.2;"},
+                                       {"ratio gate", "gspo", "base=gspo;clip=none;gate=…;"},
+                                       {"right only", "gspo", "base=gspo;baseline=none;"},
+                                       {"no weights", "reinforce", "base=reinforce;"}};
+  look looks[2][STUDIES][MOST];
+  for (size_t i = 0; i < STUDIES; i++) {
+    size_t n = 0;
+    while (n < MOST && studies[i][n] != NULL) n++;
+    looks_assign(studies[i], n, NULL, 0, looks[0][i]);
+    looks_assign(studies[i], n, known, sizeof known / sizeof *known, looks[1][i]);
+    for (size_t k = 0; k < n; k++) {
+      const int is_own = strcmp(studies[i][k], "ratio") == 0; /* no algorithm's name, no fields */
+      CU_ASSERT(is_own || same(looks[0][i][k], looks[1][i][k]));
+      for (size_t m = 0; m < k; m++) CU_ASSERT(!same(looks[0][i][k], looks[0][i][m]));
+      for (size_t before = 0; before < i; before++)
+        for (size_t m = 0; m < MOST && studies[before][m] != NULL; m++)
+          if (strcmp(studies[before][m], studies[i][k]) == 0 &&
+              !same(looks[0][before][m], looks[0][i][k])) {
+            fprintf(stderr, "%s in studies %zu and %zu\n", studies[i][k], before, i);
+            CU_FAIL("an arm changes its look");
+          }
+    }
+  }
+}
+
 /* What other programs call their runs, word for word and not by what it has in it. */
 static void other_programs_spellings_have_the_look_of_their_algorithm(void) {
   static const char *const
@@ -170,4 +214,5 @@ SUITE(plot_look, "analysis: looks of algorithms",
       TEST(a_recipes_own_algorithms_take_free_looks_and_keep_others),
       TEST(a_variant_has_its_algorithms_colour_in_every_study),
       TEST(a_variant_of_any_name_has_the_look_of_its_fields),
+      TEST(an_arm_has_one_look_in_every_study),
       TEST(other_programs_spellings_have_the_look_of_their_algorithm));
