@@ -291,6 +291,23 @@ const char *stored_value(const stored *s, const char *key) {
 
 /* --- formats --- */
 
+/* Format "24n": how many of 24 a fraction is. A fraction of another number is refused. */
+static gl_status count_of(const char *value, const char *format, char **out, gl_error *err) {
+  double fraction = NAN;
+  char *end, text[32];
+  const unsigned long of = strtoul(format, &end, 10);
+  if (strcmp(end, "n") != 0 || of == 0 || of > 1000000)
+    return gl_fail(err, GL_EINPUT, "'%.40s' is no format of a count; write 24n", format);
+  if (!csv_number(value, &fraction) || !(fraction >= 0 && fraction <= 1) ||
+      fabs(fraction * (double)of - round(fraction * (double)of)) > 1e-6)
+    return gl_fail(err, GL_EINPUT,
+                   "the value '%.40s' is no fraction of %lu, as the format '%s' asks for", value,
+                   of, format);
+  snprintf(text, sizeof text, "%.0f", round(fraction * (double)of));
+  *out = strdup(text);
+  return *out ? GL_OK : gl_fail_memory(err, "a number");
+}
+
 gl_status stored_format(const char *value, const char *format, char **out, gl_error *err) {
   double number = NAN;
   char text[400] = "";
@@ -299,10 +316,13 @@ gl_status stored_format(const char *value, const char *format, char **out, gl_er
     *out = strdup(value);
     return *out ? GL_OK : gl_fail_memory(err, "a number");
   }
+  if (isdigit((unsigned char)format[0])) return count_of(value, format, out, err);
   if (format[0] != '.' || !isdigit((unsigned char)format[1]) || !format[2] || format[3] ||
       !strchr("fgp", format[2]))
     return gl_fail(err, GL_EINPUT,
-                   "'%.40s' is no format of a number; write .3f, .4g, .0p (per cent) or s", format);
+                   "'%.40s' is no format of a number; write .3f, .4g, .0p (per cent), 24n (a "
+                   "fraction of 24 as a count) or s",
+                   format);
   if (!csv_number(value, &number))
     return gl_fail(err, GL_EINPUT, "the value '%.40s' is no number, as the format '%s' asks for",
                    value, format);

@@ -246,7 +246,7 @@ const command command_results = {
         "{{NAME KEY FORMAT}}; check: reports where FILE differs. define: writes the definitions\n"
         "for a LaTeX file that uses \\result{NAME}{KEY}{FORMAT}. Formats: .3f, .4g, .0p (per "
         "cent),\n"
-        "s.",
+        "24n (a fraction of 24 as a count), s.",
     .examples = "  gepolab analyze study.db --json | gepolab results keep - --study study.db \\\n"
                 "      --recipe delay_sweep -o paper/results/delay_sweep.tsv\n"
                 "  gepolab results fill README.md paper/findings.md\n"

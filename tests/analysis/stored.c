@@ -85,9 +85,23 @@ static void a_head_says_how_numbers_came_about_on_lines_of_its_own(void) {
 static void numbers_are_written_as_formats_say(void) {
   const struct {
     const char *value, *format, *text;
-  } cases[] = {{"0.74", ".3f", "0.740"}, {"0.74", ".0p", "74"}, {"1e-05", ".2g", "1e-05"},
-               {"word", "s", "word"},    {"word", ".3f", NULL}, {"1", ".3d", NULL},
-               {"1", "%n", NULL},        {"1", ".33f", NULL},   {"26.53776", ".3g", "26.5"}};
+  } cases[] = {{"0.74", ".3f", "0.740"},
+               {"0.74", ".0p", "74"},
+               {"1e-05", ".2g", "1e-05"},
+               {"word", "s", "word"},
+               {"word", ".3f", NULL},
+               {"1", ".3d", NULL},
+               {"1", "%n", NULL},
+               {"1", ".33f", NULL},
+               {"26.53776", ".3g", "26.5"},
+               {"0.9375", "16n", "15"},
+               {"0.5833333333333334", "24n", "14"},
+               {"0", "8n", "0"},
+               {"0.9375", "24n", NULL},
+               {"1.5", "2n", NULL},
+               {"0.5", "0n", NULL},
+               {"0.5", "2m", NULL},
+               {"word", "2n", NULL}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char *text = NULL;
     gl_error err = {0};
