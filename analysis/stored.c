@@ -292,7 +292,8 @@ const char *stored_value(const stored *s, const char *key) {
 /* --- formats --- */
 
 /* Format "24n": how many of 24 a fraction is. A fraction of another number is refused. */
-static gl_status stored_count(const char *value, const char *format, char **out, gl_error *err) {
+static gl_status stored_of_format(const char *value, const char *format, char **out,
+                                  gl_error *err) {
   double fraction = NAN;
   char *end, text[32];
   const unsigned long of = strtoul(format, &end, 10);
@@ -316,7 +317,7 @@ gl_status stored_format(const char *value, const char *format, char **out, gl_er
     *out = strdup(value);
     return *out ? GL_OK : gl_fail_memory(err, "a number");
   }
-  if (isdigit((unsigned char)format[0])) return stored_count(value, format, out, err);
+  if (isdigit((unsigned char)format[0])) return stored_of_format(value, format, out, err);
   if (format[0] != '.' || !isdigit((unsigned char)format[1]) || !format[2] || format[3] ||
       !strchr("fgp", format[2]))
     return gl_fail(err, GL_EINPUT,
