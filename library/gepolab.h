@@ -46,7 +46,7 @@ extern "C" {
  * minor number with additions. gepolab_version() returns the version of gepolab,
  * gepolab_interface() the interface that the linked library was built with. */
 #define GEPOLAB_INTERFACE_MAJOR 0
-#define GEPOLAB_INTERFACE_MINOR 5
+#define GEPOLAB_INTERFACE_MINOR 6
 #define GEPOLAB_INTERFACE (GEPOLAB_INTERFACE_MAJOR * 1000 + GEPOLAB_INTERFACE_MINOR)
 
 #if defined(__GNUC__)
@@ -438,6 +438,13 @@ GEPOLAB_API gepolab_status gepolab_simulate(gepolab_simulation **out, const char
  * name the file. Errors: GEPOLAB_EINPUT also if the file cannot be opened. Since interface 0.3. */
 GEPOLAB_API gepolab_status gepolab_simulate_file(gepolab_simulation **out, const char *path,
                                                  uint64_t seed, gepolab_error *err);
+/* Both with presets of clusters of the caller's own: a recipe, or where that is NULL the file at
+ * path, whose `cluster.preset` may name one that the file `presets` (NULL: none) defines, as
+ * `presets: {mine: {base: areal, samplers: 8}}`. Errors also for that file, with its name, line and
+ * column. Since interface 0.6. */
+GEPOLAB_API gepolab_status gepolab_simulate_own(gepolab_simulation **out, const char *recipe,
+                                                const char *path, const char *presets,
+                                                uint64_t seed, gepolab_error *err);
 GEPOLAB_API void gepolab_simulation_free(gepolab_simulation *s);
 /* The summary as JSON, as printed by `gepolab sim --json`; owned by s. */
 GEPOLAB_API const char *gepolab_simulation_json(const gepolab_simulation *s);

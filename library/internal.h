@@ -33,10 +33,11 @@ typedef struct library_kind {
 
 /* The source of the recipe or value. */
 typedef struct library_source {
-  const char *name;       /* name of the caller's argument, "algorithm"; messages begin with it */
-  const char *text;       /* may be NULL only if there is a file */
-  const char *file;       /* NULL: none */
-  const char *algorithms; /* file of the caller's own algorithms; NULL: none */
+  const char *name;    /* name of the caller's argument, "algorithm"; messages begin with it */
+  const char *text;    /* may be NULL only if there is a file */
+  const char *file;    /* NULL: none */
+  const char *own;     /* file of the caller's own definitions; NULL: none */
+  const char *own_key; /* what it must define: "algorithms" or "presets" */
 } library_source;
 
 /* Makes a new object in *out, owned by the caller; NULL after a failure. `more` is passed to

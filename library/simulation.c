@@ -129,6 +129,16 @@ gepolab_status gepolab_simulate_file(gepolab_simulation **out, const char *path,
   return simulate(out, &source, seed, err);
 }
 
+gepolab_status gepolab_simulate_own(gepolab_simulation **out, const char *recipe, const char *path,
+                                    const char *presets, uint64_t seed, gepolab_error *err) {
+  const library_source source = {.name = recipe != NULL ? "recipe" : "path",
+                                 .text = recipe,
+                                 .file = recipe != NULL ? NULL : path,
+                                 .own = presets,
+                                 .own_key = "presets"};
+  return simulate(out, &source, seed, err);
+}
+
 void gepolab_simulation_free(gepolab_simulation *s) {
   if (s != NULL) simulation_release(s);
 }

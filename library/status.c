@@ -1,8 +1,8 @@
 /* Shared parts of the library: error conversion, objects made from recipe text, algorithms and
  * statistics. */
 #include "analysis/statistics.h"
+#include "core/config/own.h"
 #include "core/policy/algorithm.h"
-#include "core/policy/own.h"
 #include "core/policy/settings.h"
 #include "core/rl/fields.h"
 #include "library/internal.h"
@@ -79,7 +79,8 @@ gepolab_status gepolab_algorithm_own(gepolab_algorithm **out, const char *text, 
                                      gepolab_error *err) {
   static const library_kind kind = {"the algorithm", sizeof(gepolab_algorithm), "algorithm",
                                     algorithm_fill, free};
-  const library_source source = {.name = "algorithm", .text = text, .algorithms = file};
+  const library_source source = {
+      .name = "algorithm", .text = text, .own = file, .own_key = "algorithms"};
   void *made;
   const gepolab_status status = library_new(&made, &kind, &source, NULL, err);
   *out = made;
@@ -213,12 +214,13 @@ gepolab_status gepolab_survival(const double *time, const uint8_t *observed, int
 /* The tables of recipe fields that the clock needs, and of other top-level fields. Weak: in a
  * program that also contains the command, the command's list is used. */
 __attribute__((weak)) const field_table *const field_tables[FIELD_MOST_TABLES] = {
-    &study_fields, &policy_fields, &design_fields, &rl_fields, &sim_fields, &lab_fields};
+    &policy_own,    &sim_own,   &study_fields, &policy_fields,
+    &design_fields, &rl_fields, &sim_fields,   &lab_fields};
 
 static gl_status load(cfg_doc **doc, const cfg_node **from, const library_kind *kind,
                       const library_source *source, gl_error *err) {
   gl_status status = GL_OK;
-  policy_own *own = NULL;
+  cfg_own *own = NULL;
   if (source->text == NULL && source->file == NULL)
     return gl_fail(err, GL_EINPUT, "the text of %s is NULL", source->name);
   if (source->file != NULL)
@@ -229,9 +231,11 @@ static gl_status load(cfg_doc **doc, const cfg_node **from, const library_kind *
     status = cfg_load_value(doc, kind->path, source->text, strlen(source->text), source->name, err);
   if (status == GL_OK && kind->path == NULL) status = cfg_include(*doc, NULL, err);
   if (status == GL_OK) status = cfg_resolve(*doc, err);
-  if (status == GL_OK) status = policy_own_read(&own, source->algorithms, err);
-  if (status == GL_OK) status = policy_own_expand(own, *doc, err);
-  policy_own_free(own);
+  if (status == GL_OK) status = cfg_own_new(&own, err);
+  if (status == GL_OK && source->own != NULL)
+    status = cfg_own_add_file(own, source->own, source->own_key, err);
+  if (status == GL_OK) status = cfg_own_expand(own, *doc, err);
+  cfg_own_free(own);
   if (status != GL_OK) return status;
   *from = kind->path != NULL ? cfg_find(cfg_root(*doc), kind->path) : cfg_root(*doc);
   return GL_OK;

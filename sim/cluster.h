@@ -153,6 +153,6 @@ const measured_staleness *cluster_measured(const cluster_spec *spec);
 const measured_staleness *cluster_measured_time(const cluster_spec *spec);
 
 /* The recipe fields of the section `cluster`. */
-extern const struct field_table sim_fields;
+extern const struct field_table sim_fields, sim_own;
 
 #endif

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* --- lengths of responses --- */
 
@@ -549,6 +550,35 @@ gl_status cluster_parse(cluster_spec **out, const cfg_node *cluster, size_t grou
     cluster_free(c);
   return status;
 }
+
+/* --- presets of one's own --- */
+
+static const char *published_preset(const char *name) {
+  const cluster_preset *p;
+  for (size_t i = 0; (p = cluster_preset_at(i)) != NULL; ++i)
+    if (strcasecmp(p->name, name) == 0) return p->name;
+  return NULL;
+}
+
+/* A preset must be usable as it stands, with the default size of a batch. */
+static gl_status check_preset(const cfg_node *section, gl_error *err) {
+  enum { GROUPS = 8, GROUP_SIZE = 8 };
+  cluster_spec *spec = NULL;
+  const gl_status status = cluster_parse(&spec, section, GROUPS, GROUP_SIZE, err);
+  if (status == GL_OK) cluster_free(spec);
+  return status;
+}
+
+static const own_kind own_presets = {.key = "presets",
+                                     .aside = "presets\n",
+                                     .section = "cluster",
+                                     .base = "preset",
+                                     .noun = "preset",
+                                     .example = "my_cluster: {base: areal, samplers: 8}",
+                                     .published = published_preset,
+                                     .check = check_preset};
+
+const field_table sim_own = {.own = &own_presets};
 
 const char *cluster_preset_name(const cluster_spec *spec) {
   return spec->preset;

@@ -38,6 +38,20 @@ const field *fields_at(size_t i) {
   return NULL;
 }
 
+const own_kind *fields_own_at(size_t i) {
+  for (size_t k = 0; field_tables != NULL && k < FIELD_MOST_TABLES; ++k)
+    if (field_tables[k] != NULL && field_tables[k]->own != NULL && i-- == 0)
+      return field_tables[k]->own;
+  return NULL;
+}
+
+const own_kind *fields_own_aside(const char *key) {
+  const own_kind *kind;
+  for (size_t i = 0; (kind = fields_own_at(i)) != NULL; ++i)
+    if (strcmp(kind->aside, key) == 0) return kind;
+  return NULL;
+}
+
 const field *fields_named(const char *path) {
   field_walk w = {0};
   return field_next(&w, path);

@@ -91,9 +91,25 @@ typedef struct field {
   field_condition unless;                     /* must not hold; path NULL: no condition */
 } field;
 
+/* Sets of a section's fields that users define by name in a file, as changes of a published set
+ * (core/config/own.h). */
+typedef struct own_kind {
+  const char *key;     /* top-level key of the definitions: "presets" */
+  const char *aside;   /* the key that cfg_include() moves them to: "presets\n" */
+  const char *section; /* whose fields they set: "cluster" */
+  const char *base;    /* the field of the section that names the published set: "preset" */
+  const char *noun;    /* for messages: "preset" */
+  const char *example; /* for messages: "my_cluster: {base: areal, samplers: 8}" */
+  bool is_word; /* a word in the section's place names a set, and its field `name` keeps the name */
+  const char *(*published)(const char *name); /* the name as it is spelt; NULL: not published */
+  /* Refuses a section that cannot be used, with its position. */
+  gl_status (*check)(const cfg_node *section, gl_error *err);
+} own_kind;
+
 typedef struct field_table {
   const field *entries;
   size_t n;
+  const own_kind *own; /* what users may define; NULL: nothing */
 } field_table;
 
 /* --- writing a table --- */
@@ -122,7 +138,8 @@ typedef struct field_table {
 #define FIELD_IS_LIST .kind = VALUE_LIST
 #define FIELD_IS_NUMBERS(a, b)                                                                     \
   .kind = VALUE_LIST, .number = NUMBER_REAL, .lo = (double)(a), .hi = (double)(b)
-#define FIELD_TABLE(name, list) const field_table name = {list, sizeof list / sizeof *list}
+#define FIELD_TABLE(name, list)                                                                    \
+  const field_table name = {.entries = list, .n = sizeof list / sizeof *list}
 /* A count, or a list of the counted things. */
 #define FIELD_IS_COUNT_OR_LIST(a, b)                                                               \
   .kind = VALUE_LIST, .number = NUMBER_COUNT, .lo = (double)(a), .hi = (double)(b)
@@ -144,6 +161,11 @@ const char *field_kind_name(field_kind kind);
 
 /* The i-th entry of all tables, or NULL past their end. */
 const field *fields_at(size_t i);
+
+/* The i-th kind of own definitions in all tables, NULL past the last; and the one whose definitions
+ * are set aside at a top-level key, or NULL. */
+const own_kind *fields_own_at(size_t i);
+const own_kind *fields_own_aside(const char *key);
 
 /* The i-th word of a choice, or NULL past the last. */
 const char *field_choice_at(const field *f, size_t i);

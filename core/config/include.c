@@ -262,12 +262,15 @@ static gl_status include_one(including *in, const cfg_node *name, const link *fr
   return include_file(in, &self, out);
 }
 
-/* Moves definitions of algorithms to a key of their own, so that merging keeps both them and a
+/* Moves definitions to a key of their own, so that merging keeps both those of algorithms and a
  * selection of algorithms. */
 static void set_definitions_aside(cfg_node *root) {
-  cfg_entry *entry = cfg_entry_of(root, "algorithms", 10);
-  if (entry != NULL && entry->value->kind == CFG_MAP && cfg_find(entry->value, "base") == NULL)
-    entry->key = CFG_DEFINITIONS;
+  const own_kind *kind;
+  for (size_t i = 0; (kind = fields_own_at(i)) != NULL; ++i) {
+    cfg_entry *entry = cfg_entry_of(root, kind->key, strlen(kind->key));
+    if (entry != NULL && entry->value->kind == CFG_MAP && cfg_find(entry->value, "base") == NULL)
+      entry->key = kind->aside;
+  }
 }
 
 /* Replaces the include of root, if any, by the content of the included recipes. */

@@ -474,12 +474,25 @@ const char *cfg_string(cfg_reader *r, const char *key, const char *fallback) {
   return fallback;
 }
 
+/* "; one of your own is defined in a file: --presets FILE" where the field names a set that users
+ * may define; otherwise "". */
+static void own_hint(const char *path, char *text, size_t size) {
+  const own_kind *kind;
+  text[0] = '\0';
+  for (size_t i = 0; (kind = fields_own_at(i)) != NULL; ++i) {
+    const size_t n = strlen(kind->section);
+    if (strncmp(path, kind->section, n) == 0 && path[n] == '.' &&
+        strcmp(path + n + 1, kind->base) == 0)
+      snprintf(text, size, "; one of your own is defined in a file: --%s FILE", kind->key);
+  }
+}
+
 static int word_index(cfg_reader *r, const char *key, const cfg_node *node, int fallback,
                       const char *const *names, int n) {
   for (int i = 0; node->kind == CFG_SCALAR && i < n; ++i)
     if (strcmp(node->text, names[i]) == 0) return i;
-  char near[CFG_HINT_SIZE] = "", all[500], wanted[700], path[FIELD_PATH_SIZE],
-       other[FIELD_HINT_SIZE];
+  char near[CFG_HINT_SIZE] = "", all[500], wanted[800], path[FIELD_PATH_SIZE],
+       other[FIELD_HINT_SIZE], own[100];
   snprintf(path, sizeof path, "%s%s%s", r->path, *r->path != '\0' ? "." : "", key);
   if (node->kind == CFG_SCALAR && *fields_value_elsewhere(path, node->text, other) != '\0') {
     r->status = cfg_fail(node, r->err, "'%s.%s' has no value '%.40s'; write %s", r->section, key,
@@ -487,7 +500,9 @@ static int word_index(cfg_reader *r, const char *key, const cfg_node *node, int 
     return fallback;
   }
   if (node->kind == CFG_SCALAR) cfg_hint(node->text, names, (size_t)n, near);
-  snprintf(wanted, sizeof wanted, "one of %s%s", listed(names, (size_t)n, all, sizeof all), near);
+  own_hint(path, own, sizeof own);
+  snprintf(wanted, sizeof wanted, "one of %s%s%s", listed(names, (size_t)n, all, sizeof all), near,
+           own);
   refuse_value(r, key, node, wanted);
   return fallback;
 }

@@ -129,12 +129,26 @@ static gl_status visit_node(visit *v, cfg_node *node, const cfg_node *around) {
   return status;
 }
 
+/* Visits definitions: each is like the section that the kind is about. */
+static gl_status visit_definitions(visit *v, cfg_node *all, const own_kind *kind) {
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < all->n && status == GL_OK; ++i) {
+    snprintf(v->path, sizeof v->path, "%s", kind->section);
+    status = visit_node(v, all->entry[i].value, all);
+  }
+  v->path[0] = '\0';
+  return status;
+}
+
 gl_status cfg_visit(cfg_node *root, gl_status (*see)(void *self, cfg_node *, const cfg_visited *),
                     void *self, gl_error *err) {
   visit v = {.see = see, .self = self, .err = err};
   gl_status status = GL_OK;
-  for (size_t i = 0; i < root->n && status == GL_OK; ++i)
-    status = visit_entry(&v, root, &root->entry[i], 0);
+  for (size_t i = 0; i < root->n && status == GL_OK; ++i) {
+    const cfg_entry *e = &root->entry[i];
+    const own_kind *own = fields_own_aside(e->key);
+    status = own != NULL ? visit_definitions(&v, e->value, own) : visit_entry(&v, root, e, 0);
+  }
   return status;
 }
 

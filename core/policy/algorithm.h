@@ -11,6 +11,7 @@
 
 #include "core/base/error.h"
 #include "core/config/config.h"
+#include "core/config/own.h"
 
 #include <stddef.h>
 
@@ -240,6 +241,8 @@ size_t policy_algorithms_count(void);
 const policy_algorithm *policy_algorithms_at(size_t i);
 /* Upper case does not matter; NULL if unknown. */
 const policy_algorithm *policy_algorithms_find(const char *name);
+/* The i-th of the user's own (core/config/own.h, key "algorithms"), with its own name. */
+gl_status policy_algorithms_own(policy_algorithm *out, const cfg_own *own, size_t i, gl_error *err);
 
 /* Reads `algorithm:` of a recipe: the name of an algorithm, or a map {base: gepo, clip: none, ...}.
  * NULL means grpo. Errors: GL_EINPUT for a wrong name or field, with file:line:column and the
@@ -328,6 +331,6 @@ const char *policy_algorithm_field(const policy_algorithm *algorithm, size_t i,
                                    char text[POLICY_FIELD_TEXT_SIZE]);
 
 /* The remaining fields of the recipe section `algorithm`. */
-extern const struct field_table policy_fields;
+extern const struct field_table policy_fields, policy_own;
 
 #endif

@@ -433,6 +433,40 @@ gl_status policy_algorithm_parse_alone(policy_algorithm *algorithm, const cfg_no
   return algorithm_parse(algorithm, node, 1, err);
 }
 
+/* --- the user's own algorithms --- */
+
+static const char *algorithm_published(const char *name) {
+  const policy_algorithm *published = policy_algorithms_find(name);
+  return published != NULL ? published->name : NULL;
+}
+
+static gl_status algorithm_check_own(const cfg_node *section, gl_error *err) {
+  policy_algorithm made;
+  return policy_algorithm_parse_alone(&made, section, err);
+}
+
+static const own_kind own_algorithms = {.key = "algorithms",
+                                        .aside = "algorithms\n",
+                                        .section = "algorithm",
+                                        .base = "base",
+                                        .noun = "algorithm",
+                                        .example = "my_grpo: {base: grpo, clip: none}",
+                                        .is_word = true,
+                                        .published = algorithm_published,
+                                        .check = algorithm_check_own};
+
+const field_table policy_own = {.own = &own_algorithms};
+
+gl_status policy_algorithms_own(policy_algorithm *out, const cfg_own *own, size_t i,
+                                gl_error *err) {
+  const char *name = "";
+  const cfg_node *section = cfg_own_at(own, own_algorithms.key, i, &name);
+  const gl_status status = policy_algorithm_parse_alone(out, section, err);
+  snprintf(out->name, sizeof out->name, "%s", name);
+  out->has_own_name = 1;
+  return status;
+}
+
 /* --- the shown name --- */
 /* The shown name: the base and the changed fields, as in `gepo(clip=none)`, unless the recipe sets
  * a name. */

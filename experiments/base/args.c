@@ -27,9 +27,9 @@ typedef struct parser {
   size_t n_options;
   int argc;
   char **argv;
-  int next;               /* index of the next word of argv */
-  const char *algorithms; /* value of --algorithms */
-  bool prints;            /* --print was given */
+  int next;                           /* index of the next word of argv */
+  const char *own[PROGRAM_OWN_FILES]; /* values of --algorithms and --presets */
+  bool prints;                        /* --print was given */
   gl_error *err;
 } parser;
 
@@ -55,16 +55,35 @@ static bool has_algorithms(const command *c) {
   return c->words.input == ARGS_RECIPE || c->words.algorithms;
 }
 
+/* The same for clusters and --presets. */
+static bool has_presets(const command *c) {
+  return c->words.input == ARGS_RECIPE || c->words.presets;
+}
+
+/* Whether the command has the option of the i-th file of own definitions. */
+static bool has_own_file(const command *c, int i) {
+  return i == 0 ? has_algorithms(c) : has_presets(c);
+}
+
 /* Options that many commands have. */
 typedef struct common_option {
-  bool (*is_of)(const command *c);
   const char *name, *value, *help;
 } common_option;
-static const common_option common_options[] = {
-    {is_embedded, "print", NULL, "print the text of what is inside the program, no more"},
-    {has_algorithms, "algorithms", "ROWS.yaml",
-     "algorithms of your own, as $" PROGRAM_ALGORITHMS ": algorithms: {my_grpo: {base: grpo, …}}"}};
-enum { COMMON_OPTIONS = sizeof common_options / sizeof *common_options };
+
+/* The i-th option of those that the command has; false past the last. */
+static bool common_option_at(const command *c, int i, common_option *o) {
+  if (is_embedded(c) && i-- == 0) {
+    *o = (common_option){"print", NULL, "print the text of what is inside the program, no more"};
+    return true;
+  }
+  for (int k = 0; k < PROGRAM_OWN_FILES; ++k) {
+    const program_own_file *f = &program_own_files[k];
+    if (!has_own_file(c, k) || i-- > 0) continue;
+    *o = (common_option){f->key, f->value, f->help};
+    return true;
+  }
+  return false;
+}
 
 static void print_help(const command *c, const args_option *options, size_t n) {
   printf("gepolab %s: %s\n\nusage: gepolab %s%s%s%s\n\n%s\n\noptions:\n", c->name, c->summary,
@@ -80,13 +99,13 @@ static void print_help(const command *c, const args_option *options, size_t n) {
     shown_wrap(options[i].help, HELP_COLUMN + 3, HELP_COLUMN + 3, stdout);
     putchar('\n');
   }
-  for (const common_option *o = common_options; o < common_options + COMMON_OPTIONS; ++o) {
+  common_option o;
+  for (int i = 0; common_option_at(c, i, &o); ++i) {
     char left[64];
-    if (!o->is_of(c)) continue;
-    snprintf(left, sizeof left, "    --%s%s%s", o->name, o->value != NULL ? " " : "",
-             o->value != NULL ? o->value : "");
+    snprintf(left, sizeof left, "    --%s%s%s", o.name, o.value != NULL ? " " : "",
+             o.value != NULL ? o.value : "");
     printf("  %-*s ", HELP_COLUMN, left);
-    shown_wrap(o->help, HELP_COLUMN + 3, HELP_COLUMN + 3, stdout);
+    shown_wrap(o.help, HELP_COLUMN + 3, HELP_COLUMN + 3, stdout);
     putchar('\n');
   }
   printf("  %-26s %s\n\nexamples:\n%s\n", "-h, --help", "print this", c->examples);
@@ -121,11 +140,11 @@ static void print_man(const command *c, const args_option *options, size_t n) {
     print_roff(options[i].help);
     putchar('\n');
   }
-  for (const common_option *o = common_options; o < common_options + COMMON_OPTIONS; ++o) {
-    if (!o->is_of(c)) continue;
-    printf(".TP\n.B \\-\\-%s%s%s\n", o->name, o->value != NULL ? " " : "",
-           o->value != NULL ? o->value : "");
-    print_roff(o->help);
+  common_option o;
+  for (int i = 0; common_option_at(c, i, &o); ++i) {
+    printf(".TP\n.B \\-\\-%s%s%s\n", o.name, o.value != NULL ? " " : "",
+           o.value != NULL ? o.value : "");
+    print_roff(o.help);
     putchar('\n');
   }
   fputs(".PP\nExamples:\n.nf\n", stdout);
@@ -163,10 +182,9 @@ static void args_print_rows(const command *c, const args_option *options, size_t
     args_print_field(o->value != NULL ? o->value : "", '\t');
     args_print_field(o->help, '\n');
   }
-  for (const common_option *o = common_options; o < common_options + COMMON_OPTIONS; ++o)
-    if (o->is_of(c))
-      printf("o\t%s\t-\t--%s\t%s\t%s\n", c->name, o->name, o->value != NULL ? o->value : "-",
-             o->help);
+  common_option o;
+  for (int i = 0; common_option_at(c, i, &o); ++i)
+    printf("o\t%s\t-\t--%s\t%s\t%s\n", c->name, o.name, o.value != NULL ? o.value : "-", o.help);
 }
 
 static const args_option *option_named(const parser *p, const char *name, size_t length) {
@@ -341,10 +359,13 @@ static gl_status take_long(parser *p, const char *word) {
   const char *equals = strchr(word, '=');
   size_t length = equals != NULL ? (size_t)(equals - word) : strlen(word);
   const args_option *o = option_named(p, word, length);
-  const args_option own = {"algorithms", 0, ARGS_READ, "ROWS.yaml", NULL, &p->algorithms};
-  if (o == NULL && has_algorithms(p->command) && length == strlen(own.name) &&
-      strncmp(word, own.name, length) == 0)
-    o = &own;
+  for (int i = 0; i < PROGRAM_OWN_FILES && o == NULL; ++i) {
+    const program_own_file *f = &program_own_files[i];
+    const args_option own = {f->key, 0, ARGS_READ, f->value, NULL, &p->own[i]};
+    if (has_own_file(p->command, i) && length == strlen(f->key) &&
+        strncmp(word, f->key, length) == 0)
+      return args_take(p, &own, equals != NULL ? equals + 1 : NULL);
+  }
   if (o == NULL) return unknown_option(p, word, length);
   return args_take(p, o, equals != NULL ? equals + 1 : NULL);
 }
@@ -494,7 +515,14 @@ gl_status args_parse(args *a, const command *c, const args_option *options, size
   a->made = calloc((size_t)argc + 1, sizeof *a->made);
   if (a->words == NULL || a->overrides == NULL || a->made == NULL)
     return gl_fail_memory(err, "the command line");
-  parser p = {a, c, options, n_options, argc, argv, 1, NULL, false, err};
+  parser p = {.out = a,
+              .command = c,
+              .options = options,
+              .n_options = n_options,
+              .argc = argc,
+              .argv = argv,
+              .next = 1,
+              .err = err};
   int only_words = 0;
   while (p.next < argc) {
     const char *word = argv[p.next++];
@@ -509,8 +537,9 @@ gl_status args_parse(args *a, const command *c, const args_option *options, size
       status = args_take_word(&p, word);
     if (status != GL_OK) return status;
   }
-  if (p.algorithms != NULL && setenv(PROGRAM_ALGORITHMS, p.algorithms, 1) != 0)
-    return gl_fail_memory(err, "the command line");
+  for (int i = 0; i < PROGRAM_OWN_FILES; ++i)
+    if (p.own[i] != NULL && setenv(program_own_files[i].variable, p.own[i], 1) != 0)
+      return gl_fail_memory(err, "the command line");
   if (p.prints && a->n_words == 1) return print_embedded(a, c, err);
   for (size_t i = 0; i < a->n_words; ++i)
     if (refuse_input(c, a->words[i], err) != GL_OK) return GL_EINPUT;

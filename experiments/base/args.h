@@ -34,6 +34,7 @@ struct command {
     size_t min, max; /* number of words that are not overrides */
     bool overrides;  /* whether key=value words are overrides */
     bool algorithms; /* whether it has --algorithms, as every command of a recipe has */
+    bool presets;    /* the same for --presets */
   } words;
   const char *summary;  /* one line of `gepolab help` */
   const char *about;    /* paragraphs of `gepolab NAME --help` */

@@ -64,11 +64,22 @@ uint64_t build_number(void) {
 }
 #endif
 
-/* --- the user's own algorithms --- */
+/* --- the user's own algorithms and presets --- */
 
-const char *program_algorithms(void) {
-  const char *path = getenv(PROGRAM_ALGORITHMS);
-  return path != NULL && path[0] != '\0' ? path : NULL;
+const program_own_file program_own_files[PROGRAM_OWN_FILES] = {
+    {"algorithms", "GEPOLAB_ALGORITHMS", "ROWS.yaml",
+     "algorithms of your own, as $GEPOLAB_ALGORITHMS: algorithms: {my_grpo: {base: grpo, …}}"},
+    {"presets", "GEPOLAB_PRESETS", "FILE.yaml",
+     "presets of clusters of your own, as $GEPOLAB_PRESETS: presets: {mine: {base: areal, …}}"}};
+
+gl_status program_own(cfg_own **out, gl_error *err) {
+  gl_status status = cfg_own_new(out, err);
+  for (int i = 0; i < PROGRAM_OWN_FILES && status == GL_OK; ++i) {
+    const char *path = getenv(program_own_files[i].variable);
+    if (path != NULL && path[0] != '\0')
+      status = cfg_own_add_file(*out, path, program_own_files[i].key, err);
+  }
+  return status;
 }
 
 /* --- the cache folder --- */

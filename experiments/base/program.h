@@ -3,6 +3,8 @@
 #ifndef GEPOLAB_EXPERIMENTS_BASE_PROGRAM_H
 #define GEPOLAB_EXPERIMENTS_BASE_PROGRAM_H
 
+#include "core/config/own.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <time.h>
@@ -14,12 +16,20 @@
  * program carries none. */
 uint64_t build_number(void);
 
-/* --- the user's own algorithms --- */
+/* --- the user's own algorithms and presets --- */
 
-/* The file of the user's own algorithms (core/policy/own.h): --algorithms, which args_parse()
- * writes to this variable of the environment. NULL: none. */
-#define PROGRAM_ALGORITHMS "GEPOLAB_ALGORITHMS"
-const char *program_algorithms(void);
+/* The options that name files of own definitions (core/config/own.h), and the variables of the
+ * environment that do so too, to which args_parse() writes the options. */
+typedef struct program_own_file {
+  const char *key; /* "algorithms": the option, and what the file must define */
+  const char *variable, *value, *help;
+} program_own_file;
+enum { PROGRAM_OWN_FILES = 2 };
+extern const program_own_file program_own_files[PROGRAM_OWN_FILES];
+
+/* Reads those files; without any, an empty set. Free with cfg_own_free(). Errors: as
+ * cfg_own_add_file(). */
+gl_status program_own(cfg_own **out, gl_error *err);
 
 /* --- the cache folder --- */
 

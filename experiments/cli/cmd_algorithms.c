@@ -4,7 +4,6 @@
 #include "core/config/config.h"
 #include "core/config/fields.h"
 #include "core/policy/algorithm.h"
-#include "core/policy/own.h"
 #include "core/policy/settings.h"
 #include "experiments/base/args.h"
 #include "experiments/base/memory.h"
@@ -43,19 +42,27 @@ static void algorithm_add_field(cJSON *to, const policy_algorithm *algorithm, si
 typedef struct listed_algorithm {
   const policy_algorithm *algorithm;
   policy_algorithm_info info;
+  policy_algorithm made; /* of the user's own */
 } listed_algorithm;
 
 /* The published algorithms, then the user's own. */
-static listed_algorithm *list_all(const policy_own *own, size_t *n) {
+static gl_status list_all(listed_algorithm **out, const cfg_own *own, size_t *n, gl_error *err) {
   const size_t published = policy_algorithms_count();
-  *n = published + policy_own_count(own);
-  listed_algorithm *all = MUST_ARRAY(listed_algorithm, *n, "the algorithms");
-  for (size_t i = 0; i < published; ++i)
-    all[i] = (listed_algorithm){policy_algorithms_at(i), *policy_algorithms_info(i)};
-  for (size_t i = published; i < *n; ++i)
-    all[i] = (listed_algorithm){policy_own_at(own, i - published),
-                                {.source = program_algorithms(), .notes = "your own"}};
-  return all;
+  gl_status status = GL_OK;
+  *n = published + cfg_own_count(own, "algorithms");
+  listed_algorithm *all = *out = MUST_ARRAY(listed_algorithm, *n, "the algorithms");
+  for (size_t i = 0; i < published; ++i) {
+    all[i].algorithm = policy_algorithms_at(i);
+    all[i].info = *policy_algorithms_info(i);
+  }
+  for (size_t i = published; i < *n && status == GL_OK; ++i) {
+    const char *name;
+    const cfg_node *at = cfg_own_at(own, "algorithms", i - published, &name);
+    status = policy_algorithms_own(&all[i].made, own, i - published, err);
+    all[i].algorithm = &all[i].made;
+    all[i].info = (policy_algorithm_info){.source = cfg_source_path(at), .notes = "your own"};
+  }
+  return status;
 }
 
 static const char *basis_words(policy_setting_basis basis) {
@@ -295,13 +302,13 @@ static gl_status algorithms_choose(const listed_algorithm **only, const char *na
 
 /* name NULL: all algorithms. */
 static gl_status print_algorithms(const char *name, bool is_json, gl_error *err) {
-  policy_own *own = NULL;
-  gl_status status = policy_own_read(&own, program_algorithms(), err);
-  if (status != GL_OK) return status;
+  cfg_own *own = NULL;
+  listed_algorithm *all = NULL;
   size_t n = 0;
-  listed_algorithm *all = list_all(own, &n);
+  gl_status status = program_own(&own, err);
+  if (status == GL_OK) status = list_all(&all, own, &n, err);
   const listed_algorithm *first = name != NULL ? NULL : all;
-  if (name != NULL) {
+  if (status == GL_OK && name != NULL) {
     status = algorithms_choose(&first, name, all, n, err);
     n = 1;
   }
@@ -310,7 +317,7 @@ static gl_status print_algorithms(const char *name, bool is_json, gl_error *err)
     print_algorithm(first, policy_algorithms_find("reinforce"));
   if (status == GL_OK && !is_json && name == NULL) algorithms_print_lines(first, n);
   free(all);
-  policy_own_free(own);
+  cfg_own_free(own);
   return status;
 }
 

@@ -7,6 +7,7 @@
 #include "core/base/shown.h"
 #include "core/config/config.h"
 #include "experiments/base/args.h"
+#include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/program.h"
 #include "experiments/clock/definitions.h"
@@ -394,6 +395,14 @@ const command command_kinds = {
 
 enum { MOST_PRESETS = 64, FIELDS_SIZE = 256 };
 
+/* A published preset, or one of the user's own, whose source is its file. */
+typedef struct listed_preset {
+  const cluster_preset *published; /* its base, if it is the user's own */
+  const char *name, *about, *source, *read;
+  char *fields, *made; /* owned; made: the description of the user's own */
+  bool wanted;
+} listed_preset;
+
 /* A preset's fields, as a recipe would state them. */
 
 static const char *preset_queue(const cluster_preset *p) {
@@ -459,50 +468,104 @@ static void print_wrapped(const char *title, const char *text) {
   putchar('\n');
 }
 
-static void preset_print_plain(const cluster_preset *p, bool is_first) {
-  char fields[FIELDS_SIZE];
-  const int named = printf("%s%s: ", is_first ? "" : "\n", p->name);
-  shown_wrap(p->about, (size_t)named - !is_first, 4, stdout);
+/* What the user's own preset changes: "samplers: 8, delay: {"law":"gamma",…}". */
+static char *own_preset_fields(const cfg_node *section) {
+  char *text = must_copy("", "a preset");
+  for (size_t i = 0; i < cfg_size(section); ++i) {
+    const cfg_node *value = cfg_at(section, i);
+    if (strcmp(cfg_key_at(section, i), "preset") == 0) continue;
+    char *nested =
+        cfg_kind_of(value) != CFG_SCALAR ? must_have(cfg_canonical(value), "a preset") : NULL;
+    char *longer = must_textf("a preset", "%s%s%s: %s", text, *text != '\0' ? ", " : "",
+                              cfg_key_at(section, i), nested != NULL ? nested : cfg_text(value));
+    free(nested);
+    free(text);
+    text = longer;
+  }
+  return text;
+}
+
+static const cluster_preset *preset_named(const char *name) {
+  const cluster_preset *p;
+  for (size_t i = 0; (p = cluster_preset_at(i)) != NULL && strcmp(p->name, name) != 0; ++i)
+    continue;
+  return p;
+}
+
+/* The published presets, then the user's own. */
+static listed_preset *list_presets(const cfg_own *own, size_t *n) {
+  size_t published = 0;
+  while (cluster_preset_at(published) != NULL) ++published;
+  *n = published + cfg_own_count(own, "presets");
+  listed_preset *all = MUST_ARRAY(listed_preset, *n, "the presets");
+  for (size_t i = 0; i < *n; ++i) {
+    listed_preset *l = &all[i];
+    if (i < published) {
+      const cluster_preset *p = l->published = cluster_preset_at(i);
+      char fields[FIELDS_SIZE];
+      l->name = p->name, l->about = p->about, l->source = p->source, l->read = p->read;
+      l->fields = must_copy(preset_fields(p, fields), "a preset");
+      continue;
+    }
+    const cfg_node *section = cfg_own_at(own, "presets", i - published, &l->name);
+    const char *base = cfg_text(cfg_find(section, "preset"));
+    l->published = preset_named(base);
+    l->about = l->made = must_textf("a preset", "your own, a change of %s", base);
+    l->source = cfg_source_path(section);
+    l->fields = own_preset_fields(section);
+  }
+  return all;
+}
+
+static void free_presets(listed_preset *all, size_t n) {
+  for (size_t i = 0; i < n && all != NULL; ++i) {
+    free(all[i].fields);
+    free(all[i].made);
+  }
+  free(all);
+}
+
+static void preset_print_plain(const listed_preset *l, bool is_first) {
+  const int named = printf("%s%s: ", is_first ? "" : "\n", l->name);
+  shown_wrap(l->about, (size_t)named - !is_first, 4, stdout);
   putchar('\n');
-  print_wrapped("fields", preset_fields(p, fields));
-  print_wrapped("source", p->source);
-  print_wrapped("mapping", p->mapping);
-  print_wrapped("not modelled", p->not_modelled);
+  print_wrapped("fields", l->fields);
+  print_wrapped("source", shown(l->source).text);
+  print_wrapped("mapping", l->published->mapping);
+  print_wrapped("not modelled", l->published->not_modelled);
 }
 
-static void preset_print_markdown(const cluster_preset *p) {
-  char fields[FIELDS_SIZE];
-  printf("| `%s` | %s | %s | %s | %s | %s |\n", p->name, p->about, preset_fields(p, fields),
-         p->source, p->mapping, p->not_modelled);
+static void preset_print_markdown(const listed_preset *l) {
+  printf("| `%s` | %s | %s | %s | %s | %s |\n", l->name, l->about, l->fields, l->source,
+         l->published->mapping, l->published->not_modelled);
 }
 
-static void preset_add_json(cJSON *list, const cluster_preset *p) {
-  char fields[FIELDS_SIZE];
+static void preset_add_json(cJSON *list, const listed_preset *l) {
   json_put(json_object(list, NULL),
-           "name %s, about %s, fields %s, source %s, read %s, mapping %s, not_modelled %s", p->name,
-           p->about, preset_fields(p, fields), p->source, p->read, p->mapping, p->not_modelled);
+           "name %s, about %s, fields %s, source %s, read %s, mapping %s, not_modelled %s", l->name,
+           l->about, l->fields, l->source, l->read, l->published->mapping,
+           l->published->not_modelled);
 }
 
 typedef enum preset_form { PLAIN, MARKDOWN, JSON } preset_form;
 
-/* wanted[i]: the i-th is printed. */
-static gl_status print_presets(const int *wanted, preset_form as, gl_error *err) {
+static gl_status print_presets(const listed_preset *all, size_t n, preset_form as, gl_error *err) {
   cJSON *list = as == JSON ? cJSON_CreateArray() : NULL;
   bool is_first = true;
   if (as == MARKDOWN)
     puts("| preset | what it is | fields | source | mapping | not modelled |\n"
          "|---|---|---|---|---|---|");
-  for (size_t i = 0; cluster_preset_at(i) != NULL; ++i) {
-    if (!wanted[i]) continue;
+  for (size_t i = 0; i < n; ++i) {
+    if (!all[i].wanted) continue;
     switch (as) {
     case PLAIN:
-      preset_print_plain(cluster_preset_at(i), is_first);
+      preset_print_plain(&all[i], is_first);
       break;
     case MARKDOWN:
-      preset_print_markdown(cluster_preset_at(i));
+      preset_print_markdown(&all[i]);
       break;
     case JSON:
-      preset_add_json(list, cluster_preset_at(i));
+      preset_add_json(list, &all[i]);
       break;
     }
     is_first = false;
@@ -521,40 +584,42 @@ static gl_status check_month(const char *text, gl_error *err) {
 }
 
 /* Leaves out presets whose source was read before that month. */
-static gl_status drop_older(int *wanted, const char *since, gl_error *err) {
+static gl_status drop_older(listed_preset *all, size_t n, const char *since, gl_error *err) {
   bool any = false;
-  const cluster_preset *p;
   if (since == NULL) return GL_OK;
   gl_status status = check_month(since, err);
-  for (size_t i = 0; (p = cluster_preset_at(i)) != NULL && i < MOST_PRESETS; ++i) {
-    wanted[i] = wanted[i] && p->read != NULL && strcmp(p->read, since) >= 0;
-    any |= wanted[i];
+  for (listed_preset *l = all; l < all + n; ++l) {
+    l->wanted = l->wanted && l->read != NULL && strcmp(l->read, since) >= 0;
+    any |= l->wanted;
   }
   if (status != GL_OK || any) return status;
   return gl_fail(err, GL_EINPUT, "no preset was read at its source in %s or later", since);
 }
 
 /* Marks the named presets; all where none is named. */
-static gl_status choose_presets(int *wanted, const args *a, gl_error *err) {
-  const char *names[MOST_PRESETS];
-  size_t n = 0, which = 0;
-  for (; n < MOST_PRESETS && cluster_preset_at(n) != NULL; ++n) {
-    names[n] = cluster_preset_at(n)->name;
-    wanted[n] = a->n_words == 0;
+static gl_status choose_presets(listed_preset *all, size_t n, const args *a, gl_error *err) {
+  const char **names = MUST_ARRAY(const char *, n, "the presets' names");
+  gl_status status = GL_OK;
+  size_t which = 0;
+  for (size_t i = 0; i < n; ++i) {
+    names[i] = all[i].name;
+    all[i].wanted = a->n_words == 0;
   }
-  for (size_t i = 0; i < a->n_words; ++i) {
-    gl_status status = args_choose(&which, "the preset", a->words[i], names, n, err);
-    if (status != GL_OK) return status;
-    wanted[which] = 1;
+  for (size_t i = 0; i < a->n_words && status == GL_OK; ++i) {
+    status = args_choose(&which, "the preset", a->words[i], names, n, err);
+    if (status == GL_OK) all[which].wanted = true;
   }
-  return GL_OK;
+  free(names);
+  return status;
 }
 
 static gl_status run_presets(const command *self, int argc, char **argv, gl_error *err) {
   static const char *const formats[] = {"text", "markdown"};
-  int json = 0, wanted[MOST_PRESETS] = {0};
+  int json = 0;
   const char *format = NULL, *since = NULL;
-  size_t chosen = 0;
+  cfg_own *own = NULL;
+  listed_preset *all = NULL;
+  size_t chosen = 0, n = 0;
   const args_option options[] = {
       {"since", 0, ARGS_TEXT, "YYYY-MM", "those whose source was read in that month or later",
        &since},
@@ -562,12 +627,17 @@ static gl_status run_presets(const command *self, int argc, char **argv, gl_erro
       {"json", 0, ARGS_FLAG, NULL, "the same as JSON", &json}};
   args a;
   gl_status status = args_parse(&a, self, options, 3, argc, argv, err);
-  if (status == GL_OK && !a.help && format != NULL)
-    status = args_choose(&chosen, "--format", format, formats, 2, err);
-  if (status == GL_OK && !a.help) status = choose_presets(wanted, &a, err);
-  if (status == GL_OK && !a.help) status = drop_older(wanted, since, err);
-  if (status == GL_OK && !a.help)
-    status = print_presets(wanted, json ? JSON : chosen == 1 ? MARKDOWN : PLAIN, err);
+  if (status == GL_OK && !a.help) {
+    if (format != NULL) status = args_choose(&chosen, "--format", format, formats, 2, err);
+    if (status == GL_OK) status = program_own(&own, err);
+    if (status == GL_OK) all = list_presets(own, &n);
+    if (status == GL_OK) status = choose_presets(all, n, &a, err);
+    if (status == GL_OK) status = drop_older(all, n, since, err);
+    if (status == GL_OK)
+      status = print_presets(all, n, json ? JSON : chosen == 1 ? MARKDOWN : PLAIN, err);
+  }
+  free_presets(all, n);
+  cfg_own_free(own);
   args_fini(&a);
   return status;
 }
@@ -575,13 +645,13 @@ static gl_status run_presets(const command *self, int argc, char **argv, gl_erro
 const command command_presets = {
     .name = "list presets",
     .arguments = "[PRESET…]",
-    .words = {ARGS_ANY, 0, MOST_PRESETS, false},
+    .words = {.input = ARGS_ANY, .max = MOST_PRESETS, .presets = true},
     .summary = "presets of a cluster: their sources, and what of them is not modelled",
     .about =
         "For each preset, or those named: the fields it sets, the paper or commit these were\n"
         "taken from, which parameters of the system correspond to which fields, and what of the\n"
         "system the clock does not model. `assumed` marks what the source was not seen to\n"
-        "say.",
+        "say. Your own presets stand last, with their file as source.",
     .examples = "  gepolab list presets verl_async areal\n  gepolab list presets --since 2026-01\n "
                 " gepolab list presets --json",
     .run = run_presets};

@@ -424,7 +424,9 @@ static gl_status print_manual(gl_error *err) {
         ".SH ENVIRONMENT\n.TP\n.B GEPOLAB_CACHE\n"
         "The folder of what commands keep between runs; empty: nothing is kept.\n"
         ".TP\n.B GEPOLAB_ALGORITHMS\n"
-        "The file of your own algorithms; \\-\\-algorithms comes before it.\n",
+        "The file of your own algorithms; \\-\\-algorithms comes before it.\n"
+        ".TP\n.B GEPOLAB_PRESETS\n"
+        "The file of your own presets of clusters; \\-\\-presets comes before it.\n",
         stdout);
   return status;
 }

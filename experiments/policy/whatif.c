@@ -3,7 +3,7 @@
 
 #include "analysis/figures/recorded.h"
 #include "core/config/config.h"
-#include "core/policy/own.h"
+#include "core/config/own.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/program.h"
 
@@ -61,7 +61,7 @@ static void moments_add(whatif_moments *m, double x) {
 gl_status whatif_algorithm(policy_algorithm *out, const char *text, const char *const *overrides,
                            size_t n, gl_error *err) {
   cfg_doc *doc = NULL;
-  policy_own *own = NULL;
+  cfg_own *own = NULL;
   gl_status status = cfg_load_text(&doc, "{}", 2, "command line", err);
   for (size_t i = 0; i <= n && status == GL_OK; ++i) {
     char *assignment =
@@ -70,40 +70,41 @@ gl_status whatif_algorithm(policy_algorithm *out, const char *text, const char *
     status = cfg_override(doc, assignment, err);
     free(assignment);
   }
-  if (status == GL_OK) status = policy_own_read(&own, program_algorithms(), err);
-  if (status == GL_OK) status = policy_own_expand(own, doc, err);
+  if (status == GL_OK) status = program_own(&own, err);
+  if (status == GL_OK) status = cfg_own_expand(own, doc, err);
   if (status == GL_OK)
     status = policy_algorithm_parse_alone(out, cfg_find(cfg_root(doc), "algorithm"), err);
-  policy_own_free(own);
+  cfg_own_free(own);
   cfg_free(doc);
   return status;
 }
 
 /* Fills in the named algorithms, or the published ones and then the user's own. */
 static gl_status whatif_choose(whatif *w, const char *const *names, size_t n_names,
-                               const policy_own *own, gl_error *err) {
+                               const cfg_own *own, gl_error *err) {
   const size_t published = policy_algorithms_count();
   gl_status status = GL_OK;
-  w->n_rows = n_names > 0 ? n_names : published + policy_own_count(own);
+  w->n_rows = n_names > 0 ? n_names : published + cfg_own_count(own, "algorithms");
   w->row = MUST_ARRAY(whatif_row, w->n_rows, "the algorithms");
   for (size_t i = 0; i < w->n_rows && status == GL_OK; ++i) {
     moments_begin(&w->row[i].ess_on_policy);
     for (int q = 0; q < WHATIF_QUANTITIES; ++q) moments_begin(&w->row[i].of[q]);
     if (n_names > 0)
       status = whatif_algorithm(&w->row[i].algorithm, names[i], NULL, 0, err);
+    else if (i < published)
+      w->row[i].algorithm = *policy_algorithms_at(i);
     else
-      w->row[i].algorithm =
-          i < published ? *policy_algorithms_at(i) : *policy_own_at(own, i - published);
+      status = policy_algorithms_own(&w->row[i].algorithm, own, i - published, err);
   }
   return status;
 }
 
 gl_status whatif_init(whatif *w, const char *const *names, size_t n_names, gl_error *err) {
-  policy_own *own = NULL;
+  cfg_own *own = NULL;
   *w = (whatif){.n_rows = 0};
-  gl_status status = policy_own_read(&own, program_algorithms(), err);
+  gl_status status = program_own(&own, err);
   if (status == GL_OK) status = whatif_choose(w, names, n_names, own, err);
-  policy_own_free(own);
+  cfg_own_free(own);
   for (size_t a = 0; a <= WHATIF_MOST_STALENESS; ++a) {
     moments_begin(&w->age[a].kl_token);
     moments_begin(&w->age[a].kl_response);

@@ -32,9 +32,10 @@ static const field world[] = {
 static FIELD_TABLE(world_fields, world);
 
 const field_table *const field_tables[FIELD_MOST_TABLES] = {
-    &study_fields, &policy_fields,     &design_fields,     &rl_fields,       &sim_fields,
-    &world_fields, &evaluation_fields, &toy_bandit_fields, &sequence_fields, &toy_fields,
-    &llm_fields,   &llm_model_fields,  &llm_task_fields,   &lab_fields};
+    &policy_own,        &sim_own,           &study_fields,    &policy_fields,
+    &design_fields,     &rl_fields,         &sim_fields,      &world_fields,
+    &evaluation_fields, &toy_bandit_fields, &sequence_fields, &toy_fields,
+    &llm_fields,        &llm_model_fields,  &llm_task_fields, &lab_fields};
 
 /* --- the JSON Schema --- */
 
@@ -192,6 +193,20 @@ static cJSON *schema_of(const char *path) {
   return schema;
 }
 
+/* `presets`: by name, fields of a cluster beside `base`, a published preset or one defined before.
+ */
+static void schema_add_own_presets(cJSON *properties) {
+  cJSON *presets = cJSON_AddObjectToObject(properties, "presets");
+  cJSON_AddStringToObject(presets, "description",
+                          "presets of clusters of one's own, by name: {base: areal, samplers: 8}");
+  cJSON_AddStringToObject(presets, "type", "object");
+  cJSON *one = cJSON_AddObjectToObject(presets, "additionalProperties");
+  schema_fill_section(one, "cluster");
+  cJSON *fields = cJSON_GetObjectItemCaseSensitive(one, "properties");
+  cJSON_DeleteItemFromObjectCaseSensitive(fields, "preset");
+  cJSON_AddStringToObject(cJSON_AddObjectToObject(fields, "base"), "type", "string");
+}
+
 cJSON *recipe_schema(void) {
   cJSON *schema = cJSON_CreateObject();
   cJSON_AddStringToObject(schema, "$schema", "http://json-schema.org/draft-07/schema#");
@@ -205,5 +220,6 @@ cJSON *recipe_schema(void) {
   schema_add_type(any, "string");
   schema_add_type(any, "array");
   schema_add_type(any, "null");
+  schema_add_own_presets(cJSON_GetObjectItemCaseSensitive(schema, "properties"));
   return schema;
 }

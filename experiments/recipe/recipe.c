@@ -6,7 +6,7 @@
 #include "core/base/json.h"
 #include "core/base/utf8.h"
 #include "core/config/fields.h"
-#include "core/policy/own.h"
+#include "core/policy/algorithm.h"
 #include "core/rl/optimizer.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/program.h"
@@ -162,12 +162,12 @@ static void spell_algorithms(cfg_doc *doc) {
     spell_algorithm(doc, cfg_find(sweep, axes[i]));
 }
 
-/* Replaces the names of the user's own algorithms by their fields. */
-static gl_status expand_own_algorithms(cfg_doc *doc, gl_error *err) {
-  policy_own *own = NULL;
-  gl_status status = policy_own_read(&own, program_algorithms(), err);
-  if (status == GL_OK) status = policy_own_expand(own, doc, err);
-  policy_own_free(own);
+/* Replaces the names of the user's own algorithms and presets by their fields. */
+static gl_status expand_own(cfg_doc *doc, gl_error *err) {
+  cfg_own *own = NULL;
+  gl_status status = program_own(&own, err);
+  if (status == GL_OK) status = cfg_own_expand(own, doc, err);
+  cfg_own_free(own);
   return status;
 }
 
@@ -183,7 +183,7 @@ static gl_status complete(cfg_doc **out, gl_status status, const char *source,
   if (status == GL_OK) status = random_search_draw(*out, err);
   if (status == GL_OK) status = factorial_expand(*out, err);
   if (status == GL_OK) status = one_at_a_time_expand(*out, err);
-  if (status == GL_OK) status = expand_own_algorithms(*out, err);
+  if (status == GL_OK) status = expand_own(*out, err);
   if (status == GL_OK) spell_algorithms(*out);
   if (status == GL_OK) status = ensure_name(*out, source, err);
   if (status != GL_OK) {

@@ -11,7 +11,7 @@ import pathlib
 import re
 from typing import Any, Mapping
 
-INTERFACE = 5  # GEPOLAB_INTERFACE of the header that the structures below are written after
+INTERFACE = 6  # GEPOLAB_INTERFACE of the header that the structures below are written after
 
 
 def needed(module: str, extra: str) -> Any:
@@ -182,8 +182,7 @@ FUNCTIONS = {
         c.c_int,
         [c.c_void_p, c.POINTER(Table), c.POINTER(Groups), c.POINTER(Moments), c.POINTER(Error)],
     ),
-    "gepolab_simulate": (c.c_int, [c.POINTER(c.c_void_p), c.c_char_p, c.c_uint64, c.POINTER(Error)]),
-    "gepolab_simulate_file": (c.c_int, [c.POINTER(c.c_void_p), c.c_char_p, c.c_uint64, c.POINTER(Error)]),
+    "gepolab_simulate_own": (c.c_int, [c.POINTER(c.c_void_p), c.c_char_p, c.c_char_p, c.c_char_p, c.c_uint64, c.POINTER(Error)]),
     "gepolab_simulation_free": (None, [c.c_void_p]),
     "gepolab_simulation_json": (c.c_char_p, [c.c_void_p]),
     "gepolab_simulation_batches": (c.c_int64, [c.c_void_p]),

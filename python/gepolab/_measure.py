@@ -76,18 +76,21 @@ class Simulation:
         return np.asarray(self.batches["version"] - self.batches["drawn_at"])
 
 
-def sim(recipe: "Union[str, pathlib.Path, dict[str, Any]]", seed: int = 1) -> Simulation:
+def sim(
+    recipe: "Union[str, pathlib.Path, dict[str, Any]]", seed: int = 1, presets: "Union[str, os.PathLike[str], None]" = None
+) -> Simulation:
     """Runs the clock of a recipe: YAML text, the path of a file, a dict with `cluster`, `train` and `steps`, or the name of one
     of the program's own ("quickstart"), which needs the gepolab command.
 
     Files that a recipe names (`include`, measured delays) are looked for beside it; those of a text or dict, which cannot include
-    others, in the current folder.
+    others, in the current folder. ``presets`` names a file of presets of clusters of your own (``presets: {mine: {base: areal,
+    samplers: 8}}``), by default ``$GEPOLAB_PRESETS``.
     """
-    new, given = "gepolab_simulate", recipe
+    given, path = recipe, None
     if isinstance(given, dict):
         given = flow(given)
     elif isinstance(given, pathlib.Path) or (isinstance(given, str) and "\n" not in given and given.endswith((".yaml", ".yml"))):
-        new, given = "gepolab_simulate_file", os.fspath(given)
+        path = text_of(os.fspath(given), "recipe")
     elif isinstance(given, str) and re.fullmatch(r"\w+", given):
         asked = subprocess.run([_command(), "recipes", given], capture_output=True, text=True)
         if asked.returncode != 0:
@@ -95,7 +98,10 @@ def sim(recipe: "Union[str, pathlib.Path, dict[str, Any]]", seed: int = 1) -> Si
         given = asked.stdout
     elif not isinstance(given, str):
         raise InputError(f"recipe is a {type(given).__name__}; YAML text, the path of a file, a dict or a recipe's name is expected")
-    owned = Owned(new, "gepolab_simulation_free", text_of(given, "recipe"), whole(seed, "seed"))
+    text = None if path is not None else text_of(given, "recipe")
+    file = presets if presets is not None else os.environ.get("GEPOLAB_PRESETS") or None
+    own = None if file is None else text_of(os.fspath(file), "presets")
+    owned = Owned("gepolab_simulate_own", "gepolab_simulation_free", text, path, own, whole(seed, "seed"))
     n = library.gepolab_simulation_batches(owned.pointer)
     batches = (Trained * n)()
     library.gepolab_simulation_read(owned.pointer, 0, n, batches)

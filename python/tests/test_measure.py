@@ -54,6 +54,24 @@ def test_recipes_in_files_find_what_they_name_beside_them(tmp_path, monkeypatch)
         gepolab.sim({"steps": 20}, seed=1.5)
 
 
+def test_presets_of_ones_own(tmp_path, monkeypatch):
+    """A name means its fields, by argument and by the environment; also in a file's recipe; unknown ones are refused."""
+    path = tmp_path / "mine.yaml"
+    path.write_text("presets: {mine: {base: fifo, samplers: 1, generation: 1, delay: 3s, learner: {step: 1, eval_pause: 0}}}")
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text("steps: 20\ncluster: {preset: mine}\n")
+    stated = {"preset": "fifo", "samplers": 1, "generation": 1, "delay": 3, "learner": {"step": 1, "eval_pause": 0}}
+    want = gepolab.sim({"steps": 20, "cluster": stated})
+    assert want.staleness[-1] == 4
+    for given in ({"steps": 20, "cluster": {"preset": "mine"}}, recipe):
+        assert np.array_equal(gepolab.sim(given, presets=path).batches, want.batches)
+    assert gepolab.sim({"steps": 20, "cluster": {"preset": "mine", "delay": 0}}, presets=str(path)).staleness[-1] == 1
+    with pytest.raises(gepolab.InputError, match="recipe:1:.*'mine'.*--presets FILE"):
+        gepolab.sim({"steps": 20, "cluster": {"preset": "mine"}})
+    monkeypatch.setenv("GEPOLAB_PRESETS", str(path))
+    assert gepolab.sim(recipe).staleness[-1] == 4
+
+
 def test_laws_have_units():
     slow = {"steps": 20, "cluster": {"preset": "fifo", "samplers": 1, "generation": np.int64(1), "delay": "3 s", "learner": {"step": 1, "eval_pause": 0.0}}}
     assert gepolab.sim(slow).staleness[-1] == 4

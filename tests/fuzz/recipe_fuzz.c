@@ -1,8 +1,9 @@
 /* libFuzzer target: no text may make the recipe reader misbehave. The first line is an override,
- * the rest a recipe. Algorithms that it defines are replaced or refused. The canonical text of a
- * recipe is a recipe with the same canonical text. */
+ * the rest a recipe. Algorithms and presets that it defines are replaced or refused. The canonical
+ * text of a recipe is a recipe with the same canonical text. */
 #include "core/config/config.h"
-#include "core/policy/own.h"
+#include "core/config/fields.h"
+#include "core/config/own.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -55,16 +56,18 @@ static void read_some(const cfg_doc *doc) {
   cfg_end(&r);
 }
 
-/* Definitions of algorithms are refused with a reason, or gone afterwards. */
-static void replace_own_algorithms(cfg_doc *doc) {
+/* Definitions of algorithms and presets are refused with a reason, or gone afterwards. */
+static void replace_own(cfg_doc *doc) {
   gl_error err = {0};
-  policy_own *none = NULL;
-  if (policy_own_read(&none, NULL, &err) != GL_OK) abort();
+  cfg_own *none = NULL;
+  if (cfg_own_new(&none, &err) != GL_OK) abort();
   gl_status status = cfg_include(doc, NULL, &err);
-  if (status == GL_OK) status = policy_own_expand(none, doc, &err);
+  if (status == GL_OK) status = cfg_resolve(doc, &err);
+  if (status == GL_OK) status = cfg_own_expand(none, doc, &err);
   if ((status == GL_OK) != (err.text[0] == '\0')) abort();
-  if (status == GL_OK && cfg_find(cfg_root(doc), CFG_DEFINITIONS) != NULL) abort();
-  policy_own_free(none);
+  for (size_t i = 0; status == GL_OK && fields_own_at(i) != NULL; ++i)
+    if (cfg_find(cfg_root(doc), fields_own_at(i)->aside) != NULL) abort();
+  cfg_own_free(none);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -79,7 +82,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     check_reload(doc);
     if (cfg_override(doc, assignment, &err) == GL_OK) check_copy(doc);
     read_some(doc);
-    replace_own_algorithms(doc);
+    replace_own(doc);
   } else if (err.status == GL_OK || err.text[0] == '\0')
     abort();
   cfg_free(doc);

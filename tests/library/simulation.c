@@ -3,6 +3,7 @@
 #include "analysis/statistics.h"
 #include "library/gepolab.h"
 #include "sim/delay.h"
+#include "tests/support/files.h"
 #include "tests/support/suite.h"
 
 #include <gen/version.h>
@@ -57,6 +58,37 @@ static void wrong_recipes_are_refused(void) {
     if (strstr(err.text, wrong[k].says) == NULL) fprintf(stderr, "found '%s'\n", err.text);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, wrong[k].says));
   }
+}
+
+/* A file of presets means its fields; files of delays are looked for beside it. */
+static void own_presets_are_their_fields(void) {
+  static const char path[] = "build/tests/library_presets.yaml",
+                    text[] = "steps: 20\ncluster: {preset: mine, delay: 3}\n",
+                    stated[] = "steps: 20\ncluster: {preset: fifo, samplers: 1, generation: 1, "
+                               "delay: 3, learner: {step: 1, eval_pause: 0}}\n";
+  gepolab_simulation *a = NULL, *b = NULL;
+  gepolab_error err;
+  files_put("build/tests/library_delays.csv", "3\n3\n");
+  files_put(path, "presets:\n  mine: {base: fifo, samplers: 1, generation: 1, learner: {step: 1, "
+                  "eval_pause: 0}, delay: {law: empirical, file: library_delays.csv}}\n");
+  CU_ASSERT_EQUAL_FATAL(gepolab_simulate_own(&a, text, NULL, path, 1, &err), GEPOLAB_OK);
+  CU_ASSERT_EQUAL_FATAL(gepolab_simulate(&b, stated, 1, &err), GEPOLAB_OK);
+  CU_ASSERT_STRING_EQUAL(gepolab_simulation_json(a), gepolab_simulation_json(b));
+  gepolab_simulation_free(a);
+  files_put("build/tests/library_recipe.yaml", "steps: 20\ncluster: {preset: mine}\n");
+  CU_ASSERT_EQUAL_FATAL(
+      gepolab_simulate_own(&a, NULL, "build/tests/library_recipe.yaml", path, 1, &err), GEPOLAB_OK);
+  gepolab_trained one[20], other[20];
+  CU_ASSERT_EQUAL(gepolab_simulation_read(a, 0, 20, one), 20);
+  CU_ASSERT_EQUAL(gepolab_simulation_read(b, 0, 20, other), 20);
+  CU_ASSERT_EQUAL(memcmp(one, other, sizeof one), 0);
+  gepolab_simulation_free(a);
+  gepolab_simulation_free(b);
+  CU_ASSERT_EQUAL(gepolab_simulate(&a, text, 1, &err), GEPOLAB_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "--presets FILE"));
+  files_put(path, "presets: {mine: {base: fifo, sampler: 1}}");
+  CU_ASSERT_EQUAL(gepolab_simulate_own(&a, text, NULL, path, 1, &err), GEPOLAB_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "library_presets.yaml:1:30: unknown key 'sampler'"));
 }
 
 static void draws_are_those_of_the_dist(void) {
@@ -131,5 +163,6 @@ static void versions_are_told(void) {
 
 SUITE(library_simulation, "library: simulation and statistics",
       TEST(a_fixed_delay_is_a_fixed_staleness), TEST(wrong_recipes_are_refused),
-      TEST(draws_are_those_of_the_dist), TEST(statistics_are_those_of_analysis),
-      TEST(a_survival_curve_is_handed_on), TEST(versions_are_told));
+      TEST(own_presets_are_their_fields), TEST(draws_are_those_of_the_dist),
+      TEST(statistics_are_those_of_analysis), TEST(a_survival_curve_is_handed_on),
+      TEST(versions_are_told));

@@ -1,8 +1,11 @@
 /* Presets: each runs by itself, says where it comes from, and at a bound of 0 is synchronous. */
+#include "core/config/own.h"
 #include "sim/cluster.h"
+#include "tests/support/files.h"
 #include "tests/support/sim.h"
 #include "tests/support/suite.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static void every_preset_runs_without_further_fields(void) {
@@ -171,10 +174,118 @@ static void prime_rl_08_cancels(void) {
   schedule_fini(&s);
 }
 
+/* --- presets of one's own --- */
+
+static const char own_path[] = "build/tests/own_presets.yaml";
+static const char own_text[] =
+    "algorithms: {mine: {base: grpo, clip: none}}\n"
+    "presets:\n"
+    "  mine: {base: areal, samplers: 8, delay: 2m, learner: {step: 3, queue: fifo}}\n"
+    "  far: {base: mine, delay: {law: gamma, shape: 4, scale: 15s}}\n";
+
+/* Reads a text as the file of presets. */
+static gl_status read_own(cfg_own **own, const char *text, gl_error *err) {
+  files_put(own_path, text);
+  const gl_status status = cfg_own_new(own, err);
+  return status == GL_OK ? cfg_own_add_file(*own, own_path, "presets", err) : status;
+}
+
+/* The canonical text of a recipe after its own names have been replaced; NULL after an error. */
+static char *replaced(const char *recipe, const cfg_own *own, gl_error *err) {
+  cfg_doc *doc = NULL;
+  char *text = NULL;
+  gl_status status = cfg_load_text(&doc, recipe, strlen(recipe), "recipe", err);
+  if (status == GL_OK) status = cfg_include(doc, NULL, err);
+  if (status == GL_OK) status = cfg_resolve(doc, err);
+  if (status == GL_OK) status = cfg_own_expand(own, doc, err);
+  if (status == GL_OK) text = cfg_canonical(cfg_root(doc));
+  cfg_free(doc);
+  return text;
+}
+
+#define MINE "preset: areal, samplers: 8, learner: {step: 3, queue: fifo}"
+#define GAMMA "delay: {law: gamma, shape: 4, scale: 15}"
+
+static void own_presets_become_their_fields_wherever_a_recipe_has_clusters(void) {
+  static const char *const pairs[][2] = {
+      {"cluster: {preset: mine}", "cluster: {" MINE ", delay: 120}"},
+      {"cluster: {preset: mine, samplers: 2, delay: null}",
+       "cluster: {preset: areal, samplers: 2, delay: null, learner: {step: 3, queue: fifo}}"},
+      {"cluster: {preset: mine, learner: {step: 5}, window: 4}",
+       "cluster: {preset: areal, samplers: 8, delay: 120, learner: {step: 5, queue: fifo}, window: "
+       "4}"},
+      {"cluster: {preset: far}", "cluster: {" MINE ", " GAMMA "}"},
+      {"cluster: {preset: far, delay: 1h}", "cluster: {" MINE ", delay: 3600}"},
+      {"cluster: {preset: sync}\nalgorithm: mine",
+       "cluster: {preset: sync}\nalgorithm: {base: grpo, clip: none, name: mine}"},
+      {"sweep: {cluster: [{preset: mine}, {preset: sync}], seed: [1]}",
+       "sweep: {cluster: [{" MINE ", delay: 120}, {preset: sync}], seed: [1]}"},
+      {"sweep: {settings: [{cluster: {preset: far}, seed: 2}]}",
+       "sweep: {settings: [{cluster: {" MINE ", " GAMMA "}, seed: 2}]}"},
+      {"presets: {here: {base: far, delay: 2h}}\ncluster: {preset: here}",
+       "cluster: {" MINE ", delay: 7200}"}};
+  cfg_own *own = NULL, *none = NULL;
+  ASSERT_OK(read_own(&own, own_text, &err));
+  ASSERT_OK(cfg_own_new(&none, &err));
+  CU_ASSERT_EQUAL(cfg_own_count(own, "presets"), 2);
+  for (size_t i = 0; i < sizeof pairs / sizeof *pairs; ++i) {
+    gl_error err = {0};
+    char *a = replaced(pairs[i][0], own, &err), *b = replaced(pairs[i][1], none, &err);
+    if (a == NULL || b == NULL) fprintf(stderr, "%s: %s\n", pairs[i][0], err.text);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(a);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(b);
+    CU_ASSERT_STRING_EQUAL(a, b);
+    free(a), free(b);
+  }
+  cfg_own_free(own);
+  cfg_own_free(none);
+}
+
+static void what_no_own_preset_can_be_is_refused_with_its_place(void) {
+  static const char *const wrong[][2] = {
+      {"presets: {Areal: {base: sync}}", ":1:18: 'areal' is a published preset"},
+      {"presets: {a b: {base: sync}}", ":1:16: 'a b' cannot be the name of your own preset"},
+      {"presets: {x: {samplers: 2}}", "'x' has no 'base', the preset whose fields it changes"},
+      {"presets: {x: sync}", "'x' must be a map of fields, as in my_cluster: {base: areal"},
+      {"presets: {x: {base: sync, preset: areal}}", ":1:35: in the definition of 'x' the preset"},
+      {"presets: {x: {base: snyc}}", ":1:21: 'cluster.preset' is text ('snyc')"},
+      {"presets: {x: {base: y}, y: {base: sync}}", ":1:21: the base of 'x' is 'y', which is not"},
+      {"presets: {x: {base: x}}", "which is not defined before it"},
+      {"presets: {x: {base: sync, sampler: 2}}", ":1:27: unknown key 'sampler' in 'cluster'"},
+      {"presets: {x: {base: sync, samplers: 0}}", ":1:37: "},
+      {"presets: {x: {base: sync, delay: 2GiB}}", ":1:34: "},
+      {"presets: {x: {base: sync}, x: {base: areal}}", "'x'"},
+      {"presets: {x: {base: sync}}\nsteps: 3", ":2:8: a file of your own definitions"},
+      {"algorithms: {x: {base: grpo}}", "defines no preset; write presets: {my_cluster:"},
+      {"presets: {}", "defines no preset"}};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
+    cfg_own *own = NULL;
+    gl_error err = {0};
+    CU_ASSERT_EQUAL(read_own(&own, wrong[i][0], &err), GL_EINPUT);
+    if (strstr(err.text, wrong[i][1]) == NULL) fprintf(stderr, "%s: %s\n", wrong[i][0], err.text);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, wrong[i][1]));
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, own_path));
+    cfg_own_free(own);
+  }
+  static const char *const recipes[][2] = {
+      {"presets: {mine: {base: sync}}", "'mine' is defined here and, differently, in "},
+      {"sweep: {cluster.preset: [sync, mine]}", "write sweep.cluster: [{preset: mine}, ...]"}};
+  cfg_own *own = NULL;
+  ASSERT_OK(read_own(&own, own_text, &err));
+  for (size_t i = 0; i < sizeof recipes / sizeof *recipes; ++i) {
+    gl_error err = {0};
+    CU_ASSERT_PTR_NULL(replaced(recipes[i][0], own, &err));
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, recipes[i][1]));
+  }
+  cfg_own_free(own);
+}
+
 SUITE(sim_presets, "sim: presets", TEST(every_preset_runs_without_further_fields),
       TEST(every_preset_says_where_it_comes_from_and_what_it_leaves_out),
       TEST(presets_with_relays_hand_weights_on),
       TEST(every_gated_preset_is_synchronous_at_a_bound_of_zero),
       TEST(verl_s_bound_is_a_share_of_what_is_published_at_once),
       TEST(a_preset_of_groups_takes_other_units_and_lengths), TEST(verl_v1_drops_by_global_steps),
-      TEST(prime_rl_08_cancels));
+      TEST(prime_rl_08_cancels),
+      TEST(own_presets_become_their_fields_wherever_a_recipe_has_clusters),
+      TEST(what_no_own_preset_can_be_is_refused_with_its_place));

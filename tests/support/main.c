@@ -129,7 +129,8 @@ static int add_suites(const char *suite, const char *test) {
 }
 
 /* The tables of the rooms that the tests are linked with. */
-extern const field_table policy_fields __attribute__((weak)), study_fields __attribute__((weak)),
+extern const field_table policy_own __attribute__((weak)), sim_own __attribute__((weak)),
+    policy_fields __attribute__((weak)), study_fields __attribute__((weak)),
     design_fields __attribute__((weak)), rl_fields __attribute__((weak)),
     evaluation_fields __attribute__((weak)), sequence_fields __attribute__((weak)),
     toy_bandit_fields __attribute__((weak)), sim_fields __attribute__((weak)),
@@ -139,9 +140,9 @@ extern const field_table policy_fields __attribute__((weak)), study_fields __att
 /* The list of a test program of some rooms; that of the command, where it is linked, replaces it.
  */
 __attribute__((weak)) const field_table *const field_tables[FIELD_MOST_TABLES] = {
-    &study_fields, &policy_fields,     &design_fields,     &rl_fields,
-    &sim_fields,   &evaluation_fields, &toy_bandit_fields, &sequence_fields,
-    &toy_fields,   &llm_fields,        &llm_model_fields,  &llm_task_fields};
+    &policy_own, &sim_own,    &study_fields,      &policy_fields,     &design_fields,
+    &rl_fields,  &sim_fields, &evaluation_fields, &toy_bandit_fields, &sequence_fields,
+    &toy_fields, &llm_fields, &llm_model_fields,  &llm_task_fields};
 
 int main(int argc, char **argv) {
   const char *suite = NULL, *test = NULL;

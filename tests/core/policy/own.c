@@ -1,7 +1,7 @@
 /* A file of algorithms means what its fields mean: a recipe that names one has the same text as a
  * recipe that states the fields, and what cannot be understood is refused with its place. */
-#include "core/policy/own.h"
-#include "core/config/config.h"
+#include "core/config/own.h"
+#include "core/policy/algorithm.h"
 #include "tests/support/files.h"
 #include "tests/support/suite.h"
 
@@ -11,28 +11,29 @@
 static const char path[] = "build/tests/own_algorithms.yaml";
 
 /* The canonical text of a recipe after its own names have been replaced; NULL after an error. */
-static char *expanded(const char *recipe, const policy_own *own, gl_error *err) {
+static char *expanded(const char *recipe, const cfg_own *own, gl_error *err) {
   cfg_doc *doc = NULL;
   char *text = NULL;
   gl_status status = cfg_load_text(&doc, recipe, strlen(recipe), "recipe", err);
   if (status == GL_OK) status = cfg_include(doc, NULL, err);
-  if (status == GL_OK) status = policy_own_expand(own, doc, err);
+  if (status == GL_OK) status = cfg_own_expand(own, doc, err);
   if (status == GL_OK) text = cfg_canonical(cfg_root(doc));
   cfg_free(doc);
   return text;
 }
 
-static policy_own *open_file(const char *text) {
-  policy_own *own = NULL;
+static cfg_own *open_file(const char *text) {
+  cfg_own *own = NULL;
   files_put(path, text);
-  ASSERT_OK(policy_own_read(&own, path, &err));
-  CU_ASSERT_PTR_NOT_NULL_FATAL(own);
+  ASSERT_OK(cfg_own_new(&own, &err));
+  ASSERT_OK(cfg_own_add_file(own, path, "algorithms", &err));
   return own;
 }
 
 static const char rows[] = "algorithms:\n"
                            "  mine: {base: gepo, clip: none}\n"
-                           "  bold: {base: GRPO, eps_high: 0.4, gate: {negative_below: 0.8}}\n";
+                           "  bold: {base: GRPO, eps_high: 0.4, gate: {negative_below: 0.8}}\n"
+                           "  next: {base: mine, cap: 3}\n";
 
 static void names_become_their_fields_wherever_a_recipe_has_algorithms(void) {
   static const char *const pairs[][2] = {
@@ -51,8 +52,8 @@ static void names_become_their_fields_wherever_a_recipe_has_algorithms(void) {
        "sweep: {settings: [{algorithm: {base: gepo, clip: none, name: mine}, seed: 2}]}"},
       {"algorithms: {here: {base: is, log_cap: 1}}\nalgorithm: here",
        "algorithm: {base: is, log_cap: 1, name: here}"}};
-  policy_own *own = open_file(rows), *none = NULL;
-  ASSERT_OK(policy_own_read(&none, NULL, &err));
+  cfg_own *own = open_file(rows), *none = NULL;
+  ASSERT_OK(cfg_own_new(&none, &err));
   for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
     gl_error err = {0};
     char *a = expanded(pairs[i][0], own, &err), *b = expanded(pairs[i][1], none, &err);
@@ -61,20 +62,28 @@ static void names_become_their_fields_wherever_a_recipe_has_algorithms(void) {
     CU_ASSERT_STRING_EQUAL(a, b);
     free(a), free(b);
   }
-  policy_own_free(own);
-  policy_own_free(none);
+  cfg_own_free(own);
+  cfg_own_free(none);
 }
 
 static void rows_are_listed_with_their_own_names_and_fields(void) {
-  policy_own *own = open_file(rows);
-  CU_ASSERT_EQUAL_FATAL(policy_own_count(own), 2);
-  CU_ASSERT_STRING_EQUAL(policy_own_at(own, 0)->name, "mine");
-  CU_ASSERT_STRING_EQUAL(policy_own_at(own, 0)->base, "gepo");
-  CU_ASSERT_EQUAL(policy_own_at(own, 0)->clip, CLIP_NONE);
-  CU_ASSERT_PTR_EQUAL(policy_own_find(own, "bold"), policy_own_at(own, 1));
-  CU_ASSERT_EQUAL(policy_own_at(own, 1)->eps_high, 0.4);
-  CU_ASSERT_PTR_NULL(policy_own_find(own, "gepo"));
-  policy_own_free(own);
+  cfg_own *own = open_file(rows);
+  policy_algorithm a;
+  CU_ASSERT_EQUAL_FATAL(cfg_own_count(own, "algorithms"), 3);
+  CU_ASSERT_EQUAL(cfg_own_count(own, "presets"), 0);
+  ASSERT_OK(policy_algorithms_own(&a, own, 0, &err));
+  CU_ASSERT_STRING_EQUAL(a.name, "mine");
+  CU_ASSERT_STRING_EQUAL(a.base, "gepo");
+  CU_ASSERT_EQUAL(a.clip, CLIP_NONE);
+  ASSERT_OK(policy_algorithms_own(&a, own, 1, &err));
+  CU_ASSERT_STRING_EQUAL(a.name, "bold");
+  CU_ASSERT_EQUAL(a.eps_high, 0.4);
+  ASSERT_OK(policy_algorithms_own(&a, own, 2, &err));
+  CU_ASSERT_STRING_EQUAL(a.name, "next");
+  CU_ASSERT_STRING_EQUAL(a.base, "gepo");
+  CU_ASSERT_EQUAL(a.clip, CLIP_NONE);
+  CU_ASSERT_EQUAL(a.cap, 3);
+  cfg_own_free(own);
 }
 
 static void what_a_file_cannot_define_is_refused_with_its_place(void) {
@@ -82,35 +91,44 @@ static void what_a_file_cannot_define_is_refused_with_its_place(void) {
       {"algorithms: {GEPO: {base: grpo}}", ":1:20: 'gepo' is a published algorithm"},
       {"algorithms: {a b: {base: grpo}}", ":1:19: 'a b' cannot be the name"},
       {"algorithms: {all: {base: grpo}}", "'all' means something else"},
-      {"algorithms: {x: {base: y}, y: {base: grpo}}", "no algorithm 'y'"},
+      {"algorithms: {x: {base: z}, y: {base: grpo}}", "no algorithm 'z'"},
+      {"algorithms: {x: {base: y}, y: {base: grpo}}",
+       ":1:24: the base of 'x' is 'y', which is not "},
+      {"algorithms: {x: {base: x}}", ":1:24: the base of 'x' is 'x', which is not defined before"},
+      {"algorithms: {x: {base: grpo}, x: {base: gepo}}", "'x'"},
       {"algorithms: {x: grpo}", "'x' must be a map of fields"},
-      {"algorithms: {x: {clip: none}}", "algorithm has no 'base'"},
+      {"algorithms: {x: {clip: none}}", "'x' has no 'base', the algorithm"},
       {"algorithms: {x: {base: grpo, name: z}}", "is its key, 'x'"},
       {"algorithms: {x: {base: grpo, clip: gamma}}", "clip: gamma has no ratio gradient"},
       {"algorithms: {x: {base: grpo, klip: none}}", "did you mean 'clip'"},
-      {"algorithms: {x: {base: grpo}}\nsteps: 3", ":2:8: a file of algorithms has the keys"},
+      {"algorithms: {x: {base: grpo}}\nsteps: 3",
+       ":2:8: a file of your own definitions has the keys"},
       {"algorithms: {}", "defines no algorithm"},
-      {"steps: 3", "'steps' is neither"},
-      {"algorithms: [grpo]", "'algorithms' is neither"}};
+      {"steps: 3", "'steps' is none of them"},
+      {"algorithms: [grpo]", "'algorithms' is none of them"}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-    policy_own *own = NULL;
+    cfg_own *own = NULL;
     gl_error err = {0};
     files_put(path, wrong[i][0]);
-    CU_ASSERT_EQUAL(policy_own_read(&own, path, &err), GL_EINPUT);
-    CU_ASSERT_PTR_NULL(own);
+    CU_ASSERT_EQUAL_FATAL(cfg_own_new(&own, &err), GL_OK);
+    CU_ASSERT_EQUAL(cfg_own_add_file(own, path, "algorithms", &err), GL_EINPUT);
+    cfg_own_free(own);
     if (strstr(err.text, wrong[i][1]) == NULL) fprintf(stderr, "%s: %s\n", wrong[i][0], err.text);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, wrong[i][1]));
   }
   gl_error err = {0};
-  policy_own *own = NULL;
-  CU_ASSERT_EQUAL(policy_own_read(&own, "build/tests/no/such/file.yaml", &err), GL_EINPUT);
+  cfg_own *own = NULL;
+  CU_ASSERT_EQUAL_FATAL(cfg_own_new(&own, &err), GL_OK);
+  CU_ASSERT_EQUAL(cfg_own_add_file(own, "build/tests/no/such/file.yaml", "algorithms", &err),
+                  GL_EINPUT);
+  cfg_own_free(own);
 }
 
 static void two_meanings_of_one_name_and_own_names_as_axes_of_bases_are_refused(void) {
   static const char *const wrong[][2] = {
       {"algorithms: {mine: {base: grpo}}\nalgorithm: mine", "is defined here and, differently"},
       {"sweep: {algorithm.base: [gepo, mine]}", "no base for an axis"}};
-  policy_own *own = open_file(rows);
+  cfg_own *own = open_file(rows);
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     gl_error err = {0};
     CU_ASSERT_PTR_NULL(expanded(wrong[i][0], own, &err));
@@ -120,7 +138,7 @@ static void two_meanings_of_one_name_and_own_names_as_axes_of_bases_are_refused(
   char *same = expanded("algorithms: {mine: {clip: none, base: gepo}}\nalgorithm: mine", own, &err);
   CU_ASSERT_PTR_NOT_NULL(same);
   free(same);
-  policy_own_free(own);
+  cfg_own_free(own);
 }
 
 static void an_included_file_defines_what_the_recipe_then_selects(void) {
@@ -131,17 +149,17 @@ static void an_included_file_defines_what_the_recipe_then_selects(void) {
   fputs("include: own_algorithms.yaml\nalgorithms: [mine, gepo]\n", f);
   fclose(f);
   cfg_doc *doc = NULL;
-  policy_own *none = NULL;
-  ASSERT_OK(policy_own_read(&none, NULL, &err));
+  cfg_own *none = NULL;
+  ASSERT_OK(cfg_own_new(&none, &err));
   ASSERT_OK(cfg_load_file(&doc, including, &err));
   ASSERT_OK(cfg_include(doc, NULL, &err));
-  ASSERT_OK(policy_own_expand(none, doc, &err));
+  ASSERT_OK(cfg_own_expand(none, doc, &err));
   char *text = cfg_canonical(cfg_root(doc));
   CU_ASSERT_STRING_EQUAL(
       text, "{\"algorithms\":[{\"base\":\"gepo\",\"clip\":\"none\",\"name\":\"mine\"},\"gepo\"]}");
   free(text);
   cfg_free(doc);
-  policy_own_free(none);
+  cfg_own_free(none);
 }
 
 SUITE(policy_own, "policy: own algorithms",

@@ -1,5 +1,6 @@
-/* A file of algorithms is read by every command that takes algorithms, and what was computed with
- * it means the same without it. */
+/* A file of algorithms and presets is read by every command that takes them, and what was computed
+ * with it means the same without it. */
+#define _POSIX_C_SOURCE 200809L /* setenv */
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 
@@ -74,5 +75,71 @@ static void a_study_keeps_the_fields(void) {
   cli_scratch_remove(f.folder);
 }
 
+/* --- presets of clusters --- */
+
+static const char both[] = "algorithms:\n  mine: {base: gepo, clip: none}\n"
+                           "presets:\n  my_site: {base: areal, samplers: 2, delay: 20s}\n";
+#define SITE "{preset: areal, samplers: 2, delay: 20}"
+
+static void presets_are_taken_for_their_fields(void) {
+  files f;
+  files_init(&f);
+  cli_write(f.rows, both, sizeof both - 1);
+  SAME(("sim", "delay_sweep", "--presets", f.rows, "sweep=null", "cluster={preset: my_site}"),
+       ("sim", "delay_sweep", "sweep=null", "cluster=" SITE));
+  SAME(("sim", "delay_sweep", "--presets", f.rows, "sweep=null",
+        "cluster={preset: my_site, samplers: 3}"),
+       ("sim", "delay_sweep", "sweep=null", "cluster={preset: areal, samplers: 3, delay: 20}"));
+  cli_result r = CLI("list", "presets", "my_site", "--presets", f.rows);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "my_site: your own, a change of areal"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "samplers: 2, delay: 20\n"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "rows.yaml"));
+  cli_result_fini(&r);
+  r = CLI("list", "presets", "--since", "2026-01", "--presets", f.rows);
+  CU_ASSERT_PTR_NULL(strstr(r.out, "my_site"));
+  cli_result_fini(&r);
+  r = CLI("list", "presets", "--help");
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "--presets FILE"));
+  cli_result_fini(&r);
+  REFUSED(2, "of your own is defined in a file: --presets FILE", "sim", "delay_sweep",
+          "cluster={preset: my_site}");
+  REFUSED(2, "policy has no option --presets", "policy", "--presets", f.rows, f.group);
+  cli_scratch_remove(f.folder);
+}
+
+/* Also by the environment, and by a recipe that includes the file. */
+static void a_study_keeps_a_preset_s_fields_and_goes_on_without_the_file(void) {
+  files f;
+  char recipe[128];
+  files_init(&f);
+  cli_write(f.rows, both, sizeof both - 1);
+  const char text[] = "include: [quickstart, rows.yaml]\nname: both\nsteps: 3\n";
+  cli_write(cli_path(recipe, f.folder, "both.yaml"), text, sizeof text - 1);
+  CU_ASSERT(CLI_GIVES(0, "sweep", recipe, "-q", "algorithm=mine", "sweep.seed=[1]",
+                      "sweep.cluster=[{preset: my_site}, {preset: sync}]", "-o", f.study));
+  setenv("GEPOLAB_PRESETS", f.rows, 1);
+  CU_ASSERT(CLI_GIVES(0, "sweep", "quickstart", "-q", "name=both", "steps=3", "algorithm=mine",
+                      "sweep.seed=[1]", "sweep.cluster=[{preset: my_site}, {preset: sync}]", "-o",
+                      f.other));
+  unsetenv("GEPOLAB_PRESETS");
+  SAME(("study", "export", f.study), ("study", "export", f.other));
+  CU_ASSERT_EQUAL(remove(f.rows), 0);
+  cli_result r = CLI("sweep", "quickstart", "-q", "name=both", "steps=3",
+                     "algorithm={base: gepo, clip: none, name: mine}", "sweep.seed=[1]",
+                     "sweep.cluster=[" SITE ", {preset: sync}]", "-o", f.study);
+  CU_ASSERT_EQUAL(r.code, 0);
+  cli_result_fini(&r);
+  r = CLI("study", "status", f.study);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "2 of 2 cells, 0 missing"));
+  cli_result_fini(&r);
+  SAME(("study", "export", f.study), ("study", "export", f.other));
+  r = CLI("study", "export", f.study);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "areal"));
+  CU_ASSERT_PTR_NULL(strstr(r.out, "my_site"));
+  cli_result_fini(&r);
+  cli_scratch_remove(f.folder);
+}
+
 SUITE(cli_own_algorithms, "cli: own algorithms", TEST(commands_take_the_name_for_the_fields),
-      TEST(a_study_keeps_the_fields));
+      TEST(a_study_keeps_the_fields), TEST(presets_are_taken_for_their_fields),
+      TEST(a_study_keeps_a_preset_s_fields_and_goes_on_without_the_file));
