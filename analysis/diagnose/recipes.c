@@ -2,6 +2,7 @@
 #include "analysis/diagnose/internal.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 /* The toy world of `gepolab run quickstart`, small enough for seconds. */
@@ -39,8 +40,31 @@ static double seconds_of(interval v) {
   return v.value > 0.001 ? v.value : 0.001;
 }
 
+/* Recipes of the clock alone, for what makes the trainer wait. */
+static int clock_recipe(const speed_facts *s, bool is_sync, char *text, size_t size) {
+  if (!is_sync)
+    return snprintf(text, size,
+                    "# Written by gepolab diagnose.\n"
+                    "# gepolab sim FILE                        # as measured\n"
+                    "# gepolab sim FILE cluster.samplers=2     # twice the samplers\n"
+                    "name: diagnose_generation_bound\ndescription: samplers that the trainer waits "
+                    "for\nsteps: 200\n"
+                    "cluster: {preset: fifo, samplers: 1, generation: %.4g, delay: %.4g, learner: "
+                    "{step: %.4g, eval_pause: 0}}\n",
+                    seconds_of(s->part[0]) + seconds_of(s->part[3]), seconds_of(s->part[2]),
+                    seconds_of(s->part[1]));
+  return snprintf(text, size,
+                  "# Written by gepolab diagnose.\n"
+                  "# gepolab sim FILE                                    # as measured\n"
+                  "# gepolab sim FILE cluster.learner.publish_every=4    # weights less often\n"
+                  "name: diagnose_sync_bound\ndescription: weight synchronisation that takes the "
+                  "time\nsteps: 200\n"
+                  "cluster: {preset: sync, generation: %.4g, delay: %.4g, learner: {step: %.4g, "
+                  "eval_pause: 0}}\n",
+                  seconds_of(s->part[0]), seconds_of(s->part[2]), seconds_of(s->part[1]));
+}
+
 static int diagnose_write_recipe(const diagnosis *d, diagnose_cause c, char *text, size_t size) {
-  const speed_facts *s = &d->speed;
   const double delay = delay_of(d);
   switch (c) {
   case CAUSE_MISMATCH: /* noise of deviation s on logits gives k3 of about s^2 / 2 */
@@ -86,26 +110,8 @@ static int diagnose_write_recipe(const diagnosis *d, diagnose_cause c, char *tex
               "sweep:\n  cluster.stale: [discard, downweight]\n  seed: [1, 2, 3, 4]\n");
   case CAUSE_GENERATION:
   case CAUSE_ENVIRONMENT:
-    return snprintf(text, size,
-                    "# Written by gepolab diagnose.\n"
-                    "# gepolab sim FILE                        # as measured\n"
-                    "# gepolab sim FILE cluster.samplers=2     # twice the samplers\n"
-                    "name: diagnose_generation_bound\ndescription: samplers that the trainer waits "
-                    "for\nsteps: 200\n"
-                    "cluster: {preset: fifo, samplers: 1, generation: %.4g, delay: %.4g, learner: "
-                    "{step: %.4g, eval_pause: 0}}\n",
-                    seconds_of(s->part[0]) + seconds_of(s->part[3]), seconds_of(s->part[2]),
-                    seconds_of(s->part[1]));
   case CAUSE_SYNC:
-    return snprintf(text, size,
-                    "# Written by gepolab diagnose.\n"
-                    "# gepolab sim FILE                                    # as measured\n"
-                    "# gepolab sim FILE cluster.learner.publish_every=4    # weights less often\n"
-                    "name: diagnose_sync_bound\ndescription: weight synchronisation that takes the "
-                    "time\nsteps: 200\n"
-                    "cluster: {preset: sync, generation: %.4g, delay: %.4g, learner: {step: %.4g, "
-                    "eval_pause: 0}}\n",
-                    seconds_of(s->part[0]), seconds_of(s->part[2]), seconds_of(s->part[1]));
+    return clock_recipe(&d->speed, c == CAUSE_SYNC, text, size);
   case CAUSE_COUNT:
     break;
   }

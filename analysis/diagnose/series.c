@@ -105,19 +105,26 @@ static bool is_of_waiting_trainer(const gathered *from) {
   return false;
 }
 
+static gl_status refuse_second_run(const diagnosis *d, const gathered_series *s, gl_error *err) {
+  for (size_t j = 0; j < d->n_series; ++j) {
+    const gathered_series *other = d->series[j].from;
+    if (strcmp(other->metric, s->metric) == 0 && other != s)
+      return gl_fail(err, GL_EINPUT,
+                     "%s and %s: two runs, '%s' and '%s', have the series %s; give diagnose the "
+                     "logs of one run",
+                     other->file, s->file, other->run, s->run, s->metric);
+  }
+  return GL_OK;
+}
+
 gl_status diagnosis_add_series(diagnosis *d, const gathered *from, gl_error *err) {
   const bool waits = is_of_waiting_trainer(from);
   for (size_t k = 0; k < N_NAMES; ++k)
     for (size_t i = 0; i < from->n_series; ++i) {
       const gathered_series *s = &from->series[i];
       if (!series_ends_with(s->metric, names[k].name) || s->n == 0) continue;
-      for (size_t j = 0; j < d->n_series; ++j)
-        if (strcmp(d->series[j].from->metric, s->metric) == 0 && d->series[j].from != s)
-          return gl_fail(err, GL_EINPUT,
-                         "%s and %s: two runs, '%s' and '%s', have the series %s; give diagnose "
-                         "the logs of one run",
-                         d->series[j].from->file, s->file, d->series[j].from->run, s->run,
-                         s->metric);
+      const gl_status status = refuse_second_run(d, s, err);
+      if (status != GL_OK) return status;
       role_series *to = ARRAY_ADD(d->series, d->n_series);
       if (to == NULL) return gl_fail_memory(err, "the series of a log");
       *to = (role_series){names[k].role, s, names[k].definition};

@@ -320,6 +320,16 @@ static double clock_of(const summary *s, size_t group, size_t which) {
   return of[which];
 }
 
+static void throughput_write_block(figure_page *p, const summary *s, const x_grid *grid,
+                                   size_t panel, size_t slice) {
+  for (size_t i = 0; i < grid->n_x; i++) {
+    const size_t group = grid_group(grid, s->from, slice, i);
+    const interval v = {group < s->from->n_groups ? clock_of(s, group, panel) : NAN, NAN, NAN};
+    if (group < s->from->n_groups) grid_write(p, panel, grid->headings[slice], grid, i, v);
+  }
+  page_block_end(p);
+}
+
 static gl_status throughput_write_page(figure_page *p, const summary *s, const x_grid *grid,
                                        gl_error *err) {
   gl_status status = page_open(p, CLOCK_COUNT, "panel\tsetting\tdelay or loss\tmean", err);
@@ -329,15 +339,8 @@ static gl_status throughput_write_page(figure_page *p, const summary *s, const x
   for (size_t panel = 0; panel < CLOCK_COUNT; panel++) {
     snprintf(p->panels[panel].axis, sizeof p->panels[panel].axis, "%s", clock_axis[panel]);
     p->panels[panel].low = 0;
-    for (size_t slice = 0; slice < grid->n_slices; slice++) {
-      for (size_t i = 0; i < grid->n_x; i++) {
-        size_t group = grid_group(grid, s->from, slice, i);
-        if (group == s->from->n_groups) continue;
-        interval v = {clock_of(s, group, panel), NAN, NAN};
-        grid_write(p, panel, grid->headings[slice], grid, i, v);
-      }
-      page_block_end(p);
-    }
+    for (size_t slice = 0; slice < grid->n_slices; slice++)
+      throughput_write_block(p, s, grid, panel, slice);
   }
   status = page_set_lines(p, grid->headings, grid->n_slices, err);
   return status == GL_OK ? grid_leave_out(p, grid, s->from, NULL, 0, err) : status;

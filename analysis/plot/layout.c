@@ -240,6 +240,21 @@ bool layout_has_marks(const layout *l, const place *at) {
 }
 
 /* Sets as many tick labels as fit side by side. */
+/* Whether the labels of the marks stand beside each other. */
+static int labels_fit(const figure_panel *panel, const place *at, double broad) {
+  const double low = panel->x_low, high = panel->x_high;
+  const double span = panel->x_logarithmic ? log(high / low) : high - low;
+  double behind = -INFINITY;
+  for (size_t k = 0; k < at->n_x; k++) {
+    if (!at->x[k].text[0]) continue;
+    const double from = panel->x_logarithmic ? log(at->x[k].at / low) : at->x[k].at - low;
+    const double centre = broad * from / span, half = 0.5 * text_cm(at->x[k].text);
+    if (!(centre - half >= behind + 0.16)) return 0;
+    behind = centre + half;
+  }
+  return 1;
+}
+
 static void set_x_ticks(layout *l) {
   for (size_t i = 0; i < l->n; i++) {
     place *at = &l->places[i];
@@ -248,19 +263,7 @@ static void set_x_ticks(layout *l) {
     if (layout_has_marks(l, at)) continue;
     for (size_t most = 8; most >= 2; most--) {
       at->n_x = ticks_of_axis(panel->x_low, panel->x_high, panel->x_logarithmic, most, at->x);
-      const double span =
-          panel->x_logarithmic ? log(panel->x_high / panel->x_low) : panel->x_high - panel->x_low;
-      double behind = -INFINITY;
-      int fit = 1;
-      for (size_t k = 0; k < at->n_x && fit; k++) {
-        if (!at->x[k].text[0]) continue;
-        const double from =
-            panel->x_logarithmic ? log(at->x[k].at / panel->x_low) : at->x[k].at - panel->x_low;
-        const double centre = l->broad * from / span, half = 0.5 * text_cm(at->x[k].text);
-        fit = centre - half >= behind + 0.16;
-        behind = centre + half;
-      }
-      if (fit) break;
+      if (labels_fit(panel, at, l->broad)) break;
     }
   }
 }

@@ -463,6 +463,14 @@ static gl_status record_columns(const table *t, table *scratch, size_t *n, gl_er
   return table_has_failed(scratch) ? gl_fail_memory(err, "a table") : GL_OK;
 }
 
+static void write_record(records_writer *w, const table *t, size_t row) {
+  for (size_t i = 0; i < t->n_columns; ++i) {
+    const size_t at = row * t->n_columns + i;
+    if (is_record_column(&t->column[i]))
+      write_record_cell(w, &t->column[i], at < t->n_cells ? &t->cell[at] : NULL);
+  }
+}
+
 static gl_status write_rows_of_records(const table *t, records_format format, FILE *to,
                                        gl_error *err) {
   size_t n = 0;
@@ -473,11 +481,7 @@ static gl_status write_rows_of_records(const table *t, records_format format, FI
   if (status == GL_OK && n > 0) {
     records_begin(&w, to, format, scratch->column, n);
     for (size_t row = 0; row < t->n_rows && status == GL_OK; ++row) {
-      for (size_t i = 0; i < t->n_columns; ++i) {
-        const size_t at = row * t->n_columns + i;
-        if (is_record_column(&t->column[i]))
-          write_record_cell(&w, &t->column[i], at < t->n_cells ? &t->cell[at] : NULL);
-      }
+      write_record(&w, t, row);
       status = records_end(&w, err);
     }
   }

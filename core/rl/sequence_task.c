@@ -30,6 +30,18 @@ static int count_nodes(response_tree *t) {
 
 /* Numbers child nodes and responses level by level. Writes each response's path from its end,
  * following entered_by to the root. */
+/* The response whose last token is the edge; its path follows the entered edges back. */
+static void tree_end_response(response_tree *t, size_t response, size_t length, size_t edge) {
+  int32_t *path = t->path + response * t->horizon, e = (int32_t)edge;
+  t->next[edge] = ~(int32_t)response;
+  t->length[response] = (int32_t)length;
+  for (size_t back = length; back-- > 0;) {
+    path[back] = e;
+    e = t->entered_by[(size_t)e / t->vocabulary];
+  }
+  for (size_t rest = length; rest < t->horizon; ++rest) path[rest] = -1;
+}
+
 static void connect_nodes(response_tree *t) {
   int32_t *entered_by = t->entered_by;
   size_t response = 0;
@@ -46,16 +58,7 @@ static void connect_nodes(response_tree *t) {
           entered_by[child] = (int32_t)edge;
           continue;
         }
-        t->next[edge] = ~(int32_t)response;
-        t->length[response] = (int32_t)(d + 1);
-        int32_t *path = t->path + response * t->horizon;
-        int32_t e = (int32_t)edge;
-        for (size_t back = d + 1; back-- > 0;) {
-          path[back] = e;
-          e = entered_by[(size_t)e / t->vocabulary];
-        }
-        for (size_t rest = d + 1; rest < t->horizon; ++rest) path[rest] = -1;
-        ++response;
+        tree_end_response(t, response++, d + 1, edge);
       }
 }
 
@@ -208,6 +211,16 @@ static double score(const sequence_task_spec *spec, const response_tree *tree, s
   return 0;
 }
 
+/* The letters of response y, without the token that ends it; returns their number. */
+static size_t letters_of(const response_tree *tree, size_t y, size_t letters, size_t *token) {
+  size_t n = 0;
+  for (size_t t = 0; t < (size_t)tree->length[y]; ++t) {
+    const size_t a = (size_t)tree->path[y * tree->horizon + t] % tree->vocabulary;
+    if (a < letters) token[n++] = a;
+  }
+  return n;
+}
+
 gl_status sequence_task_rewards(const sequence_task_spec *spec, const response_tree *tree,
                                 size_t n_prompts, uint64_t seed, double *reward, gl_error *err) {
   size_t letters = tree->vocabulary - (tree->has_end ? 1 : 0), length = tree->horizon;
@@ -221,11 +234,7 @@ gl_status sequence_task_rewards(const sequence_task_spec *spec, const response_t
   for (size_t x = 0; x < n_prompts; ++x) {
     sequence hidden = hide(spec, tree, letters, seed, x, hidden_token);
     for (size_t y = 0; y < tree->n_responses; ++y) {
-      size_t n = 0;
-      for (size_t t = 0; t < (size_t)tree->length[y]; ++t) {
-        size_t a = (size_t)tree->path[y * length + t] % tree->vocabulary;
-        if (a < letters) token[n++] = a;
-      }
+      const size_t n = letters_of(tree, y, letters, token);
       double s = score(spec, tree, letters, x, (sequence){token, n}, hidden);
       reward[x * tree->n_responses + y] = spec->graded ? s : s >= 1;
     }

@@ -622,21 +622,26 @@ static gl_status refuse_equal_cells(const sweep_cells *s, const cfg_node *place,
   return status;
 }
 
+static gl_status refuse_equal_name(const cfg_node *at, const cfg_node *before, gl_error *err) {
+  policy_algorithm one, other;
+  gl_status status = policy_algorithm_parse(&one, at, err);
+  if (status == GL_OK) status = policy_algorithm_parse(&other, before, err);
+  if (status == GL_OK && strcmp(one.name, other.name) == 0)
+    return cfg_fail(at, err,
+                    "two algorithms of the sweep are shown as '%s'; give one of them a `name:` of "
+                    "its own",
+                    one.name);
+  return status;
+}
+
 static gl_status cells_refuse_equal_names(const sweep_grid *grid, gl_error *err) {
   for (size_t a = 0; a < grid->n_axes; ++a) {
     if (strcmp(grid->axes[a].path, "algorithm") != 0) continue;
     const cfg_node *list = grid->axes[a].values;
     for (size_t i = 0; i < cfg_size(list); ++i)
       for (size_t k = 0; k < i; ++k) {
-        policy_algorithm one, other;
-        gl_status status = policy_algorithm_parse(&one, cfg_at(list, i), err);
-        if (status == GL_OK) status = policy_algorithm_parse(&other, cfg_at(list, k), err);
+        const gl_status status = refuse_equal_name(cfg_at(list, i), cfg_at(list, k), err);
         if (status != GL_OK) return status;
-        if (strcmp(one.name, other.name) == 0)
-          return cfg_fail(cfg_at(list, i), err,
-                          "two algorithms of the sweep are shown as '%s'; give one of them a "
-                          "`name:` of its own",
-                          one.name);
       }
   }
   return GL_OK;

@@ -265,22 +265,21 @@ static void exact_metrics(toy_learner *l, double *metrics) {
     size_t repeats = 0, earlier = 0;
     while (earlier < g && (dist.values == NULL || dist_of_group(l, earlier).values != dist.values))
       ++earlier;
-    if (earlier == g) {
-      f = dist.values != NULL ? facts_of(l, t->prompt[g], dist) : mixed_facts(l, g);
-      for (size_t h = g; h < t->n_groups; ++h) {
-        if (h > g && (dist.values == NULL || dist_of_group(l, h).values != dist.values)) continue;
-        ++repeats;
-        double expected = (f.mean_reward - t->baseline[h]) / t->scale[h];
-        if (!isfinite(expected))
-          continue; /* the advantage is not affine in the reward under this algorithm */
-        error += fabs(t->mean_aw[h] - expected);
-        ++with_error;
-      }
-      sum.entropy += (double)repeats * f.entropy;
-      sum.kl += (double)repeats * f.kl;
-      sum.kl_qp += (double)repeats * f.kl_qp;
-      sum.kl_ref += (double)repeats * f.kl_ref;
+    if (earlier < g) continue;
+    f = dist.values != NULL ? facts_of(l, t->prompt[g], dist) : mixed_facts(l, g);
+    for (size_t h = g; h < t->n_groups; ++h) {
+      if (h > g && (dist.values == NULL || dist_of_group(l, h).values != dist.values)) continue;
+      ++repeats;
+      double expected = (f.mean_reward - t->baseline[h]) / t->scale[h];
+      if (!isfinite(expected))
+        continue; /* the advantage is not affine in the reward under this algorithm */
+      error += fabs(t->mean_aw[h] - expected);
+      ++with_error;
     }
+    sum.entropy += (double)repeats * f.entropy;
+    sum.kl += (double)repeats * f.kl;
+    sum.kl_qp += (double)repeats * f.kl_qp;
+    sum.kl_ref += (double)repeats * f.kl_ref;
   }
   const double n = (double)t->n_groups;
   metrics[METRIC_ENTROPY] = sum.entropy / n;

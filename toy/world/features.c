@@ -298,22 +298,26 @@ static size_t template_weights(const toy_features *f) {
   return f->branches > 1 ? f->vocabulary / f->branches : f->vocabulary;
 }
 
+static void template_logits(const toy_features *f, const double *theta, size_t x, double *z) {
+  memset(z, 0, f->n_nodes * f->vocabulary * sizeof *z);
+  for (size_t n = 0; n < f->n_nodes; ++n)
+    for (size_t k = 0; k < f->width; ++k) {
+      const size_t feature = (size_t)f->index[(x * f->n_nodes + n) * f->width + k];
+      const double *restrict w = theta + feature * template_weights(f);
+      double *restrict out = z + n * f->vocabulary;
+      if (f->branches > 1)
+        for (size_t a = 0; a < f->vocabulary; ++a) out[a] += w[a / f->branches];
+      else
+        for (size_t a = 0; a < f->vocabulary; ++a) out[a] += w[a];
+    }
+}
+
 void toy_features_logits(const toy_features *f, const double *theta, size_t x, double *z) {
   const size_t edges = f->n_nodes * f->vocabulary;
   if (f->kind == TOY_TABULAR) {
     memcpy(z, theta + x * edges, edges * sizeof *z);
   } else if (f->kind == TOY_TEMPLATES) {
-    memset(z, 0, edges * sizeof *z);
-    for (size_t n = 0; n < f->n_nodes; ++n)
-      for (size_t k = 0; k < f->width; ++k) {
-        size_t feature = (size_t)f->index[(x * f->n_nodes + n) * f->width + k];
-        const double *restrict w = theta + feature * template_weights(f);
-        double *restrict out = z + n * f->vocabulary;
-        if (f->branches > 1)
-          for (size_t a = 0; a < f->vocabulary; ++a) out[a] += w[a / f->branches];
-        else
-          for (size_t a = 0; a < f->vocabulary; ++a) out[a] += w[a];
-      }
+    template_logits(f, theta, x, z);
   } else {
     for (size_t e = 0; e < edges; ++e) {
       const double *phi = f->value + (x * edges + e) * f->width;

@@ -148,6 +148,17 @@ static const cfg_node *automaton_place(const cfg_node *section, const char *key)
 
 /* Lists all responses, for worlds that are small enough; policy and rewards are the same as in the
  * counted world. */
+/* The reward of the state that response y ends in. */
+static double automaton_reward_of(const toy_automaton *m, const response_tree *tree, size_t y,
+                                  size_t letters) {
+  size_t state = m->start;
+  for (size_t i = 0; i < (size_t)tree->length[y]; ++i) {
+    const size_t a = (size_t)tree->path[y * tree->horizon + i] % tree->vocabulary;
+    if (a < letters) state = m->next[state * letters + a];
+  }
+  return m->reward[state];
+}
+
 static gl_status automaton_list_responses(toy_world *w, const cfg_node *section, size_t letters,
                                           size_t horizon, int has_end, gl_error *err) {
   gl_error why = {0};
@@ -160,13 +171,8 @@ static gl_status automaton_list_responses(toy_world *w, const cfg_node *section,
   status = toy_reserve_rewards(w, section, err);
   for (size_t x = 0; x < w->n_prompts && status == GL_OK; ++x)
     for (size_t y = 0; y < w->tree.n_responses; ++y) {
-      const toy_automaton *m = w->automata + x;
-      size_t state = m->start;
-      for (size_t i = 0; i < (size_t)w->tree.length[y]; ++i) {
-        const size_t a = (size_t)w->tree.path[y * horizon + i] % w->tree.vocabulary;
-        if (a < letters) state = m->next[state * letters + a];
-      }
-      w->reward[x * w->tree.n_responses + y] = m->reward[state];
+      w->reward[x * w->tree.n_responses + y] =
+          automaton_reward_of(w->automata + x, &w->tree, y, letters);
     }
   return status;
 }
