@@ -195,7 +195,7 @@ static double mean_of_ring(const double ring[OUTCOME_LEVEL], size_t seen) {
 }
 
 run_level run_level_of(const eval_record *eval, size_t n) {
-  double ring[OUTCOME_LEVEL], first = NAN, best = NAN; /* the newest evaluations */
+  double ring[OUTCOME_LEVEL] = {0}, first = NAN, best = NAN; /* ring: the newest evaluations */
   size_t seen = 0, below = 0;
   for (size_t i = 0; i < n; i++) {
     if (!isfinite(eval[i].eval_score)) continue;
