@@ -180,6 +180,8 @@ static gl_status clock_handle(sim_clock *c, const sim_event *e, gl_error *err) {
     return stream_response_ends(c, e->node, e->data, err);
   case DECODING_MOVES:
     return stream_decoding_moves(c, e->node, e->data, err);
+  case CALL_ENDS:
+    return stream_call_ends(c, e->node, e->data, err);
   case INTERRUPTION_ENDS:
     return interruption_ends(c, e->node, err);
   case TRANSFER_MOVES:

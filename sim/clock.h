@@ -7,6 +7,7 @@
  *                   state, sampled times and pauses
  *   transfer.c      messages over a shared network, relays
  *   decoding.c      speed of decoding from the load, preemption
+ *   environment.c   turns of responses, calls of an environment with places
  *   sampler.c       samplers that generate whole batches; sending, fetching, pushing; samplers
  *                   that stream groups or responses
  *   learner.c       waiting batches, choosing among them, updates
@@ -260,6 +261,32 @@ typedef struct grader_state {
   uint64_t begun, timed_out;
 } grader_state;
 
+/* Where a response with several turns is: decoded, in the queue for a place, at a place, or back
+ * and waiting for a slot. */
+typedef enum turn_place { TURN_DECODES, TURN_QUEUES, TURN_CALLS, TURN_BACK } turn_place;
+
+typedef struct response_turns {
+  uint32_t n, done;  /* turns, and those that have ended */
+  uint32_t response; /* index in the unit */
+  turn_place where;
+  bool slotless;  /* its slot is free for others */
+  double seconds; /* decoding time of a turn */
+  double since_s; /* start of waiting for a place, or of the call */
+} response_turns;
+
+/* State of cluster.environment; written by environment.c. Entries of its queues name a place in
+ * running[] and its serial. */
+typedef struct environment_calls {
+  response_turns *turns; /* [capacity] owned; beside running[]; NULL: one turn each */
+  size_t capacity;
+  event_queue queue; /* responses that wait for a place; `kind` is the sampler */
+  event_queue *back; /* [samplers] responses that wait for a slot */
+  size_t *away;      /* [samplers] responses without a slot */
+  size_t busy;       /* places in use */
+  uint64_t begun;
+  double waited_s, busy_integral_s, at_s; /* the integral up to at_s */
+} environment_calls;
+
 /* State of restarts; written by restart.c. */
 typedef struct restart_state {
   uint64_t n;         /* so far */
@@ -299,6 +326,7 @@ typedef struct sim_clock {
   unit_ledger ledger;
   restart_state restarts;
   grader_state grader;
+  environment_calls calls;
   coupling coupled;
   clock_statistics stats;
   schedule *out;
@@ -326,6 +354,7 @@ typedef enum event_kind {
                      zero delay */
   RESPONSE_ENDS,  /* data: index in running[] and its serial << 32 */
   DECODING_MOVES, /* cluster.decoding. data: serial of the sampler's load */
+  CALL_ENDS,      /* cluster.environment. data: index in running[] and its serial << 32 */
   INTERRUPTION_ENDS,
   TRANSFER_MOVES,   /* data: index in network.pool[] and its serial << 32 */
   TRANSFER_ARRIVES, /* data: index in network.pool[] and its serial << 32 */
@@ -506,6 +535,40 @@ void load_trace_open(const sim_clock *c, uint32_t i);
 /* Seconds of a step at speed 1, without what held tokens add. */
 double decoding_step_s(const decoding_spec *d, double running);
 
+/* --- environment.c: turns of responses, if spec->environment is not NULL --- */
+
+void turns_init(sim_clock *c);
+void turns_fini(sim_clock *c);
+size_t turns_bytes(const sim_clock *c);
+/* A response that takes `seconds` of decoding begins. Returns false if out of memory. */
+bool turns_begin(sim_clock *c, uint32_t place, size_t response, double seconds);
+/* The decoded fraction of a response. */
+double turns_fraction(const sim_clock *c, uint32_t place);
+/* Ends a turn; returns whether it was the response's last. */
+bool turns_end_one(sim_clock *c, uint32_t place);
+/* Calls the environment, when there is a place. */
+gl_status turns_call(sim_clock *c, uint32_t i, uint32_t place, gl_error *err);
+/* Handler of CALL_ENDS; *goes_on: the response has its slot and decodes its next turn now. The
+ * call of a response that was dropped goes on to its end and has only held its place. */
+gl_status turns_call_ends(sim_clock *c, uint32_t i, uint64_t which, bool *goes_on, gl_error *err);
+/* The next response that is back and gets a slot; UINT32_MAX: none. */
+uint32_t turns_take_back(sim_clock *c, uint32_t i);
+/* A response is dropped. */
+void turns_drop(sim_clock *c, uint32_t i, uint32_t place);
+void turns_trace_open(const sim_clock *c, uint32_t i);
+/* Fills clock->out->environment. */
+void turns_report(sim_clock *c);
+/* Whether the response is decoded; whether it holds a slot; slots in use. */
+static inline bool turns_decodes(const sim_clock *c, uint32_t place) {
+  return c->calls.turns == NULL || c->calls.turns[place].where == TURN_DECODES;
+}
+static inline bool turns_hold_slot(const sim_clock *c, uint32_t place) {
+  return c->calls.turns == NULL || !c->calls.turns[place].slotless;
+}
+static inline size_t turns_slots(const sim_clock *c, uint32_t i) {
+  return c->stream.engines[i].running - (c->calls.away != NULL ? c->calls.away[i] : 0);
+}
+
 /* --- sampler.c: operations of sampler i --- */
 
 /* Starts a batch if the sampler may, after fetching weights that are due. */
@@ -541,6 +604,8 @@ void stream_fini(sim_clock *c);
 /* Fills the sampler's free decoding slots, as far as the gate and weights that are due allow. */
 gl_status stream_start(sim_clock *c, uint32_t i, bool just_loaded, gl_error *err);
 gl_status stream_response_ends(sim_clock *c, uint32_t i, uint64_t which, gl_error *err);
+/* cluster.environment: handler of CALL_ENDS. */
+gl_status stream_call_ends(sim_clock *c, uint32_t i, uint64_t which, gl_error *err);
 /* cluster.decoding: handler of DECODING_MOVES. */
 gl_status stream_decoding_moves(sim_clock *c, uint32_t i, uint64_t serial, gl_error *err);
 /* SYNC_PUSH: weights arrive; the rule for partial units decides when they are used. */

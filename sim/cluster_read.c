@@ -528,6 +528,8 @@ static gl_status read_cluster(cluster_spec *c, const cfg_node *node, const cfg_d
   if (r.status == GL_OK && c->decoding != NULL) check_speed(&r);
   const cfg_node *grader = cfg_child(&r, "grader");
   if (r.status == GL_OK) r.status = grader_parse(&c->grader, grader, c, err);
+  const cfg_node *environment = cfg_child(&r, "environment");
+  if (r.status == GL_OK) r.status = environment_parse(&c->environment, environment, c, err);
   const cfg_node *compare = cfg_child(&r, "compare");
   if (r.status == GL_OK) r.status = measured_read(&c->measured, compare, err);
   return cfg_end(&r);
@@ -656,6 +658,10 @@ bool cluster_dist_at(const cluster_spec *spec, size_t i, cluster_dist *out) {
       {"cluster.restarts.down", "s", 0, restarts->down},
       {"cluster.restarts.recovery", "s", 0, restarts->recovery},
       {"cluster.grader.time", "s", 0, spec->grader != NULL ? spec->grader->time : NULL},
+      {"cluster.environment.turns", "", 0,
+       spec->environment != NULL ? spec->environment->turns : NULL},
+      {"cluster.environment.time", "s", 0,
+       spec->environment != NULL ? spec->environment->time : NULL},
       {"cluster.learner.step", "s", 0, spec->step},
       {"cluster.learner.eval_pause", "s", 0, spec->pause},
       {"cluster.prompt_lengths", "", 0, spec->prompts}};
@@ -707,5 +713,6 @@ void cluster_free(cluster_spec *spec) {
   restarts_free(spec->restarts);
   decoding_free(spec->decoding);
   grader_free(spec->grader);
+  environment_free(spec->environment);
   free(spec);
 }

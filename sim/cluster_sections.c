@@ -1,4 +1,5 @@
-/* Reads the sections `network`, `restarts`, `decoding`, `grader` and `compare` of a cluster. */
+/* Reads the sections `network`, `restarts`, `decoding`, `grader`, `environment` and `compare` of a
+ * cluster. */
 #include "core/base/records.h"
 #include "core/config/fields.h"
 #include "sim/cluster_spec.h"
@@ -524,6 +525,54 @@ gl_status grader_parse(grader_spec **out, const cfg_node *node, const cluster_sp
     *out = g;
   else
     grader_free(g);
+  return status;
+}
+
+/* --- cluster.environment --- */
+
+static gl_status read_environment(environment_spec *s, const cfg_node *node, const cluster_spec *c,
+                                  gl_error *err) {
+  cfg_reader r;
+  cfg_begin(&r, node, "cluster.environment", err);
+  delay_read(&r, "turns", NULL, &s->turns);
+  delay_read(&r, "time", NULL, &s->time);
+  s->places = field_count_or(&r, "places", SIZE_MAX);
+  s->frees_slot = field_choice(&r, "slot");
+  const char *with = c->unit == UNIT_BATCH ? "whole batches; give unit: group or unit: response"
+                     : c->coupled          ? "a coupled learner; leave coupled out"
+                     : c->decoding != NULL ? "decoding; leave it out and give tokens_per_s"
+                     : c->restarts != NULL ? "restarts; leave them out"
+                                           : NULL;
+  if (r.status == GL_OK && (delay_is_zero(s->turns) || delay_is_zero(s->time)))
+    r.status = cfg_fail(node, err,
+                        "an environment needs the number of turns and the time of a call: "
+                        "environment: {turns: 4, time: 20}");
+  else if (r.status == GL_OK && with != NULL)
+    r.status = cfg_fail(node, err,
+                        "the clock does not know an environment between turns together with %s, "
+                        "or leave environment out",
+                        with);
+  return cfg_end(&r);
+}
+
+void environment_free(environment_spec *spec) {
+  if (spec == NULL) return;
+  delay_free(spec->turns);
+  delay_free(spec->time);
+  free(spec);
+}
+
+gl_status environment_parse(environment_spec **out, const cfg_node *node, const cluster_spec *c,
+                            gl_error *err) {
+  *out = NULL;
+  if (node == NULL || cfg_is_null(node)) return GL_OK;
+  environment_spec *s = calloc(1, sizeof *s);
+  if (s == NULL) return gl_fail_memory(err, "an environment");
+  const gl_status status = read_environment(s, node, c, err);
+  if (status == GL_OK)
+    *out = s;
+  else
+    environment_free(s);
   return status;
 }
 

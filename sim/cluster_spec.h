@@ -81,6 +81,18 @@ typedef struct grader_spec {
   double timeout;   /* seconds; may be infinite */
 } grader_spec;
 
+/* --- cluster.environment --- */
+
+/* A response has several turns, of equal length. Between two of them it calls a tool or an
+ * environment at one of the places, first come, first served. Meanwhile its decoding slot is held,
+ * or freed for others. */
+typedef struct environment_spec {
+  delay_dist *turns; /* number of turns of a response; owned */
+  delay_dist *time;  /* seconds of a call; owned */
+  size_t places;
+  bool frees_slot;
+} environment_spec;
+
 /* --- cluster.network --- */
 
 /* How transfers share the learner's side of the network: simultaneously with max-min fair rates, or
@@ -197,10 +209,11 @@ struct cluster_spec {
   measured_staleness measured; /* measurements to compare a schedule with; n == 0: none */
   double weights_bytes, rollout_bytes, bytes_per_token;
   size_t samples_per_batch;
-  restart_spec *restarts;  /* owned; NULL: none */
-  decoding_spec *decoding; /* owned; NULL: responses do not slow each other down */
-  grader_spec *grader;     /* owned; NULL: grading takes no time */
-  network_spec *network;   /* owned; NULL: every sampler has its own links, and nothing is shared */
+  restart_spec *restarts;        /* owned; NULL: none */
+  decoding_spec *decoding;       /* owned; NULL: responses do not slow each other down */
+  grader_spec *grader;           /* owned; NULL: grading takes no time */
+  environment_spec *environment; /* owned; NULL: a response is one turn */
+  network_spec *network; /* owned; NULL: every sampler has its own links, and nothing is shared */
 };
 
 /* --- cluster_sections.c --- */
@@ -225,6 +238,10 @@ void decoding_free(decoding_spec *spec);
 gl_status grader_parse(grader_spec **out, const cfg_node *node, const cluster_spec *c,
                        gl_error *err);
 void grader_free(grader_spec *spec);
+/* The same for environments: environment_free(). */
+gl_status environment_parse(environment_spec **out, const cfg_node *node, const cluster_spec *c,
+                            gl_error *err);
+void environment_free(environment_spec *spec);
 /* Sets *out to NULL if the section is missing or has no effect; otherwise free it with
  * network_free(). */
 gl_status network_parse(network_spec **out, const cfg_node *node, gl_error *err);

@@ -591,6 +591,24 @@ static const field entries[] = {
           "time of grading one of them. Required"),
     FIELD("cluster.grader.timeout", "grading time-out", POSITIVE, "s", "inf",
           "time after which grading is given up; it is then rejected", .rule = "none"),
+    FIELD("cluster.environment", "environment", SECTION, "", NULL,
+          "responses have several turns of equal length; between two of them a tool or an "
+          "environment is called, at a limited number of places that all samplers share, first "
+          "come, first served: {turns, time, places, slot}",
+          .rule = "none: a response is one turn"),
+    FIELD("cluster.environment.turns", "turns", DIST, "", "none",
+          "number of turns of a response, rounded, at least 1; `lengths` counts the tokens of all "
+          "of them. Required"),
+    FIELD("cluster.environment.time", "time of a call", DIST, "s", "none",
+          "time of a call of the environment between two turns. Required"),
+    FIELD("cluster.environment.places", "places of the environment", COUNT(1, 1000000000), "", NULL,
+          "calls that go on at a time", .rule = "no limit"),
+    FIELD(
+        "cluster.environment.slot", "slot during a call", CHOICE("held", "freed"), "", "held",
+        "what becomes of a response's decoding slot while it waits for a place and while the "
+        "call goes on: it stays idle (held), or decodes another response, and the first slot "
+        "that is free then takes this one before new ones (freed; without `ahead` and with too few "
+        "places ever more responses are then under way)"),
     FIELD("cluster.weights_bytes", "size of weights", REAL(0, 1e18), "bytes", "0",
           "size of the weights that are sent to a sampler"),
     FIELD("cluster.rollout_bytes", "size of a batch", REAL(0, 1e18), "bytes", "0",

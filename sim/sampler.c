@@ -328,6 +328,7 @@ void stream_init(sim_clock *c) {
   for (size_t i = 0; t->engines != NULL && i < c->spec->n_samplers; ++i)
     t->engines[i] = (engine){.first = NO_PLACE, .open = BUFFER_NONE, .coming = -1};
   load_init(c);
+  turns_init(c);
 }
 
 void stream_fini(sim_clock *c) {
@@ -339,6 +340,7 @@ void stream_fini(sim_clock *c) {
   free(t->units);
   free(t->running);
   load_fini(c);
+  turns_fini(c);
 }
 
 size_t stream_bytes(const sim_clock *c) {
@@ -348,7 +350,7 @@ size_t stream_bytes(const sim_clock *c) {
     bytes += t->units[i].lengths != NULL ? c->spec->unit_responses * sizeof(double) : 0;
     bytes += t->units[i].from != NULL ? c->spec->unit_responses * sizeof(size_t) : 0;
   }
-  return bytes;
+  return bytes + turns_bytes(c);
 }
 
 /* --- running responses --- */
@@ -473,7 +475,8 @@ static bool abort_below(sim_clock *c, uint32_t i, int64_t least, span_end how) {
     const uint32_t slot = r->slot;
     next = r->next;
     if (buffer_version(&c->buffer, slot) >= least) continue;
-    e->slot_s += interrupt_decoded_to(c, i) - r->begun_s;
+    if (turns_hold_slot(c, k)) e->slot_s += interrupt_decoded_to(c, i) - r->begun_s;
+    if (c->calls.turns != NULL) turns_drop(c, i, k);
     if (t->loads != NULL) load_leave(c, i, k);
     give_place_back(t, e, k);
     if (--t->units[slot].running == 0 && slot != e->open) end_unit(c, i, slot, how);
@@ -510,9 +513,19 @@ void stream_trace_open(const sim_clock *c, uint32_t i) {
           c, (schedule_span){SPAN_GENERATION, SPAN_OPEN, i, b->start_s, c->now, b->number, -1});
   }
   if (t->loads != NULL) load_trace_open(c, i);
+  if (c->calls.turns != NULL) turns_trace_open(c, i);
 }
 
 /* --- decoding --- */
+
+/* Decodes a response, or its next turn, in so many seconds; after a pause that is on. */
+static gl_status decode_for(sim_clock *c, uint32_t i, uint32_t place, double seconds,
+                            gl_error *err) {
+  running_response *r = &c->stream.running[place];
+  r->begun_s = interrupt_decoded_to(c, i);
+  r->ends_s = r->begun_s + fmax(seconds, shortest_response_s);
+  return clock_post(c, r->ends_s, RESPONSE_ENDS, i, place | (uint64_t)r->serial << 32, err);
+}
 
 /* Starts the next response of the open unit. */
 static gl_status begin_response(sim_clock *c, uint32_t i, gl_error *err) {
@@ -536,9 +549,12 @@ static gl_status begin_response(sim_clock *c, uint32_t i, gl_error *err) {
   }
   if (t->loads != NULL)
     return load_join(c, i, place, u->lengths[k], jitter) ? GL_OK : gl_fail_memory(err, "responses");
-  const double seconds = u->lengths[k] / s->group->responses.tokens_per_s;
-  r->ends_s = c->now + fmax(seconds * jitter / s->group->speed, shortest_response_s);
-  return clock_post(c, r->ends_s, RESPONSE_ENDS, i, place | (uint64_t)r->serial << 32, err);
+  double seconds = u->lengths[k] / s->group->responses.tokens_per_s * jitter / s->group->speed;
+  if (c->spec->environment != NULL) {
+    if (!turns_begin(c, place, k, seconds)) return gl_fail_memory(err, "responses");
+    seconds = c->calls.turns[place].seconds;
+  }
+  return decode_for(c, i, place, seconds, err);
 }
 
 /* Whether a unit may be started now; the reason if not is recorded in the engine. */
@@ -558,7 +574,12 @@ gl_status stream_start(sim_clock *c, uint32_t i, bool just_loaded, gl_error *err
     return GL_OK;
   e->gated = false;
   if (is_due && e->running == 0 && e->open == BUFFER_NONE) return sampler_fetch(c, i, err);
-  while (status == GL_OK && e->running < s->group->responses.concurrency) {
+  while (status == GL_OK && turns_slots(c, i) < s->group->responses.concurrency) {
+    const uint32_t back = turns_take_back(c, i);
+    if (back != NO_PLACE) {
+      status = decode_for(c, i, back, c->calls.turns[back].seconds, err);
+      continue;
+    }
     if (c->stream.loads != NULL && !load_has_room(c, i)) break;
     if (e->open == BUFFER_NONE) {
       if (!may_begin(c, i, is_due)) break;
@@ -614,7 +635,23 @@ gl_status stream_response_ends(sim_clock *c, uint32_t i, uint64_t which, gl_erro
   const uint32_t place = (uint32_t)which;
   if (c->stream.running[place].serial != which >> 32)
     return GL_OK; /* its sampler crashed, or it was dropped */
-  return end_response(c, i, place, err);
+  if (c->calls.turns == NULL || turns_end_one(c, place)) return end_response(c, i, place, err);
+  running_response *r = &c->stream.running[place];
+  c->stream.engines[i].slot_s += c->now - r->begun_s;
+  r->begun_s = c->now;
+  gl_status status = turns_call(c, i, place, err);
+  if (status != GL_OK || turns_hold_slot(c, place)) return status;
+  return clock_post(c, c->now, SAMPLER_STARTS, i, 0, err);
+}
+
+gl_status stream_call_ends(sim_clock *c, uint32_t i, uint64_t which, gl_error *err) {
+  const uint32_t place = (uint32_t)which;
+  bool goes_on;
+  gl_status status = turns_call_ends(c, i, which, &goes_on, err);
+  if (status != GL_OK) return status;
+  if (!goes_on) return clock_post(c, c->now, SAMPLER_STARTS, i, 0, err);
+  c->stream.engines[i].slot_s += c->now - c->stream.running[place].begun_s;
+  return decode_for(c, i, place, c->calls.turns[place].seconds, err);
 }
 
 gl_status stream_decoding_moves(sim_clock *c, uint32_t i, uint64_t serial, gl_error *err) {
@@ -632,6 +669,7 @@ gl_status stream_decoding_moves(sim_clock *c, uint32_t i, uint64_t serial, gl_er
 static double fraction_done(const sim_clock *c, uint32_t i, const running_response *r) {
   const streaming *t = &c->stream;
   if (t->loads != NULL) return load_fraction(c, i, (uint32_t)(r - t->running));
+  if (c->calls.turns != NULL) return turns_fraction(c, (uint32_t)(r - t->running));
   return (c->now - r->begun_s) / (r->ends_s - r->begun_s);
 }
 
@@ -671,7 +709,7 @@ static gl_status stream_interrupt(sim_clock *c, uint32_t i, gl_error *err) {
   while (t->running[first].next != NO_PLACE) first = t->running[first].next;
   for (uint32_t k = first; k != NO_PLACE && status == GL_OK; k = t->running[k].previous) {
     running_response *r = &t->running[k];
-    if (fraction_done(c, i, r) >= 1) continue; /* it ends now */
+    if (fraction_done(c, i, r) >= 1 || !turns_decodes(c, k)) continue; /* it ends now */
     r->begun_s += seconds;
     if (t->loads != NULL) continue;
     r->ends_s += seconds;

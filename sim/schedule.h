@@ -107,6 +107,14 @@ typedef struct grader_report {
   double timed_out; /* units */
 } grader_report;
 
+/* What cluster.environment did. */
+typedef struct environment_report {
+  bool is_on;    /* false: the cluster has none */
+  double wait_s; /* mean time that calls waited for a place */
+  double busy;   /* places in use, averaged over time */
+  double calls;  /* begun */
+} environment_report;
+
 /* Measurements of cluster.network. */
 typedef struct network_report {
   bool is_on;                                     /* false: the cluster has none */
@@ -155,6 +163,7 @@ typedef struct schedule {
   restart_report restarts;
   decoding_report decoding;
   grader_report grader;
+  environment_report environment;
   size_t sampler_bytes; /* memory of the clock per sampler */
   size_t batch_bytes;   /* peak memory of all batches in generation, in transfer or waiting */
   size_t event_bytes;   /* memory of the event list */
@@ -237,6 +246,8 @@ typedef enum span_kind {
   SPAN_OUTAGE,         /* a site is cut off; `sampler` is the site's index */
   SPAN_RESTART,        /* the whole job is down or recovering */
   SPAN_GRADING,        /* a unit is graded */
+  SPAN_CALL_WAITS,     /* a response of the unit waits for a place of the environment */
+  SPAN_CALL,           /* a response of the unit is at a place of the environment */
   SPAN_PREEMPTED       /* a response of the unit waits for memory at its sampler */
 } span_kind;
 

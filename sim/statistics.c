@@ -184,7 +184,8 @@ static void clock_fill_slots(sim_clock *c) {
     slots += (double)c->samplers[i].group->responses.concurrency;
     used += e->slot_s;
     for (uint32_t r = e->first; r != UINT32_MAX; r = c->stream.running[r].next)
-      used += interrupt_decoded_to(c, (uint32_t)i) - c->stream.running[r].begun_s;
+      if (turns_hold_slot(c, r))
+        used += interrupt_decoded_to(c, (uint32_t)i) - c->stream.running[r].begun_s;
   }
   c->out->streams = true;
   c->out->aborted = c->out->fate[FATE_ABORTED].units;
@@ -223,6 +224,7 @@ gl_status clock_summarise(sim_clock *c, gl_error *err) {
   clock_fill_restarts(c);
   clock_fill_decoding(c);
   clock_fill_grader(c);
+  turns_report(c);
   transfer_report(c);
   return GL_OK;
 }
@@ -264,6 +266,11 @@ static size_t add_sections(const schedule *s, schedule_number *out, size_t n) {
     out[n++] = (schedule_number){"grader_wait_s", "s", s->grader.wait_s};
     out[n++] = (schedule_number){"grader_places", "", s->grader.busy};
     out[n++] = (schedule_number){"grader_timed_out", "", s->grader.timed_out};
+  }
+  if (s->environment.is_on) {
+    out[n++] = (schedule_number){"environment_wait_s", "s", s->environment.wait_s};
+    out[n++] = (schedule_number){"environment_places", "", s->environment.busy};
+    out[n++] = (schedule_number){"environment_calls", "", s->environment.calls};
   }
   return n;
 }

@@ -132,6 +132,10 @@ static timeline_bar timeline_bar_of(const collector *c, const schedule_span *s) 
   case SPAN_INTERRUPT:
     return (timeline_bar){.row = sampler_row(c, s->sampler, OF_PAUSES),
                           .kind = TIMELINE_INTERRUPTION};
+  case SPAN_CALL:
+    return (timeline_bar){.row = sampler_row(c, s->sampler, OF_PAUSES),
+                          .kind = TIMELINE_EVALUATION};
+  case SPAN_CALL_WAITS:
   case SPAN_PREEMPTED:
     return (timeline_bar){.row = sampler_row(c, s->sampler, OF_PAUSES), .kind = TIMELINE_WAITING};
   case SPAN_GATED:

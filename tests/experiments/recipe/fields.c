@@ -67,6 +67,8 @@ static const base bases[] = {
     {"sim", "cluster", "{" TRAIN BANDIT "cluster: {preset: fifo, window: 2, stale: downweight}}"},
     {"sim", "cluster.restarts", "{" TRAIN BANDIT "cluster: {restarts: {at: [900]}}}"},
     {"sim", "cluster.grader", "{" TRAIN BANDIT "cluster: {grader: {time: 9}}}"},
+    {"sim", "cluster.environment",
+     "{" TRAIN BANDIT "cluster: {preset: verl_v1, environment: {turns: 3, time: 9}}}"},
     {"sim", "cluster.decoding",
      "{" TRAIN BANDIT
      "cluster: {preset: verl_async, decoding: {running: [1, 2], tokens_per_s: [9, 8]}}}"},

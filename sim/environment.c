@@ -1,0 +1,160 @@
+/* Environments (cluster.environment): a response has several turns, and between two of them a tool
+ * or an environment is called at one of a limited number of places, which all samplers share. */
+#include "sim/clock.h"
+
+#include "core/base/array.h"
+#include "core/random/rng.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* RNG_FAILURE entities of turns and calls, by the unit's number. */
+static const uint64_t first_turns = (uint64_t)5 << 60, first_calls = (uint64_t)6 << 60;
+static const double most_turns = 1e6; /* below 2^20: calls of a response have as many addresses */
+
+void turns_init(sim_clock *c) {
+  if (c->spec->environment == NULL) return;
+  c->calls.back = ARENA_ARRAY(&c->memory, event_queue, c->spec->n_samplers);
+  c->calls.away = ARENA_ARRAY(&c->memory, size_t, c->spec->n_samplers);
+}
+
+void turns_fini(sim_clock *c) {
+  for (size_t i = 0; c->calls.back != NULL && i < c->spec->n_samplers; ++i)
+    eq_fini(&c->calls.back[i]);
+  eq_fini(&c->calls.queue);
+  free(c->calls.turns);
+}
+
+size_t turns_bytes(const sim_clock *c) {
+  size_t bytes = c->calls.capacity * sizeof *c->calls.turns;
+  for (size_t i = 0; c->calls.back != NULL && i < c->spec->n_samplers; ++i)
+    bytes += c->calls.back[i].capacity * sizeof(sim_event);
+  return bytes + c->calls.queue.capacity * sizeof(sim_event);
+}
+
+bool turns_begin(sim_clock *c, uint32_t place, size_t response, double seconds) {
+  environment_calls *e = &c->calls;
+  const uint64_t unit = c->buffer.pool[c->stream.running[place].slot].facts.number;
+  delay_source draw = {rng_stream_at(c->seed, RNG_FAILURE, first_turns + unit), response, 0};
+  if (!ARRAY_RESERVE(e->turns, e->capacity, c->stream.n_running)) return false;
+  const double n = fmin(fmax(round(delay_draw(c->spec->environment->turns, &draw)), 1), most_turns);
+  e->turns[place] =
+      (response_turns){.n = (uint32_t)n, .response = (uint32_t)response, .seconds = seconds / n};
+  return true;
+}
+
+double turns_fraction(const sim_clock *c, uint32_t place) {
+  const response_turns *t = &c->calls.turns[place];
+  const running_response *r = &c->stream.running[place];
+  const double of_turn =
+      t->where == TURN_DECODES ? fmax((c->now - r->begun_s) / (r->ends_s - r->begun_s), 0) : 0;
+  return (t->done + of_turn) / t->n;
+}
+
+static void trace_call(const sim_clock *c, uint32_t i, uint32_t place, span_end end) {
+  const response_turns *t = &c->calls.turns[place];
+  const span_kind kind = t->where == TURN_CALLS ? SPAN_CALL : SPAN_CALL_WAITS;
+  const uint64_t unit = c->buffer.pool[c->stream.running[place].slot].facts.number;
+  if (t->where == TURN_CALLS || t->where == TURN_QUEUES)
+    clock_trace(c, (schedule_span){kind, end, i, t->since_s, c->now, unit, -1});
+}
+
+void turns_trace_open(const sim_clock *c, uint32_t i) {
+  for (uint32_t k = c->stream.engines[i].first; k != UINT32_MAX; k = c->stream.running[k].next)
+    trace_call(c, i, k, SPAN_OPEN);
+}
+
+/* --- places --- */
+
+/* Changes the number of places in use, of which the time integral is kept. */
+static void use_places(environment_calls *e, double now, int more) {
+  e->busy_integral_s += (double)e->busy * (now - e->at_s);
+  e->at_s = now;
+  e->busy += (size_t)more;
+}
+
+static gl_status begin_call(sim_clock *c, uint32_t i, uint32_t place, gl_error *err) {
+  environment_calls *e = &c->calls;
+  response_turns *t = &e->turns[place];
+  const running_response *r = &c->stream.running[place];
+  const uint64_t unit = c->buffer.pool[r->slot].facts.number;
+  delay_source draw = {rng_stream_at(c->seed, RNG_FAILURE, first_calls + unit),
+                       (uint64_t)t->response << 20 | t->done, 0};
+  trace_call(c, i, place, SPAN_DONE);
+  ++e->begun;
+  e->waited_s += c->now - t->since_s;
+  use_places(e, c->now, 1);
+  t->where = TURN_CALLS;
+  t->since_s = c->now;
+  return clock_post(c, c->now + delay_draw(c->spec->environment->time, &draw), CALL_ENDS, i,
+                    place | (uint64_t)r->serial << 32, err);
+}
+
+bool turns_end_one(sim_clock *c, uint32_t place) {
+  response_turns *t = &c->calls.turns[place];
+  return ++t->done == t->n;
+}
+
+gl_status turns_call(sim_clock *c, uint32_t i, uint32_t place, gl_error *err) {
+  environment_calls *e = &c->calls;
+  response_turns *t = &e->turns[place];
+  t->where = TURN_QUEUES;
+  t->since_s = c->now;
+  t->slotless = c->spec->environment->frees_slot;
+  e->away[i] += t->slotless;
+  if (e->busy < c->spec->environment->places) return begin_call(c, i, place, err);
+  return eq_push(&e->queue, c->now, 0, i, place, c->stream.running[place].serial)
+             ? GL_OK
+             : gl_fail_memory(err, "calls of an environment");
+}
+
+/* Entries of responses that were dropped meanwhile are skipped. */
+static bool take_queued(const sim_clock *c, event_queue *q, sim_event *out) {
+  while (!eq_is_empty(q)) {
+    *out = *eq_top(q);
+    eq_pop(q);
+    if (c->stream.running[out->node].serial == (uint32_t)out->data) return true;
+  }
+  return false;
+}
+
+gl_status turns_call_ends(sim_clock *c, uint32_t i, uint64_t which, bool *goes_on, gl_error *err) {
+  const uint32_t place = (uint32_t)which;
+  environment_calls *e = &c->calls;
+  sim_event next;
+  gl_status status = GL_OK;
+  *goes_on = false;
+  use_places(e, c->now, -1);
+  if (take_queued(c, &e->queue, &next)) status = begin_call(c, next.kind, next.node, err);
+  if (status != GL_OK || c->stream.running[place].serial != which >> 32) return status;
+  response_turns *t = &e->turns[place];
+  trace_call(c, i, place, SPAN_DONE);
+  t->where = t->slotless ? TURN_BACK : TURN_DECODES;
+  *goes_on = !t->slotless;
+  if (t->slotless && !eq_push(&e->back[i], c->now, 0, 0, place, which >> 32))
+    return gl_fail_memory(err, "calls of an environment");
+  return GL_OK;
+}
+
+uint32_t turns_take_back(sim_clock *c, uint32_t i) {
+  sim_event next;
+  if (c->calls.back == NULL || !take_queued(c, &c->calls.back[i], &next)) return UINT32_MAX;
+  response_turns *t = &c->calls.turns[next.node];
+  t->slotless = false;
+  t->where = TURN_DECODES;
+  --c->calls.away[i];
+  return next.node;
+}
+
+void turns_drop(sim_clock *c, uint32_t i, uint32_t place) {
+  trace_call(c, i, place, SPAN_DROPPED);
+  c->calls.away[i] -= c->calls.turns[place].slotless;
+}
+
+void turns_report(sim_clock *c) {
+  environment_calls *e = &c->calls;
+  use_places(e, c->now, 0);
+  c->out->environment = (environment_report){
+      c->spec->environment != NULL, e->begun > 0 ? e->waited_s / (double)e->begun : 0,
+      c->now > 0 ? e->busy_integral_s / c->now : 0, (double)e->begun};
+}
