@@ -4,7 +4,7 @@
 
 Writes diagnose.jsonl, a made-up log in gepolab's format whose tokens have known lags, and diagnose.txt, lines
 "NAME value low high": divergence by lag, floor and slope, staleness by several counters. The block bootstrap is
-that of analysis/diagnose/statistics.c, written again: blocks of ceil(n^(1/3)) updates that wrap around, starts
+that of analysis/diagnose/facts.c, written again: blocks of ceil(n^(1/3)) updates that wrap around, starts
 from Philox4x32-10, percentiles of 2,000 replicates.
 """
 import json
