@@ -1,6 +1,6 @@
 /* The page: sections as documents of tables and lines (core/base/table.h). */
 #include "analysis/diagnose/internal.h"
-#include "analysis/import/foreign.h"
+#include "analysis/import/names.h"
 #include "core/base/counters.h"
 
 #include <math.h>

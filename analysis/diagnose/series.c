@@ -1,7 +1,7 @@
 /* Logs with a number for each step: which series means what, the time of a step, and divergence
  * against staleness. */
 #include "analysis/diagnose/internal.h"
-#include "analysis/import/foreign.h"
+#include "analysis/import/names.h"
 #include "core/base/array.h"
 #include "core/base/counters.h"
 

@@ -33,7 +33,7 @@ gl_status extreme_groups(const results *r, size_t groups[2], size_t *n, gl_error
 /* The staleness of an update: in optimiser updates if the study has it, else in versions; NaN if it
  * has neither. In by_staleness.c. */
 double staleness_of(const step_record *s);
-/* Returns true if runs differ in some setting. In sensitivity.c. */
+/* Returns true if runs differ in some setting. In relations.c. */
 bool sweeps_something(const results *r);
 
 /* --- a swept quantity as x: grid.c --- */

@@ -1,6 +1,6 @@
 /* The table of metrics of other programs. l stands for the logarithm of a token's ratio, learner's
  * probability over sampler's. */
-#include "analysis/import/foreign.h"
+#include "analysis/import/names.h"
 
 #include "core/base/counters.h"
 

@@ -2,7 +2,6 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "analysis/import/names.h"
 
-#include "analysis/import/foreign.h"
 #include "analysis/import/read.h"
 
 #include <pcre2.h>

@@ -1,7 +1,7 @@
 /* Reports gathered files as tables and JSON. */
 #include "analysis/import/report.h"
 
-#include "analysis/import/foreign.h"
+#include "analysis/import/names.h"
 
 #include "analysis/analyze.h"
 #include "analysis/import/read.h"

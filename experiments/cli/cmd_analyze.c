@@ -1,7 +1,6 @@
 /* gepolab analyze: what studies and other programs' exports say; and its tables of outcomes,
  * contrasts, effects, announcements and features. */
 #include "analysis/announce.h"
-#include "analysis/arms.h"
 #include "analysis/contrasts.h"
 #include "analysis/declines.h"
 #include "analysis/effects.h"

@@ -1,7 +1,7 @@
 /* gepolab list recipes, metrics, definitions, kinds and presets: what there is. (Algorithms, fields
  * and published cases have files of their own.) */
 #define _GNU_SOURCE /* strcasestr */
-#include "analysis/import/foreign.h"
+#include "analysis/import/names.h"
 #include "analysis/import/read.h"
 #include "core/base/metrics.h"
 #include "core/base/shown.h"

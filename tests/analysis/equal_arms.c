@@ -1,5 +1,5 @@
 /* Arms that are one computation, and levels by arm, in small studies made by hand. */
-#include "analysis/arms.h"
+#include "analysis/contrasts.h"
 #include "tests/support/json.h"
 #include "tests/support/suite.h"
 
