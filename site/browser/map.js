@@ -9,13 +9,24 @@ function wilson(count, n) {
   return [Math.max(0, middle - half), Math.min(1, middle + half)];
 }
 
-function cell_about(study, method, staleness, dose) {
+// The scores of a cell's runs, a line a start.
+function curves_of(cell) {
+  const runs = Object.entries(cell.curves), updates = Math.max(...runs.flatMap(([, points]) => points.map(point => point[0])));
+  const plot = axes({x: {low: 0, high: updates, label: 'update'}, y: {low: 0, high: 1, label: 'score'}, title: `scores of ${runs.length} runs`});
+  for (const [start, points] of runs)
+    plot.element.append(titled(svg('polyline', {class: 'run', points: points.map(([x, y]) => `${plot.x(x)},${plot.y(y)}`).join(' ')}),
+      `start ${start}: last score ${number(points[points.length - 1][1])}`));
+  return [el('p', {}, `Scores of the ${runs.length} runs, one evaluation in five; hover a line for its start:`), plot.element];
+}
+
+function cell_about(study, cell, dose) {
+  const {method, staleness} = cell;
   const [low, high] = wilson(dose.falls, dose.runs);
   return [el('h3', {}, `${method} at a staleness of ${staleness}, rate ${number(dose.dose)}`),
     table_of(['', ''], [['collapsed', `${dose.falls} of ${dose.runs} runs: ${percent(dose.falls / dose.runs)}, 95 % interval ${percent(low)} to ${percent(high)} (Wilson)`],
       ['last score', dose.last ? `${number(dose.last[0])}, 95 % interval ${number(dose.last[1])} to ${number(dose.last[2])} over the runs` : 'no run has one'],
       ['study', `${study.name}, ${study.date}, commit ${study.commit.slice(0, 12)}`]], {class: 'numbers'}),
-    el('p', {}, 'The runs again:'), el('pre', {class: 'recipe', tabindex: 0}, `${study.command}\ngepolab analyze --table outcomes ${study.name}.db`)];
+    ...cell.curves ? curves_of(cell) : [], el('p', {}, 'The runs again:'), el('pre', {class: 'recipe', tabindex: 0}, `${study.command}\ngepolab analyze --table outcomes ${study.name}.db`)];
 }
 
 function start_map() {
@@ -43,7 +54,7 @@ function start_map() {
     const [method, staleness, value] = state.chosen.split('|');
     const cell = study.cells.find(candidate => candidate.method === method && candidate.staleness === Number(staleness));
     const dose = cell && cell.doses.find(candidate => candidate.dose === Number(value));
-    show(place.querySelector('.about'), dose ? cell_about(study, method, staleness, dose) : el('p', {}, 'Click a number for its runs.'));
+    show(place.querySelector('.about'), dose ? cell_about(study, cell, dose) : el('p', {}, 'Click a number for its runs.'));
     return `${study.cells.length} methods and stalenesses, ${study.cells.flatMap(c => c.doses).reduce((sum, d) => sum + d.runs, 0).toLocaleString('en')} runs`;
   });
 }

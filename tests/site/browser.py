@@ -164,6 +164,11 @@ def compare(browser, program):
     titles = browser.evaluate("[...document.querySelectorAll('#lens .token')].map(t => /coefficient (.*?)(:|$)/.exec(t.title)[1])")
     if len(titles) != sum(map(len, done["coefficients"])) or any(abs(float(t) - c) > 5.1e-3 * abs(c) + 1e-12 for t, c in zip(titles, sum(done["coefficients"], []))):
         browser.wrong.append(f"lens: coefficients {titles} differ from the command's {done['coefficients']}")
+    browser.open("#map?study=long_regime&chosen=gspo%200.2%7C16%7C0.0002")
+    browser.answer("map")
+    runs = browser.evaluate("[...document.querySelectorAll('#map .about polyline.run')].length")
+    if runs != 24:
+        browser.wrong.append(f"map: a cell of 24 runs draws {runs}")
     browser.reported("comparisons")
 
 
