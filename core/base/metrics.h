@@ -165,7 +165,11 @@
     "away from wrong responses since they were drawn",                                             \
     "policy", "0 on-policy, whatever the method does")                                             \
   X(LOG_RATIO_POSITIVE, "log_ratio_positive", "nat", "log-ratio, A > 0", NEITHER,                  \
-    "the same with A > 0", "policy", "0 on-policy, whatever the method does")
+    "the same with A > 0", "policy", "0 on-policy, whatever the method does")                      \
+  X(STALENESS_WITHIN, "staleness_within", "optimiser updates", "staleness within a step", LOWER,   \
+    "optimiser updates that the step itself makes before the one that trains a token, mean over "  \
+    "tokens and epochs: the part of staleness_updates that is not there when the step begins",     \
+    "schedule", "0 with one minibatch and one epoch, however old the data are")
 
 #define METRIC_ENUMERATOR(ID, ...) METRIC_##ID,
 typedef enum metric { METRICS(METRIC_ENUMERATOR) METRIC_COUNT } metric;

@@ -129,6 +129,7 @@ gl_status learner_staleness(const learner_passes *p, batch *const *batches, size
   if (p->minibatches > 1) status = updates_before(&before, p, batches, n, version, err);
   value[METRIC_STALENESS] = gaps / tokens;
   value[METRIC_STALENESS_MAX] = largest;
+  value[METRIC_STALENESS_WITHIN] = before / (epochs * tokens);
   value[METRIC_STALENESS_UPDATES] = (updates * epochs * gaps + before) / (epochs * tokens);
   return status;
 }

@@ -89,7 +89,19 @@ static void report_parts(table *d, table *staleness, const run_result *o) {
 #undef REPORT_PART
 }
 
-static void report_clock(table *d, const run_result *o) {
+/* With several optimiser updates a step: what is added to the staleness of its batches. */
+static void report_within(table *d, table *staleness, const recipe *r, const run_result *o) {
+  const double updates = (double)r->minibatches * (double)r->epochs;
+  double sum = 0;
+  if (updates <= 1 || o->n_steps == 0) return;
+  for (size_t i = 0; i < o->n_steps; ++i) sum += o->steps[i].metric[METRIC_STALENESS_WITHIN];
+  const double mean = sum / (double)o->n_steps;
+  table_put(staleness, "updates_per_version %g, updates_within %g", updates, mean);
+  table_line(d, "    within a step       %.4g optimiser updates, beside %g for each version above",
+             mean, updates);
+}
+
+static void report_clock(table *d, const recipe *r, const run_result *o) {
   const clock_record *c = &o->clock;
   table *staleness = table_object(table_field(d, "staleness"));
   double *bars = MUST_ARRAY(double, o->n_staleness, "a histogram");
@@ -117,6 +129,7 @@ static void report_clock(table *d, const run_result *o) {
   table_line(d, "  staleness            mean %.4g, median %.4g, 95 %% %.4g, largest %.4g",
              c->staleness_mean, c->staleness_p50, c->staleness_p95, c->staleness_max);
   report_parts(d, staleness, o);
+  report_within(d, staleness, r, o);
   table_line(d, "  simulated time       %.6g s for %zu updates", c->simulated_s, o->n_steps);
   table_line(d, "  utilisation          learner %.1f %%, samplers %.1f %%",
              100 * c->learner_utilisation, 100 * c->sampler_utilisation);
@@ -172,7 +185,7 @@ static gl_status report_run(const recipe *r, const run_result *o, bool is_stoppe
   if (is_stopped)
     report_trained_staleness(d, o);
   else
-    report_clock(d, o);
+    report_clock(d, r, o);
   report_sampled_groups(d, r, o);
   fates_report(d, o->fates, o->n_fates);
   report_evals(d, o);

@@ -31,8 +31,22 @@ static gl_status add_report(cJSON *document, const char *key, table *report, gl_
   return status;
 }
 
+/* With several optimiser updates a step the k-th trains data that are k - 1 updates staler than
+ * when the step began; all are taken to train as many tokens. */
+static void report_within(cJSON *document, const recipe *r) {
+  const double updates = (double)r->minibatches * (double)r->epochs;
+  if (updates <= 1) return;
+  if (document != NULL)
+    json_put(cJSON_GetObjectItem(document, "staleness"),
+             "updates_per_version %g, updates_within %g", updates, (updates - 1) / 2);
+  else
+    printf("%-20s  %.6g optimiser updates within a step on average, beside %g for each version of "
+           "staleness\n",
+           "staleness_within", (updates - 1) / 2, updates);
+}
+
 /* beside: NULL, or what theory says. */
-static gl_status report_schedule(const schedule *s, const cluster_spec *cluster,
+static gl_status report_schedule(const schedule *s, const recipe *r, const cluster_spec *cluster,
                                  const comparison *beside, bool selection, bool is_json,
                                  gl_error *err) {
   cJSON *document = NULL;
@@ -41,6 +55,7 @@ static gl_status report_schedule(const schedule *s, const cluster_spec *cluster,
     status = schedule_to_json(s, cluster, &document, err);
   else
     schedule_print_table(s, cluster, stdout);
+  if (status == GL_OK) report_within(document, r);
   if (status == GL_OK && beside != NULL) {
     table *t = table_document();
     sim_theory_report(t, &beside->said, &beside->measured, s);
@@ -179,7 +194,7 @@ static gl_status sim_one_run(const recipe *r, const cfg_doc *doc, const request 
   else if (status == GL_OK && q->schedule == SCHEDULE_TOKENS)
     status = schedule_print_tokens(&s, cluster, r->seed, stdout, err);
   else if (status == GL_OK)
-    status = report_schedule(&s, cluster, beside, q->selection, q->json, err);
+    status = report_schedule(&s, r, cluster, beside, q->selection, q->json, err);
   if (status == GL_OK) status = sim_draw(&s, r, doc, cluster, q, err);
   sim_theory_fini(&c.said);
   schedule_fini(&s);

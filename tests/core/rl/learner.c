@@ -21,6 +21,9 @@ static double age(const learner_passes *p, batch *const *batches, size_t n, int6
   double value[METRIC_COUNT];
   metrics_clear(value);
   ASSERT_OK(learner_staleness(p, batches, n, version, value, &err));
+  const double updates = (double)(p->minibatches * p->epochs);
+  ASSERT_CLOSE(value[METRIC_STALENESS_UPDATES],
+               updates * value[METRIC_STALENESS] + value[METRIC_STALENESS_WITHIN], 1e-12);
   return value[METRIC_STALENESS_UPDATES];
 }
 

@@ -24,6 +24,17 @@ static void minibatches_and_epochs_make_data_staler(void) {
   ASSERT_CLOSE(last(TRAIN, "cluster={preset: sync}", "staleness_updates"), 3.5, 1e-12);
   ASSERT_CLOSE(last(TRAIN, "cluster={preset: one_step_off}", "staleness"), 1, 0);
   ASSERT_CLOSE(last(TRAIN, "cluster={preset: one_step_off}", "staleness_updates"), 11.5, 1e-12);
+  ASSERT_CLOSE(last(TRAIN, "cluster={preset: one_step_off}", "staleness_within"), 3.5, 1e-12);
+  static const char *const commands[] = {"run", "sim"};
+  for (size_t i = 0; i < 2; ++i) {
+    cJSON *json = CLI_JSON(commands[i], "quickstart", "steps=4", "eval_every=4", TRAIN,
+                           "cluster={preset: one_step_off}", "--json");
+    const cJSON *staleness = member_at(json, "staleness");
+    ASSERT_CLOSE(number_at(staleness, "updates_within"), 3.5, 1e-12);
+    CU_ASSERT_EQUAL(number_at(staleness, "updates_per_version"), 8);
+    ASSERT_CLOSE(number_at(staleness, "mean"), 0.75, 1e-12);
+    cJSON_Delete(json);
+  }
 #undef TRAIN
 }
 
