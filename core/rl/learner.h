@@ -96,9 +96,9 @@ typedef struct learner_passes {
 } learner_passes;
 /* Sets the four staleness metrics of a step on n batches that starts at `version`: mean and
  * maximum of `version` minus the version that sampled a token, the mean staleness in optimiser
- * updates, and that part of it which arises within the step (paper/methods.md §5.1). One version is minibatches x epochs updates, and the data of the
- * step's k-th update is k - 1 updates staler than at its start. Means are over tokens, that of
- * updates also over epochs. Errors: GL_ENOMEM. */
+ * updates, and that part of it which arises within the step (paper/methods.md §5.1). One version is
+ * minibatches x epochs updates, and the data of the step's k-th update is k - 1 updates staler than
+ * at its start. Means are over tokens, that of updates also over epochs. Errors: GL_ENOMEM. */
 gl_status learner_staleness(const learner_passes *passes, batch *const *batches, size_t n,
                             int64_t version, double value[METRIC_COUNT], gl_error *err);
 
