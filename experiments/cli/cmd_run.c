@@ -90,7 +90,7 @@ static void report_parts(table *d, table *staleness, const run_result *o) {
 }
 
 /* With several optimiser updates a step: what is added to the staleness of its batches. */
-static void report_within(table *d, table *staleness, const recipe *r, const run_result *o) {
+static void run_report_within(table *d, table *staleness, const recipe *r, const run_result *o) {
   const double updates = (double)r->minibatches * (double)r->epochs;
   double sum = 0;
   if (updates <= 1 || o->n_steps == 0) return;
@@ -129,7 +129,7 @@ static void report_clock(table *d, const recipe *r, const run_result *o) {
   table_line(d, "  staleness            mean %.4g, median %.4g, 95 %% %.4g, largest %.4g",
              c->staleness_mean, c->staleness_p50, c->staleness_p95, c->staleness_max);
   report_parts(d, staleness, o);
-  report_within(d, staleness, r, o);
+  run_report_within(d, staleness, r, o);
   table_line(d, "  simulated time       %.6g s for %zu updates", c->simulated_s, o->n_steps);
   table_line(d, "  utilisation          learner %.1f %%, samplers %.1f %%",
              100 * c->learner_utilisation, 100 * c->sampler_utilisation);

@@ -33,7 +33,7 @@ static gl_status add_report(cJSON *document, const char *key, table *report, gl_
 
 /* With several optimiser updates a step the k-th trains data that are k - 1 updates staler than
  * when the step began; all are taken to train as many tokens. */
-static void report_within(cJSON *document, const recipe *r) {
+static void sim_report_within(cJSON *document, const recipe *r) {
   const double updates = (double)r->minibatches * (double)r->epochs;
   if (updates <= 1) return;
   if (document != NULL)
@@ -55,7 +55,7 @@ static gl_status report_schedule(const schedule *s, const recipe *r, const clust
     status = schedule_to_json(s, cluster, &document, err);
   else
     schedule_print_table(s, cluster, stdout);
-  if (status == GL_OK) report_within(document, r);
+  if (status == GL_OK) sim_report_within(document, r);
   if (status == GL_OK && beside != NULL) {
     table *t = table_document();
     sim_theory_report(t, &beside->said, &beside->measured, s);
