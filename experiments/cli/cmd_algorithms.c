@@ -9,7 +9,6 @@
 #include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/program.h"
-#include "experiments/policy/formula_lines.h"
 #include "experiments/policy/torch_lines.h"
 #include "experiments/policy/trainer_settings.h"
 #include "experiments/policy/whatif.h"

@@ -394,3 +394,82 @@ gl_status plan_describe(plan_description *out, cfg_doc *doc, gl_error *err) {
   status = plan_read_plan(out, plan, err);
   return status == GL_OK ? plan_read_recipe(out, err) : status;
 }
+
+/* --- fields --- */
+
+/* The fields of a description's section `plan`, for `gepolab list fields plan` and
+ * experiments/RECIPES.md. They are no fields of recipes: description.c reads them. */
+
+static const plan_field fields[] = {
+    {"plan", "section", "required", "", "the GPUs there are, and what to try and to keep"},
+    {"plan.sites", "list", "required", "", "the places with GPUs, up to 32"},
+    {"plan.sites.name", "text", "required", "", "name of the site"},
+    {"plan.sites.gpus", "number", "required", "", "GPUs there"},
+    {"plan.sites.speed", "number", "1", "",
+     "speed of a GPU there, relative to the one that was measured: it decodes and trains so much "
+     "faster"},
+    {"plan.inside", "section", "nothing takes time", "", "the network within every site"},
+    {"plan.inside.latency", "distribution", "`cluster.delay` and `data_delay`", "s",
+     "time on the way, in each direction"},
+    {"plan.inside.bandwidth", "number", "no limit", "bytes/s", "of each site as a whole"},
+    {"plan.inside.loss", "number", "0", "", "probability that a packet is lost"},
+    {"plan.links", "list", "none", "",
+     "the network between two sites; one is needed from every site with samplers to the learner's"},
+    {"plan.links.between", "list", "required", "", "the names of the two sites"},
+    {"plan.links.latency", "distribution", "`cluster.delay` and `data_delay`", "s",
+     "time on the way, in each direction"},
+    {"plan.links.bandwidth", "number", "no limit", "bytes/s",
+     "of the site as a whole. Samplers share it for what they send; weights take all of it "
+     "(`relay: true`) or share it"},
+    {"plan.links.loss", "number", "0", "", "probability that a packet is lost"},
+    {"plan.relay", "flag", "true", "",
+     "weights cross to a site once and are copied there; false: once for every sampler"},
+    {"plan.sampler", "section", "one GPU each", "", "what a sampler (an inference engine) is"},
+    {"plan.sampler.gpus", "number", "1", "", "GPUs of one sampler"},
+    {"plan.sampler.decoding", "list",
+     "`cluster.concurrency` with `tokens_per_s` or `decoding`, or `generation`", "",
+     "measured speeds, of which the plan chooses one and guesses none between"},
+    {"plan.sampler.decoding.concurrency", "number", "required", "",
+     "responses that a sampler decodes at a time"},
+    {"plan.sampler.decoding.tokens_per_s", "number", "required", "tokens/s",
+     "speed of each of them"},
+    {"plan.learner", "section", "one GPU, anywhere", "", "what the learner may be"},
+    {"plan.learner.gpus", "number", "1", "",
+     "GPUs that `cluster.learner.step` was measured on, with one batch"},
+    {"plan.learner.serial", "number", "0", "", "fraction of a step that more GPUs do not shorten"},
+    {"plan.learner.choices", "list", "multiples of `gpus`", "", "numbers of GPUs to try"},
+    {"plan.learner.sites", "list", "all", "", "sites where the learner may be"},
+    {"plan.search", "section", "see its fields", "", "the values to try"},
+    {"plan.search.batches", "list", "[1, 2]", "", "batches of an update"},
+    {"plan.search.window", "list", "[1, 2, 4, 8]", "updates",
+     "largest staleness, as `cluster.window` and `cluster.ahead`"},
+    {"plan.search.publish_every", "list", "[1, 2]", "updates",
+     "updates between two versions that samplers may get"},
+    {"plan.limits", "section", "none", "",
+     "what the recommendation must keep; without any, the fastest candidate is recommended"},
+    {"plan.limits.staleness", "number", "none", "updates", "largest mean staleness"},
+    {"plan.limits.staleness_p95", "number", "none", "updates",
+     "largest 95th percentile of staleness"},
+    {"plan.limits.throughput", "number", "none", "responses/h",
+     "least throughput; alone, the least stale candidate is wanted instead of the fastest"},
+    {"plan.selection", "section", "see its fields", "", "how sure the recommendation is"},
+    {"plan.selection.error_rate", "number", "0.05", "",
+     "probability that a candidate within the limits is better by more than the indifference zone"},
+    {"plan.selection.throughput", "number", "0.02", "",
+     "indifference zone of throughput, a fraction of the recommended candidate's; candidates "
+     "within it are as good, and the least stale of them is recommended"},
+    {"plan.selection.staleness", "number", "0.1", "updates",
+     "indifference zone of staleness, and the tolerance of its limits"},
+    {"plan.selection.replicates", "number", "12", "",
+     "simulations of a candidate in the first stage"},
+    {"plan.selection.most", "number", "1000", "",
+     "simulations of a candidate at most; where they do not suffice, the zone that they suffice "
+     "for is printed"},
+    {"plan.selection.updates", "number", "64", "updates", "of a simulation"},
+    {"plan.selection.warm_up", "number", "a quarter of `updates`", "updates",
+     "of a simulation, at its beginning, that are not measured"},
+};
+
+const plan_field *plan_field_at(size_t i) {
+  return i < sizeof fields / sizeof *fields ? &fields[i] : NULL;
+}

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 /* 4 tuning runs and 8 cells. */
-static const char recipe[] = "name: small\n"
+static const char small_recipe[] = "name: small\n"
                              "steps: 40\n"
                              "eval_every: 10\n"
                              "world: {kind: sequence, vocabulary: 3, horizon: 2, prompts: 2}\n"
@@ -26,7 +26,7 @@ static const char recipe[] = "name: small\n"
 typedef cli_study bench;
 
 static void bench_make(bench *b) {
-  cli_study_make(b, "small.yaml", recipe);
+  cli_study_make(b, "small.yaml", small_recipe);
 }
 
 /* The only study of the file, as `gepolab status --json` tells it. */

@@ -1,6 +1,6 @@
 /* Moments of gradients from sums over blocks, against the same numbers from all pairs of vectors.
  */
-#include "experiments/llm/gradient_moments.h"
+#include "experiments/llm/bias.h"
 
 #include "core/random/rng.h"
 #include "tests/support/suite.h"

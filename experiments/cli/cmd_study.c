@@ -1,0 +1,762 @@
+/* gepolab study status, check and export. */
+#include "analysis/export.h"
+#include "core/base/file.h"
+#include "core/base/json.h"
+#include "core/base/shown.h"
+#include "core/store/store.h"
+#include "experiments/base/args.h"
+#include "experiments/base/memory.h"
+#include "experiments/base/print_json.h"
+#include "experiments/base/program.h"
+#include "experiments/cli/common.h"
+#include "experiments/sweep/forecast.h"
+
+#include <math.h>
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct status_options {
+  size_t shown; /* missing cells that are listed of each study */
+  int json, watch, exit_code;
+  size_t every_s;
+} status_options;
+
+/* --- what is read --- */
+
+typedef struct missing_cell {
+  char *algorithm, *swept; /* owned */
+  uint64_t seed;
+} missing_cell;
+
+typedef struct choice {
+  char *algorithm, *fields; /* {"optimizer.lr":0.1}; owned */
+} choice;
+
+typedef struct study_status {
+  char *name; /* owned */
+  study_progress progress;
+  sweep_outlook outlook;
+  missing_cell *missing; /* [n_missing], the first ones in grid order; owned */
+  size_t n_missing, most;
+  choice *choices; /* [n_choices] what `tune` chose for runs that are there; owned */
+  size_t n_choices;
+} study_status;
+
+typedef struct file_status {
+  const char *path;
+  int being_written;
+  study_status *studies; /* [n] */
+  size_t n;
+} file_status;
+
+static void file_status_fini(file_status *f) {
+  for (size_t i = 0; i < f->n; ++i) {
+    for (size_t k = 0; k < f->studies[i].n_missing; ++k) {
+      free(f->studies[i].missing[k].algorithm);
+      free(f->studies[i].missing[k].swept);
+    }
+    for (size_t k = 0; k < f->studies[i].n_choices; ++k) {
+      free(f->studies[i].choices[k].algorithm);
+      free(f->studies[i].choices[k].fields);
+    }
+    free(f->studies[i].choices);
+    free(f->studies[i].missing);
+    free(f->studies[i].name);
+  }
+  free(f->studies);
+  *f = (file_status){0};
+}
+
+/* Adds a missing cell; 0 where there are enough of them. */
+static int add_missing_cell(void *self, const planned_cell *cell) {
+  study_status *s = self;
+  if (s->n_missing == s->most) return 0;
+  *MUST_ADD(s->missing, s->n_missing, "the missing cells") =
+      (missing_cell){.algorithm = must_copy(cell->algorithm, "the missing cells"),
+                     .swept = must_copy(cell->swept, "the missing cells"),
+                     .seed = cell->seed};
+  return 1;
+}
+
+static int add_chosen_fields(void *self, const char *algorithm, const char *chosen) {
+  study_status *s = self;
+  *MUST_ADD(s->choices, s->n_choices, "the chosen fields") =
+      (choice){must_copy(algorithm, "the chosen fields"), must_copy(chosen, "the chosen fields")};
+  return 1;
+}
+
+static gl_status read_study(study_status *out, store *s, const char *name, size_t most,
+                            gl_error *err) {
+  *out = (study_status){.name = must_copy(name, "the name of a study"), .most = most};
+  gl_status status = store_progress(s, name, &out->progress, err);
+  if (status == GL_OK) status = sweep_outlook_read(&out->outlook, s, name, err);
+  if (status == GL_OK) status = store_missing(s, name, add_missing_cell, out, err);
+  if (status == GL_OK) status = store_choices(s, name, add_chosen_fields, out, err);
+  return status;
+}
+
+/* All studies of the file in one state, and the file left alone before anything is printed: a
+ * terminal that pauses must not hold the sweep up. */
+static gl_status status_read_file(file_status *out, const char *path, size_t most, gl_error *err) {
+  store *s = NULL;
+  char **names = NULL;
+  size_t n = 0;
+  *out = (file_status){.path = path};
+  gl_status status = store_open(&s, path, STORE_READ, err);
+  if (status == GL_OK) status = store_begin_reading(s, err);
+  if (status == GL_OK) status = store_studies(s, &names, &n, err);
+  out->studies = MUST_ARRAY(study_status, n, "the studies of a file");
+  for (; out->n < n && status == GL_OK; ++out->n)
+    status = read_study(&out->studies[out->n], s, names[out->n], most, err);
+  if (s != NULL) store_end_reading(s);
+  store_close(s);
+  free(names);
+  out->being_written = store_is_being_written(path);
+  return status;
+}
+
+static int is_complete(const study_status *s) {
+  return s->progress.missing == 0 && s->progress.shards_missing == 0 &&
+         s->progress.tuning_known == s->progress.tuning_planned;
+}
+
+static int all_complete(const file_status *f) {
+  for (size_t i = 0; i < f->n; ++i)
+    if (!is_complete(&f->studies[i])) return 0;
+  return 1;
+}
+
+/* --- what is printed --- */
+
+static void put_outlook(table *t, const study_status *s, int being_written) {
+  char left[SECONDS_TEXT_SIZE];
+  if (!being_written || is_complete(s)) return;
+  if (isnan(s->outlook.per_s))
+    table_line(t, "  time        not known yet: too few runs have finished");
+  else
+    table_line(t, "  time        %.3g runs a second lately, about %s left", s->outlook.per_s,
+               seconds_text(s->outlook.left_s, left));
+}
+
+static void put_missing(table *t, const study_status *s) {
+  table *list = table_list(table_field(t, "missing_cells"));
+  for (size_t i = 0; i < s->n_missing; ++i) {
+    const missing_cell *cell = &s->missing[i];
+    table *o = table_object(table_field(list, ""));
+    table_put(o, "algorithm %s, seed %llu", cell->algorithm, (unsigned long long)cell->seed);
+    table_json(table_field(o, "settings"), json_tree_of(cell->swept));
+    table_line(o, "  %-11s %s, seed %llu, %s", i == 0 ? "missing" : "", cell->algorithm,
+               (unsigned long long)cell->seed, cell->swept);
+  }
+  if (s->n_missing < s->progress.missing)
+    table_line(t, "  %-11s %s%zu more; --missing lists all", s->n_missing == 0 ? "missing" : "",
+               s->n_missing == 0 ? "" : "and ", s->progress.missing - s->n_missing);
+}
+
+static void put_choices(table *t, const study_status *s) {
+  table *list = table_list(table_field(t, "chosen"));
+  for (size_t i = 0; i < s->n_choices; ++i) {
+    table *o = table_object(table_field(list, ""));
+    table_put(o, "algorithm %s", s->choices[i].algorithm);
+    table_json(table_field(o, "fields"), json_tree_of(s->choices[i].fields));
+    table_line(o, "  %-11s %s: %s", i == 0 ? "chosen" : "", s->choices[i].algorithm,
+               s->choices[i].fields);
+  }
+}
+
+static void put_study(table *t, const study_status *s, int being_written) {
+  const study_progress *p = &s->progress;
+  table_put(t, "study %s, complete %i, planned %zu, done %zu, diverged %zu, failed %zu", s->name,
+            is_complete(s), p->planned, p->done, p->diverged, p->failed);
+  table_put(t, "missing %zu, superseded %zu, tuning_planned %zu, tuning_known %zu", p->missing,
+            p->superseded, p->tuning_planned, p->tuning_known);
+  table_put(t, "shards %zu, shards_missing %zu, cells_per_s %g, seconds_left %g", p->shards,
+            p->shards_missing, s->outlook.per_s, is_complete(s) ? 0 : s->outlook.left_s);
+  if (p->planned == 0)
+    table_line(t,
+               "%s: %zu runs, of no sweep that this file knows: %zu done, %zu diverged, %zu failed",
+               s->name, p->done + p->diverged + p->failed, p->done, p->diverged, p->failed);
+  else
+    table_line(t, "%s: %zu of %zu cells, %zu missing; runs: %zu done, %zu diverged, %zu failed",
+               s->name, p->planned - p->missing, p->planned, p->missing, p->done, p->diverged,
+               p->failed);
+  if (p->tuning_planned > 0)
+    table_line(t, "  tuning      %zu of %zu runs", p->tuning_known, p->tuning_planned);
+  if (p->shards_missing > 0)
+    table_line(t, "  shards      %zu of %zu missing, the first is %zu/%zu", p->shards_missing,
+               p->shards, p->first_missing_shard, p->shards);
+  if (p->superseded > 0)
+    table_line(t, "  superseded  %zu runs, by newer ones of the same place", p->superseded);
+  put_outlook(t, s, being_written);
+  put_missing(t, s);
+  put_choices(t, s);
+}
+
+static table *file_table(const file_status *f) {
+  table *d = table_document();
+  table_put(d, "file %s, being_written %i", f->path, f->being_written);
+  table_line(d, "%s: %s", f->path,
+             f->being_written ? "a sweep is writing it" : "nothing is writing it");
+  table *list = table_list(table_field(d, "studies"));
+  for (size_t i = 0; i < f->n; ++i)
+    put_study(table_object(table_field(list, "")), &f->studies[i], f->being_written);
+  return d;
+}
+
+/* One line a study, for a log. */
+static void print_lines(const file_status *f) {
+  for (size_t i = 0; i < f->n; ++i) {
+    const study_status *s = &f->studies[i];
+    char left[SECONDS_TEXT_SIZE];
+    printf("%s: %s %zu/%zu cells, tuning %zu/%zu, %zu failed, %s left%s\n", shown(f->path).text,
+           shown(s->name).text, s->progress.planned - s->progress.missing, s->progress.planned,
+           s->progress.tuning_known, s->progress.tuning_planned, s->progress.failed,
+           is_complete(s) ? "0s" : seconds_text(s->outlook.left_s, left),
+           f->being_written ? "" : ", nothing is writing it");
+  }
+}
+
+/* With --watch a document is a line, so that who reads them sees where each ends. */
+static gl_status print_as_line(table *t, gl_error *err) {
+  cJSON *document = table_to_json(t);
+  char *text = document != NULL ? cJSON_PrintUnformatted(document) : NULL;
+  cJSON_Delete(document);
+  table_free(t);
+  if (text == NULL) return gl_fail_memory(err, "the JSON answer");
+  json_write(text, stdout);
+  putchar('\n');
+  cJSON_free(text);
+  return GL_OK;
+}
+
+/* --- the command --- */
+
+static gl_status status_print_file(const file_status *f, const status_options *o, gl_error *err) {
+  const bool is_terminal = o->watch && isatty(STDOUT_FILENO);
+  if (o->json && o->watch) return print_as_line(file_table(f), err);
+  if (o->json || !o->watch || is_terminal) {
+    if (is_terminal && !o->json)
+      fputs("\033[H\033[J", stdout); /* from the top left corner, and nothing below */
+    return report_table(file_table(f), TABLE_AS_TEXT, o->json, err);
+  }
+  print_lines(f);
+  return GL_OK;
+}
+
+static gl_status fail_if_incomplete(const file_status *f, gl_error *err) {
+  for (size_t i = 0; i < f->n; ++i) {
+    const study_status *s = &f->studies[i];
+    if (is_complete(s)) continue;
+    char *text = unfinished_text(s->name, &s->progress);
+    gl_fail(err, GL_EIO, "%s is not complete: %s", f->path,
+            text != NULL ? text : "tuning runs are missing");
+    free(text);
+    return GL_EIO;
+  }
+  return GL_OK;
+}
+
+/* Once, or until the file is complete or its writer has gone. */
+static gl_status status_show(const char *path, const status_options *o, gl_error *err) {
+  gl_status status = GL_OK;
+  int was_written = 0, ends = 0;
+  while (status == GL_OK && !ends) {
+    file_status f;
+    status = status_read_file(&f, path, o->shown, err);
+    if (status == GL_OK) status = status_print_file(&f, o, err);
+    ends = !o->watch || all_complete(&f) || (was_written && !f.being_written);
+    was_written = f.being_written;
+    if (status == GL_OK && ends && o->exit_code) status = fail_if_incomplete(&f, err);
+    file_status_fini(&f);
+    if (status == GL_OK && fflush(stdout) != 0)
+      status = gl_fail(err, GL_EIO, "cannot write to standard output");
+    if (status == GL_OK && !ends) nanosleep(&(struct timespec){.tv_sec = (time_t)o->every_s}, NULL);
+  }
+  return status;
+}
+
+static gl_status show_status(const command *self, int argc, char **argv, gl_error *err) {
+  int all = 0;
+  status_options o = {.shown = 5, .every_s = 2};
+  const args_option options[] = {
+      {"missing", 0, ARGS_FLAG, NULL, "list all missing cells instead of the first few", &all},
+      {"watch", 'w', ARGS_FLAG, NULL, "again and again, until all is there or its writer has gone",
+       &o.watch},
+      {"every", 0, ARGS_COUNT, "SECONDS", "with --watch: how often (default: 2)", &o.every_s},
+      {"exit-code", 0, ARGS_FLAG, NULL, "end with 1 where anything is missing", &o.exit_code},
+      {"json", 0, ARGS_FLAG, NULL, "as JSON; with --watch a line each time", &o.json}};
+  args a;
+  gl_status status =
+      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
+  if (all) o.shown = SIZE_MAX;
+  if (status == GL_OK && !a.help && o.watch && a.n_words > 1)
+    status = gl_fail(err, GL_EINPUT, "--watch takes one file");
+  for (size_t i = 0; !a.help && i < a.n_words && status == GL_OK; ++i)
+    status = status_show(a.words[i], &o, err);
+  args_fini(&a);
+  return status;
+}
+
+const command command_status = {
+    .name = "study status",
+    .arguments = "STUDY.db…",
+    .words = {ARGS_RUNS, 1, SIZE_MAX, false},
+    .summary = "how far a study is, also while it is being swept",
+    .about = "For each study of the file: how many of the planned cells are there, how their runs "
+             "ended,\n"
+             "which are missing, how many tuning runs are known, whether a sweep is writing the "
+             "file, and\n"
+             "when it will end if it goes on as lately. Reads only, for moments, so that a sweep "
+             "goes on.\n"
+             "The exit code is 0 whatever the study holds; with --exit-code it is 1, with a "
+             "message, where\n"
+             "a cell, a tuning run or a shard is missing.",
+    .examples = "  gepolab study status study.db\n"
+                "  gepolab study status study.db --watch\n"
+                "  gepolab study status study.db --exit-code && gepolab plot study.db -o figures/",
+    .run = show_status};
+
+/* --- study check --- */
+
+/* gepolab study check: whether a study is as it was written, and what can be done where it is not.
+ */
+
+/* --- damage --- */
+
+typedef struct damage {
+  char *key, *text; /* key NULL: of no run */
+} damage;
+
+typedef struct damages {
+  damage *list; /* [n] */
+  size_t n;
+} damages;
+
+static void damages_fini(damages *d) {
+  for (size_t i = 0; i < d->n; ++i) {
+    free(d->list[i].key);
+    free(d->list[i].text);
+  }
+  free(d->list);
+  *d = (damages){0};
+}
+
+/* The shown form: a damaged file may hold bytes that are no text. */
+static char *shown_copy(const char *text) {
+  char *copy = NULL;
+  size_t size = 0;
+  FILE *to = must_have(open_memstream(&copy, &size), "the list of damage");
+  shown_write(text, strlen(text), to);
+  must_succeed(fclose(to) == 0, "the list of damage");
+  return copy;
+}
+
+static void note_damage(void *self, const char *key, const char *text) {
+  damages *d = self;
+  *MUST_ADD(d->list, d->n, "the list of damage") =
+      (damage){.key = key != NULL ? shown_copy(key) : NULL, .text = shown_copy(text)};
+}
+
+/* --- looking --- */
+
+typedef struct check_outcome {
+  const char *path;
+  int64_t runs;
+  damages found, left; /* left: after a repair */
+  int repaired;
+  store_removed removed;
+} check_outcome;
+
+static void outcome_fini(check_outcome *o) {
+  damages_fini(&o->found);
+  damages_fini(&o->left);
+}
+
+static gl_status find_damage(store *s, damages *d, int64_t *runs, gl_error *err) {
+  sqlite3_stmt *q = NULL;
+  gl_status status = store_begin_reading(s, err);
+  if (status == GL_OK) status = store_check(s, note_damage, d, err);
+  *runs = -1; /* where even that cannot be counted */
+  if (status == GL_OK &&
+      sqlite3_prepare_v2(store_handle(s), "SELECT count(*) FROM runs", -1, &q, NULL) == SQLITE_OK &&
+      sqlite3_step(q) == SQLITE_ROW)
+    *runs = sqlite3_column_int64(q, 0);
+  sqlite3_finalize(q);
+  store_end_reading(s);
+  return status;
+}
+
+/* A file without damage is not written, also with --repair. */
+static gl_status examine(check_outcome *o, const char *path, int repair, gl_error *err) {
+  store *s = NULL;
+  *o = (check_outcome){.path = path};
+  gl_status status = store_open(&s, path, STORE_READ, err);
+  if (status == GL_OK) status = find_damage(s, &o->found, &o->runs, err);
+  store_close(s);
+  s = NULL;
+  if (status != GL_OK || !repair || o->found.n == 0) return status;
+  status = store_open(&s, path, STORE_WRITE, err);
+  if (status == GL_OK) status = store_repair(s, &o->removed, err);
+  o->repaired = status == GL_OK;
+  if (status == GL_OK) status = find_damage(s, &o->left, &o->runs, err);
+  store_close(s);
+  return status;
+}
+
+/* --- what is printed --- */
+
+/* How records that a repair removed are made again, by table. */
+static const struct {
+  const char *name, *says;
+  size_t offset;
+} remedies[] = {
+    {"runs", "the same sweep makes them again", offsetof(store_removed, runs)},
+    {"orphans", "they belonged to no run", offsetof(store_removed, orphans)},
+    {"tuned", "the same sweep writes the chosen learning rates again",
+     offsetof(store_removed, tuned)},
+    {"tuning_scores", "the same sweep makes these tuning runs again",
+     offsetof(store_removed, tuning_scores)},
+    {"bias",
+     "all measurements of the laboratory are gone; the same `gepolab lab bias` makes them again",
+     offsetof(store_removed, bias)},
+    {"sweeps", "the same sweep writes its plan again; until then cells may be missing unnoticed",
+     offsetof(store_removed, sweeps)},
+    {"plan", "the same sweep writes its plan again; until then cells may be missing unnoticed",
+     offsetof(store_removed, plan)},
+    {"superseded", "of several runs of a cell the one that was stored last is valid now",
+     offsetof(store_removed, superseded)},
+    {"provenance", "how some runs came about is not known any more",
+     offsetof(store_removed, provenance)},
+};
+enum { N_REMEDIES = sizeof remedies / sizeof *remedies };
+
+static size_t removed_of(const store_removed *r, size_t i) {
+  size_t n;
+  memcpy(&n, (const char *)r + remedies[i].offset, sizeof n);
+  return n;
+}
+
+static void put_damages(table *d, const char *name, const char *before, const damages *list) {
+  table *t = table_list(table_field(d, name));
+  for (size_t i = 0; i < list->n; ++i) {
+    table_put(table_object(table_field(t, "")), "run %s, text %s", list->list[i].key,
+              list->list[i].text);
+    table_line(t, "%s%s", before, list->list[i].text);
+  }
+}
+
+static table *outcome_table(const check_outcome *o) {
+  table *d = table_document();
+  table_put(d, "file %s, format %d, has_checksums %i, runs %g", o->path, (int)STORE_FORMAT, 1,
+            (double)o->runs);
+  put_damages(d, "damage", "", &o->found);
+  table *removed = o->repaired ? table_object(table_field(d, "removed")) : NULL;
+  for (size_t i = 0; i < N_REMEDIES && o->repaired; ++i) {
+    const size_t n = removed_of(&o->removed, i);
+    table_count(table_field(removed, remedies[i].name), n);
+    if (n > 0) table_line(removed, "removed %zu of %s: %s", n, remedies[i].name, remedies[i].says);
+  }
+  if (o->repaired) put_damages(d, "left", "left: ", &o->left);
+  if (o->repaired ? o->left.n == 0 : o->found.n == 0)
+    table_line(d, "%s: %lld run%s, all as they were written", o->path, (long long)o->runs,
+               o->runs == 1 ? "" : "s");
+  return d;
+}
+
+/* --- the command --- */
+
+static gl_status fail_if_damaged(const check_outcome *o, gl_error *err) {
+  if (o->repaired && o->left.n > 0)
+    return gl_fail(err, GL_EIO, "%s: %zu damages are left; restore a copy", o->path, o->left.n);
+  if (o->repaired || o->found.n == 0) return GL_OK;
+  return gl_fail(
+      err, GL_EIO,
+      "%s: %zu damages; restore a copy, or let `gepolab study check %s --repair` remove what "
+      "is damaged, so that the same sweep makes it again",
+      o->path, o->found.n, o->path);
+}
+
+static gl_status check_study(const char *path, int repair, int json, gl_error *err) {
+  check_outcome o;
+  gl_error why = {0};
+  gl_status status = examine(&o, path, repair, &why);
+  /* Damage that was found is reported also where it cannot be repaired. */
+  if (status == GL_OK || o.found.n > 0) {
+    const gl_status printed = report_table(outcome_table(&o), TABLE_AS_TEXT, json, err);
+    if (printed != GL_OK) status = printed;
+  }
+  if (status == GL_OK)
+    status = fail_if_damaged(&o, err);
+  else if (why.text[0] != '\0')
+    gl_fail(err, status, "%s", why.text);
+  outcome_fini(&o);
+  return status;
+}
+
+static gl_status salvage(const char *from, const char *to, int json, gl_error *err) {
+  store_salvaged n;
+  gl_status status = store_salvage(from, to, &n, err);
+  if (status != GL_OK) return status;
+  table *d = table_document();
+  table_put(d, "file %s, runs %zu, lost_runs %zu, lost_records %zu", to, n.runs, n.lost_runs,
+            n.lost);
+  table_line(d,
+             "%s: %zu run%s, all as they were written in %s; %zu damaged runs and %zu other "
+             "records were left behind, and there may be more that could not be seen",
+             to, n.runs, n.runs == 1 ? "" : "s", from, n.lost_runs, n.lost);
+  table_line(d, "The same sweep into %s makes what is missing again.", to);
+  return report_table(d, TABLE_AS_TEXT, json, err);
+}
+
+static gl_status run_check(const command *self, int argc, char **argv, gl_error *err) {
+  const char *to = NULL;
+  int repair = 0, json = 0;
+  const args_option options[] = {
+      {"repair", 0, ARGS_FLAG, NULL, "remove what is damaged", &repair},
+      {"salvage", 0, ARGS_TEXT, "NEW.db", "copy what is whole into a new study", &to},
+      {"json", 0, ARGS_FLAG, NULL, "as JSON", &json}};
+  args a;
+  gl_status status =
+      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
+  if (status == GL_OK && !a.help) {
+    if (repair && to != NULL)
+      status = gl_fail(err, GL_EINPUT,
+                       "--repair changes the file and --salvage leaves it alone; "
+                       "give one of them");
+    else if (to != NULL)
+      status = salvage(a.words[0], to, json, err);
+    else
+      status = check_study(a.words[0], repair, json, err);
+  }
+  args_fini(&a);
+  return status;
+}
+
+const command command_check = {
+    .name = "study check",
+    .arguments = "STUDY.db",
+    .words = {ARGS_RUNS, 1, 1, false},
+    .summary = "whether a study is as it was written; --repair, --salvage",
+    .about =
+        "Compares every record with its checksum and every key with the recipe that it is the\n"
+        "hash of, and checks the structure of the file. Each damage is listed, and the exit\n"
+        "code is 1 if there is any.\n"
+        "--repair removes damaged runs and records, and says how each kind is made again,\n"
+        "mostly by the same sweep. If the structure of the file is damaged, --salvage copies\n"
+        "every readable run with a correct checksum into a new study.",
+    .examples = "  gepolab study check study.db && cp study.db archive/\n"
+                "  gepolab study check study.db --repair\n"
+                "  gepolab study check study.db --salvage saved.db",
+    .run = run_check};
+
+/* --- study export --- */
+
+/* gepolab study export: the tables of a study as text. */
+
+enum { MOST_TABLES = 32 };
+
+/* --- what there is --- */
+
+static const char *type_name(table_type type) {
+  switch (type) {
+  case TABLE_TEXT:
+    return "text";
+  case TABLE_WHOLE:
+    return "whole number";
+  case TABLE_REAL:
+    return "number";
+  case TABLE_FLAG:
+    return "true or false";
+  case TABLE_INTERVAL:
+  case TABLE_NUMBERS:
+  case TABLE_JSON:
+  case TABLE_TABLE:
+    break;
+  }
+  return "";
+}
+
+/* Bars would end a cell of a Markdown table. */
+static void put_markdown(const char *text) {
+  for (; *text != '\0'; ++text) printf(*text == '|' ? "\\|" : "%c", *text);
+}
+
+static void list_column(const table_column *c, int markdown) {
+  if (!markdown) {
+    printf("  %-22s %-14s %-9s %s\n", c->name, type_name(c->type), c->unit, c->about);
+    return;
+  }
+  printf("| `%s` | %s | %s | ", c->name, type_name(c->type), c->unit);
+  put_markdown(c->about);
+  fputs(" |\n", stdout);
+}
+
+static const char apart[] = "a column for each field in which runs differ, named by its path";
+
+/* Markdown says once, of `runs`, what the tables of runs begin with. */
+static gl_status list_table(const export_table *t, int markdown, gl_error *err) {
+  size_t n = 0;
+  const size_t own = export_columns(t);
+  table_column *columns = export_header(t, NULL, &n);
+  if (columns == NULL) return gl_fail_memory(err, "the columns of a table");
+  const int shortly = markdown && t->lead == EXPORT_OF_RUNS && strcmp(t->name, "runs") != 0;
+  if (markdown)
+    fputs("| column | type | unit | meaning |\n|---|---|---|---|\n", stdout);
+  else
+    printf("%s: %s\n", t->name, t->about);
+  if (shortly)
+    puts("| `study` … | | | the columns of `runs` up to the fields in which runs differ |");
+  for (size_t i = shortly ? n - own : 0; i < n; ++i) {
+    if (i == n - own && t->lead != EXPORT_ALONE && !shortly)
+      printf(markdown ? "| … | | | %s |\n" : "  …                      %25s%s\n",
+             markdown ? apart : "", apart);
+    list_column(&columns[i], markdown);
+  }
+  free(columns);
+  return GL_OK;
+}
+
+static gl_status list_tables(const export_table *only, int markdown, gl_error *err) {
+  gl_status status = GL_OK;
+  for (size_t i = 0; study_export_at(i) != NULL && status == GL_OK; ++i) {
+    if (only != NULL && only != study_export_at(i)) continue;
+    status = list_table(study_export_at(i), markdown, err);
+    if (!markdown && only == NULL && study_export_at(i + 1) != NULL) putchar('\n');
+  }
+  return status;
+}
+
+/* --- writing --- */
+
+static gl_status export_to(store *s, const export_table *of, records_format format,
+                           const char *path, gl_error *err) {
+  if (path == NULL) return study_export(s, of, format, stdout, err);
+  file_writer w;
+  gl_status status = file_begin(&w, path, err);
+  if (status != GL_OK) return status;
+  gl_error why = {.status = GL_OK};
+  status = study_export(s, of, format, w.stream, &why);
+  if (status != GL_OK && !ferror(w.stream)) {
+    file_abandon(&w);
+    if (err != NULL) *err = why;
+    return status;
+  }
+  return file_commit(&w, err); /* it reports a write error with the file's name */
+}
+
+/* The options of the command line. */
+typedef struct request {
+  const char *table, *format, *path, *file;
+  int all, list;
+} request;
+
+static gl_status export_file(const request *q, const export_table *of, records_format format,
+                             gl_error *err) {
+  store *s = NULL;
+  gl_status status = store_open(&s, q->file, STORE_READ, err);
+  if (status == GL_OK) status = print_unfinished(s, q->file, err);
+  if (status == GL_OK)
+    status =
+        q->all ? study_export_all(s, format, q->path, err) : export_to(s, of, format, q->path, err);
+  store_close(s);
+  return status;
+}
+
+static gl_status check(const request *q, gl_error *err) {
+  if (q->list && (q->all || q->path != NULL))
+    return gl_fail(err, GL_EINPUT, "--list prints what tables there are; drop --all and -o");
+  if (!q->list && q->file == NULL)
+    return gl_fail(err, GL_EINPUT, "export needs a study: gepolab study export STUDY.db");
+  if (q->all && q->path == NULL)
+    return gl_fail(err, GL_EINPUT, "--all needs -o FOLDER, where the tables go");
+  if (q->all && q->table != NULL)
+    return gl_fail(err, GL_EINPUT, "--all writes every table; drop --table");
+  return GL_OK;
+}
+
+static gl_status choose_table(const export_table **out, const char *name, gl_error *err) {
+  const char *names[MOST_TABLES];
+  size_t n = 0, which = 0;
+  for (; n < MOST_TABLES && study_export_at(n) != NULL; ++n) names[n] = study_export_at(n)->name;
+  gl_status status = args_choose(&which, "--table", name, names, n, err);
+  *out = study_export_at(which);
+  return status;
+}
+
+/* The format that a file's name says; csv for a name without an extension. */
+static gl_status format_of_name(size_t *format, const char *path, const char *const *formats,
+                                gl_error *err) {
+  const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
+  *format = RECORDS_CSV;
+  if (dot == NULL || dot == path || (slash != NULL && dot < slash + 2)) return GL_OK;
+  for (*format = 0; *format < RECORDS_FORMAT_COUNT; ++*format)
+    if (strcmp(formats[*format], dot + 1) == 0) return GL_OK;
+  return gl_fail(err, GL_EINPUT,
+                 "no table is written as '%s'; name the file .csv, .tsv or .jsonl, or say "
+                 "--format csv",
+                 dot);
+}
+
+static gl_status choose_tables(const request *q, gl_error *err) {
+  static const char *const formats[] = {"csv", "tsv", "jsonl", "markdown"};
+  const export_table *chosen = NULL;
+  size_t format = 0;
+  gl_status status = check(q, err);
+  if (status == GL_OK && (q->table != NULL || !q->list))
+    status = choose_table(&chosen, q->table != NULL ? q->table : "runs", err);
+  if (status == GL_OK && q->format != NULL)
+    status = args_choose(&format, "--format", q->format, formats, q->list ? 4 : 3, err);
+  else if (status == GL_OK && q->path != NULL && !q->all)
+    status = format_of_name(&format, q->path, formats, err);
+  if (status != GL_OK) return status;
+  return q->list ? list_tables(chosen, format == RECORDS_FORMAT_COUNT, err)
+                 : export_file(q, chosen, (records_format)format, err);
+}
+
+static gl_status run_export(const command *self, int argc, char **argv, gl_error *err) {
+  request q = {0};
+  const args_option options[] = {
+      {"table", 't', ARGS_TEXT, "TABLE", "the table (default: runs); --list names all", &q.table},
+      {"format", ARGS_OLD('f'), ARGS_TEXT, "csv|tsv|jsonl", "default: what -o FILE ends in, or csv",
+       &q.format},
+      {"output", 'o', ARGS_WRITE, "FILE",
+       "write there instead of standard output; an old file stays until the new one is whole",
+       &q.path},
+      {"all", 0, ARGS_FLAG, NULL, "every table into the folder -o, with datapackage.json", &q.all},
+      {"list", 0, ARGS_FLAG, NULL, "what tables there are, and what their columns hold", &q.list}};
+  args a;
+  gl_status status =
+      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
+  if (status == GL_OK && !a.help) {
+    q.file = a.n_words > 0 ? a.words[0] : NULL;
+    status = choose_tables(&q, err);
+  }
+  args_fini(&a);
+  return status;
+}
+
+const command command_export = {
+    .name = "study export",
+    .arguments = "STUDY.db",
+    .words = {ARGS_RUNS, 0, 1, false},
+    .summary = "tables of a study as CSV, TSV or JSON lines, for pandas, R and DuckDB",
+    .about =
+        "One value in every column; `key` joins the tables. Fields in which runs differ have\n"
+        "columns named by the fields of the recipe (cluster.max_delay), the learning rate in\n"
+        "optimizer.lr. `summary` has a record for each run, `cells` the means and intervals that\n"
+        "`analyze` shows. Records are in the order of the study's grid and hold no wall-clock\n"
+        "times, so that two executions of one study export the same bytes; only the tables\n"
+        "execution, provenance and libraries, which --all leaves out, say when and where runs\n"
+        "were made. --all also writes datapackage.json: every column's type, unit and meaning.\n"
+        "experiments/DATA.md has them all, with lines of pandas, DuckDB and R.",
+    .examples = "  gepolab study export study.db --table steps --format csv > steps.csv\n"
+                "  gepolab study export study.db --table summary --format jsonl\n"
+                "  gepolab study export study.db --all -o data/\n"
+                "  gepolab study export --list -t cells",
+    .run = run_export};
