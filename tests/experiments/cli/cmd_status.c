@@ -11,17 +11,18 @@
 #include <unistd.h>
 
 /* 4 tuning runs and 8 cells. */
-static const char small_recipe[] = "name: small\n"
-                             "steps: 40\n"
-                             "eval_every: 10\n"
-                             "world: {kind: sequence, vocabulary: 3, horizon: 2, prompts: 2}\n"
-                             "optimizer: {kind: adam, lr: 0.05}\n"
-                             "train: {groups: 2, group_size: 4}\n"
-                             "cluster: {preset: heterorl, max_delay: 120}\n"
-                             "sweep:\n"
-                             "  algorithm: [grpo, gepo]\n"
-                             "  seed: [1, 2, 3, 4]\n"
-                             "tune: {lr: [0.02, 0.1], seeds: [101]}\n";
+static const char small_recipe[] =
+    "name: small\n"
+    "steps: 40\n"
+    "eval_every: 10\n"
+    "world: {kind: sequence, vocabulary: 3, horizon: 2, prompts: 2}\n"
+    "optimizer: {kind: adam, lr: 0.05}\n"
+    "train: {groups: 2, group_size: 4}\n"
+    "cluster: {preset: heterorl, max_delay: 120}\n"
+    "sweep:\n"
+    "  algorithm: [grpo, gepo]\n"
+    "  seed: [1, 2, 3, 4]\n"
+    "tune: {lr: [0.02, 0.1], seeds: [101]}\n";
 
 typedef cli_study bench;
 
