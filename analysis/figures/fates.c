@@ -274,8 +274,8 @@ static gl_status write_fates_page(figure_page *p, const frontier *f, gl_error *e
   if (status == GL_OK)
     status =
         page_remark(p, err,
-                    "Penalised logistic regression in the logarithm of the rate, 95 %% profile "
-                    "intervals, drawn to a factor of %g beyond the rates of the study",
+                    "Penalised logistic regression in the logarithm of the rate, 95 %% jackknife "
+                    "intervals over starts, drawn to a factor of %g beyond the rates of the study",
                     BEYOND);
   return status;
 }
