@@ -28,6 +28,11 @@ def test_layouts_and_types_agree(batch, row):
     extra = {"log_denominator": np.array([-1.0, -1.5])}
     batch["version_gap"] = np.full((8, 9), 3.0)
     batch["logref"] = batch["logq"] - 0.1
+    made = gepolab.Algorithm(row)
+    if made.field("entropy_ratio_high") != "inf":
+        batch["entropy"], batch["entropy_prox"] = np.full((8, 9), 1.5), np.linspace(1.4, 1.6, 72).reshape(8, 9)
+    if made.field("old_policy") == "proximal":
+        batch["logprox"] = batch["logq"] - 0.02
     want = call(batch, row, **extra)
     turned = {name: np.asfortranarray(value) if value.ndim == 2 else value for name, value in batch.items()}
     assert call(turned, row, **extra).loss == want.loss
