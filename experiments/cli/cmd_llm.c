@@ -7,8 +7,8 @@
 #include "experiments/base/program.h"
 #include "experiments/cli/common.h"
 #include "experiments/llm/session.h"
+#include "llm/learner/llm_learner.h"
 #include "llm/learner/run_spec.h"
-#include "llm/llm.h"
 #include "llm/task/task.h"
 
 #include <math.h>

@@ -9,7 +9,7 @@
 #include "experiments/recipe/recipe.h"
 #include "experiments/sweep/sweep.h"
 #include "experiments/train/train.h"
-#include "llm/llm.h"
+#include "llm/learner/llm_learner.h"
 
 #include <limits.h>
 #include <math.h>

@@ -10,7 +10,7 @@
 #include "experiments/recipe/recipe.h"
 #include "experiments/sweep/forecast.h"
 #include "experiments/sweep/sweep.h"
-#include "llm/llm.h"
+#include "llm/learner/llm_learner.h"
 
 #include <limits.h>
 #include <math.h>

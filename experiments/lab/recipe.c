@@ -5,7 +5,8 @@
 #include "core/config/fields.h"
 #include "core/rl/sampling.h"
 #include "experiments/base/memory.h"
-#include "llm/llm.h"
+#include "llm/exact/exact_world.h"
+#include "llm/learner/llm_learner.h"
 #include "toy/lab/dial.h"
 
 #include <math.h>

@@ -5,10 +5,10 @@
 
 #include "core/base/progress.h"
 #include "core/config/config.h"
-#include "llm/llm.h"
+#include "llm/exact/exact_world.h"
 #include "toy/lab/lab.h"
-#include "toy/toy.h"
 #include "toy/world/mdp.h"
+#include "toy/world/toy_world.h"
 
 #include <pthread.h>
 #include <stddef.h>

@@ -10,7 +10,7 @@
 #include "experiments/base/program.h"
 #include "experiments/base/provenance.h"
 #include "experiments/train/checkpoint.h"
-#include "llm/llm.h"
+#include "llm/learner/llm_learner.h"
 
 #include <assert.h>
 #include <gsl/gsl_cdf.h>

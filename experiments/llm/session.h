@@ -11,8 +11,8 @@
 #include "core/rl/learner.h"
 #include "experiments/base/args.h"
 #include "experiments/recipe/recipe.h"
+#include "llm/learner/llm_learner.h"
 #include "llm/learner/run_spec.h"
-#include "llm/llm.h"
 
 typedef struct llm_session {
   const char *source; /* as given on the command line */

@@ -5,13 +5,13 @@
 #include "core/policy/algorithm.h"
 #include "core/rl/fields.h"
 #include "core/rl/sequence_task.h"
-#include "llm/llm.h"
+#include "llm/learner/llm_learner.h"
 #include "llm/model/model.h"
 #include "llm/task/task.h"
 #include "sim/cluster.h"
 #include "toy/lab/lab.h"
-#include "toy/toy.h"
 #include "toy/world/mdp.h"
+#include "toy/world/toy_world.h"
 
 #include <math.h>
 #include <stdbool.h>

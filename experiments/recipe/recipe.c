@@ -11,10 +11,11 @@
 #include "experiments/base/memory.h"
 #include "experiments/base/program.h"
 #include "experiments/recipe/designs.h"
-#include "llm/llm.h"
+#include "llm/learner/llm_learner.h"
 #include "sim/cluster.h"
-#include "toy/toy.h"
+#include "toy/learner/toy_learner.h"
 #include "toy/world/mdp.h"
+#include "toy/world/toy_world.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -112,7 +112,7 @@ run_spec run_spec_of_set(const run_spec *s, size_t i);
  * stated. Errors: GL_EINPUT, GL_EIO. */
 gl_status run_spec_check_start(const run_spec *s, gl_error *err);
 
-/* --- memory (memory_need.c) --- */
+/* --- memory --- */
 
 /* Memory that a world of kind llm needs on each of its devices, computed before any is allocated.
  * All sizes are bytes of device memory. With the CPU backend they are bytes of this machine's

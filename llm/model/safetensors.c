@@ -2,7 +2,6 @@
 #include "llm/model/safetensors.h"
 
 #include "core/base/json.h"
-#include "llm/backend/float16.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
 
 #include "core/random/rng.h"
 #include "llm/learner/learner.h"
-#include "llm/llm.h"
+#include "llm/learner/llm_learner.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>

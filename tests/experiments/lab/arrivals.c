@@ -3,7 +3,7 @@
 
 #include "tests/support/suite.h"
 #include "toy/lab/tables.h"
-#include "toy/toy.h"
+#include "toy/world/toy_world.h"
 
 #include <math.h>
 #include <stdlib.h>

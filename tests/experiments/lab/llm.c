@@ -1,7 +1,7 @@
 /* The exact laboratory over a transformer: its expectations against a sum over all tuples of
  * responses that shares nothing with it but core/policy, Monte Carlo against both, and the recipes.
  */
-#include "llm/llm.h"
+#include "llm/exact/exact_world.h"
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 #include "toy/lab/dial.h"

@@ -1,6 +1,6 @@
 /* The transformer as an enumerable policy: a distribution, its scores, its gradient. */
+#include "llm/exact/exact_world.h"
 #include "llm/backend/open/open.h"
-#include "llm/llm.h"
 #include "llm/model/model.h"
 #include "tests/support/llm_model.h"
 #include "tests/support/suite.h"

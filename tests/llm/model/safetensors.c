@@ -1,6 +1,5 @@
 /* The reader and writer of tensor files, against files torch wrote and against hostile ones. */
 #include "llm/model/safetensors.h"
-#include "llm/backend/float16.h"
 #include "tests/support/files.h"
 #include "tests/support/suite.h"
 

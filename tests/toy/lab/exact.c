@@ -2,7 +2,7 @@
 #include "tests/support/suite.h"
 #include "toy/lab/kernel.h"
 #include "toy/lab/lab.h"
-#include "toy/toy.h"
+#include "toy/world/toy_world.h"
 
 #include <math.h>
 #include <stdlib.h>

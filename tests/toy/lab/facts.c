@@ -4,7 +4,7 @@
 #include "toy/lab/kernel.h"
 #include "toy/lab/lab.h"
 #include "toy/lab/multiset.h"
-#include "toy/toy.h"
+#include "toy/world/toy_world.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "toy/lab/kernel.h"
 #include "tests/support/suite.h"
 #include "toy/lab/lab.h"
-#include "toy/toy.h"
+#include "toy/world/toy_world.h"
 
 #include <string.h>
 
