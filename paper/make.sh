@@ -77,7 +77,7 @@ panels() { # STUDY DELAY=NAME … : column cluster.delay, empty without delay
   done
   (
     IFS='|'
-    # shellcheck disable=SC2086
+    # shellcheck disable=SC2046,SC2086
     plot "$work/$study" $(cd "$work/$study" && echo delay_*.tsv | tr ' ' '|') ${labels#|} -f eval_score
   )
 }
