@@ -122,7 +122,8 @@ static gl_status link_is_free(sim_clock *c, uint32_t i, gl_error *err) {
 static gl_status interruption_ends(sim_clock *c, uint32_t i, gl_error *err) {
   int64_t next;
   if (!interrupt_end(c, i, &next)) return GL_OK;
-  if (next >= 0) return weights_arrive(c, i, next, err);
+  gl_status status = next >= 0 ? weights_arrive(c, i, next, err) : GL_OK;
+  if (status != GL_OK || (next >= 0 && c->spec->colocated == NULL)) return status;
   return clock_post(c, c->now, SAMPLER_STARTS, i, 0, err);
 }
 
@@ -174,6 +175,8 @@ static gl_status clock_handle(sim_clock *c, const sim_event *e, gl_error *err) {
     return learner_pause_ends(c, err);
   case LEARNER_STARTS:
     return learner_start(c, err);
+  case GPUS_SWITCHED:
+    return learner_gpus_switched(c, e->data, err);
   case SAMPLER_STARTS:
     return sampler_starts(c, e->node, e->data == 1, err);
   case RESPONSE_ENDS:

@@ -204,12 +204,16 @@ typedef struct interruption {
 
 /* State of pauses; written by clock_shared.c. */
 typedef struct interruptions {
-  interruption *of; /* [samplers]; NULL: new weights cause no pauses */
+  interruption *of; /* [samplers]; NULL: there are no pauses */
+  bool by_weights;  /* new weights cause pauses, not only GPUs that switch to training */
   uint64_t n;
   double seconds, tokens; /* total length of pauses; tokens whose keys and values were recomputed */
 } interruptions;
 
 /* --- the learner: written by learner.c; published and window are read by all --- */
+
+/* cluster.colocated: what the shared GPUs do. */
+typedef enum gpu_phase { GPUS_GENERATE, GPUS_SWITCH, GPUS_TRAIN } gpu_phase;
 
 typedef struct learner_side {
   int64_t version, published, newest_trained;
@@ -217,7 +221,10 @@ typedef struct learner_side {
   double idle_since, paused_s, busy_s;
   bool catches_up; /* the backlog of an evaluation pause has not been trained yet */
   size_t backlog;  /* number of units waiting when the pause started */
-  delay_source step, pause;
+  delay_source step, pause, to_training, to_generation;
+  gpu_phase gpus;
+  uint64_t switches;
+  double switch_s;
   event_queue by_version; /* waiting batches by (version, arrival): see choice_add() */
   uint32_t *chosen;       /* [chosen_capacity] the units of the next update, n_chosen */
   size_t n_chosen, chosen_capacity;
@@ -350,6 +357,7 @@ typedef enum event_kind {
   UPDATE_ENDS,
   PAUSE_ENDS,
   LEARNER_STARTS,
+  GPUS_SWITCHED,  /* cluster.colocated. data: a gpu_phase */
   SAMPLER_STARTS, /* data: 1 if weights have just arrived, so that they are not fetched twice with
                      zero delay */
   RESPONSE_ENDS,  /* data: index in running[] and its serial << 32 */
@@ -466,6 +474,8 @@ static inline double interrupt_rest(const sim_clock *c, uint32_t i) {
 /* Pauses the sampler for `seconds`, during which keys and values of `tokens` tokens are recomputed.
  */
 gl_status interrupt_begin(sim_clock *c, uint32_t i, double seconds, double tokens, gl_error *err);
+/* Pauses the sampler for `seconds`, from now or from the end of its pause. */
+gl_status interrupt_prolong(sim_clock *c, uint32_t i, double seconds, gl_error *err);
 /* Weights arrive during the pause: they are used when it ends, unless newer ones arrive. */
 void interrupt_hold(sim_clock *c, uint32_t i, int64_t version);
 /* Resets the total pause when a batch starts. */
@@ -579,6 +589,8 @@ gl_status sampler_push(sim_clock *c, uint32_t i, gl_error *err);
 gl_status sampler_receive(sim_clock *c, uint32_t i, int64_t version, gl_error *err);
 /* SYNC_PULL: fetches the newest weights while the sampler waits. */
 gl_status sampler_fetch(sim_clock *c, uint32_t i, gl_error *err);
+/* Generation stands still for `seconds`, from now or from the end of a pause. */
+gl_status sampler_stop(sim_clock *c, uint32_t i, double seconds, gl_error *err);
 /* Sends a unit to the learner after its generation. */
 gl_status sampler_send(sim_clock *c, uint32_t i, uint32_t slot, gl_error *err);
 
@@ -645,6 +657,8 @@ gl_status learner_wake(sim_clock *c, gl_error *err);
 gl_status learner_start(sim_clock *c, gl_error *err);
 gl_status learner_update_ends(sim_clock *c, gl_error *err);
 gl_status learner_pause_ends(sim_clock *c, gl_error *err);
+/* cluster.colocated: handler of GPUS_SWITCHED. */
+gl_status learner_gpus_switched(sim_clock *c, uint64_t to, gl_error *err);
 /* A restart. learner_stop: interrupts an update, goes back to this version, and drops what does not
  * survive: units of newer versions, and with RESTART_KEEPS_NOTHING all waiting units. An evaluation
  * goes on later with RESTART_KEEPS_RESPONSES, and otherwise ends. learner_resume: publishes that

@@ -595,7 +595,8 @@ static bool interrupting_takes_time(const cluster_spec *spec) {
 }
 
 void interrupt_init(sim_clock *c) {
-  if (!interrupting_takes_time(c->spec)) return;
+  c->interrupts.by_weights = interrupting_takes_time(c->spec);
+  if (!c->interrupts.by_weights && c->spec->colocated == NULL) return;
   c->interrupts.of = ARENA_ARRAY(&c->memory, interruption, c->spec->n_samplers);
   for (size_t i = 0; c->interrupts.of != NULL && i < c->spec->n_samplers; ++i)
     c->interrupts.of[i].coming = -1;
@@ -611,6 +612,15 @@ gl_status interrupt_begin(sim_clock *c, uint32_t i, double seconds, double token
   p->paused_s += seconds;
   c->interrupts.seconds += seconds;
   c->samplers[i].busy_s -= seconds;
+  return clock_post(c, p->ends_s, INTERRUPTION_ENDS, i, 0, err);
+}
+
+gl_status interrupt_prolong(sim_clock *c, uint32_t i, double seconds, gl_error *err) {
+  interruption *p = &c->interrupts.of[i];
+  if (!interrupt_is_on(c, i)) p->begun_s = c->now;
+  p->ends_s = interrupt_decoded_to(c, i) + seconds;
+  p->paused_s += seconds;
+  if (c->samplers[i].state == SAMPLER_GENERATING) c->samplers[i].busy_s -= seconds;
   return clock_post(c, p->ends_s, INTERRUPTION_ENDS, i, 0, err);
 }
 

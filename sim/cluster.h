@@ -67,6 +67,7 @@ typedef struct cluster_preset {
   unit_kind unit;         /* if not a batch, response lengths default to preset_lengths */
   int64_t publish_every;
   int cancels_stale;   /* what has become staler than the window is cancelled in flight */
+  bool colocated;      /* samplers are on the learner's GPUs */
   int heterorl_delays; /* the default is HeteroRL's delay distribution, shared by all samplers */
   double eval_pause;   /* seconds */
 } cluster_preset;

@@ -175,6 +175,7 @@ static gl_status read_group(sampler_group *g, const cfg_node *node, size_t count
   cfg_begin(&r, node, "cluster.samplers", err);
   g->count = node == NULL ? count : field_count(&r, "count");
   g->speed = field_real(&r, "speed");
+  g->colocated = field_flag(&r, "colocated");
   const cfg_node *site = cfg_child(&r, "site");
   if (r.status == GL_OK) r.status = network_site_of(c->network, site, &g->site, err);
   response_parse(&g->responses, &r, &s->responses, s->dist[GROUP_LENGTHS], c->samples_per_batch);
@@ -530,6 +531,11 @@ static gl_status read_cluster(cluster_spec *c, const cfg_node *node, const cfg_d
   if (r.status == GL_OK) r.status = grader_parse(&c->grader, grader, c, err);
   const cfg_node *environment = cfg_child(&r, "environment");
   if (r.status == GL_OK) r.status = environment_parse(&c->environment, environment, c, err);
+  const cfg_node *colocated = cfg_child(&r, "colocated");
+  const cfg_node *shares = colocated != NULL ? colocated : cfg_child(&r, "samplers");
+  if (r.status == GL_OK)
+    r.status = colocated_parse(&c->colocated, colocated, shares != NULL ? shares : node, c,
+                               p->colocated, err);
   const cfg_node *compare = cfg_child(&r, "compare");
   if (r.status == GL_OK) r.status = measured_read(&c->measured, compare, err);
   return cfg_end(&r);
@@ -662,6 +668,10 @@ bool cluster_dist_at(const cluster_spec *spec, size_t i, cluster_dist *out) {
        spec->environment != NULL ? spec->environment->turns : NULL},
       {"cluster.environment.time", "s", 0,
        spec->environment != NULL ? spec->environment->time : NULL},
+      {"cluster.colocated.to_training", "s", 0,
+       spec->colocated != NULL ? spec->colocated->to_training : NULL},
+      {"cluster.colocated.to_generation", "s", 0,
+       spec->colocated != NULL ? spec->colocated->to_generation : NULL},
       {"cluster.learner.step", "s", 0, spec->step},
       {"cluster.learner.eval_pause", "s", 0, spec->pause},
       {"cluster.prompt_lengths", "", 0, spec->prompts}};
@@ -714,5 +724,6 @@ void cluster_free(cluster_spec *spec) {
   decoding_free(spec->decoding);
   grader_free(spec->grader);
   environment_free(spec->environment);
+  colocated_free(spec->colocated);
   free(spec);
 }

@@ -1,5 +1,5 @@
-/* Reads the sections `network`, `restarts`, `decoding`, `grader`, `environment` and `compare` of a
- * cluster. */
+/* Reads the sections `network`, `restarts`, `decoding`, `grader`, `environment`, `colocated` and
+ * `compare` of a cluster. */
 #include "core/base/records.h"
 #include "core/config/fields.h"
 #include "sim/cluster_spec.h"
@@ -573,6 +573,70 @@ gl_status environment_parse(environment_spec **out, const cfg_node *node, const 
     *out = s;
   else
     environment_free(s);
+  return status;
+}
+
+/* --- cluster.colocated --- */
+
+/* Marks the groups on the learner's GPUs: those that say so, or else all. */
+static void mark_colocated(cluster_spec *c) {
+  bool any = false;
+  for (size_t i = 0; i < c->n_groups; ++i) any |= c->groups[i].colocated;
+  for (size_t i = 0; i < c->n_groups && !any; ++i) c->groups[i].colocated = true;
+}
+
+/* What GPUs that switch do not go with. */
+static const char *not_with_colocated(const cluster_spec *c) {
+  for (size_t i = 0; i < c->n_groups; ++i)
+    if (!delay_is_zero(c->groups[i].mtbf)) return "crashes of samplers (mtbf)";
+  return c->restarts != NULL          ? "restarts"
+         : c->sync == SYNC_PULL       ? "sync: pull"
+         : c->queue == QUEUE_HETERORL ? "learner.queue: heterorl"
+         : c->stale == STALE_WAIT     ? "stale: wait"
+                                      : NULL;
+}
+
+static gl_status read_colocated(colocated_spec *s, const cfg_node *node, const cfg_node *at,
+                                cluster_spec *c, gl_error *err) {
+  cfg_reader r;
+  cfg_begin(&r, node, "cluster.colocated", err);
+  delay_read(&r, "to_training", NULL, &s->to_training);
+  delay_read(&r, "to_generation", NULL, &s->to_generation);
+  s->when_idle = field_choice(&r, "switch");
+  const char *with = not_with_colocated(c);
+  if (r.status == GL_OK && with != NULL)
+    r.status = cfg_fail(at, err,
+                        "GPUs that change between generation and training do not go with %s; "
+                        "leave one of them out",
+                        with);
+  mark_colocated(c);
+  return cfg_end(&r);
+}
+
+void colocated_free(colocated_spec *spec) {
+  if (spec == NULL) return;
+  delay_free(spec->to_training);
+  delay_free(spec->to_generation);
+  free(spec);
+}
+
+gl_status colocated_parse(colocated_spec **out, const cfg_node *node, const cfg_node *at,
+                          cluster_spec *c, bool is_preset, gl_error *err) {
+  *out = NULL;
+  const bool given = node != NULL && !cfg_is_null(node);
+  for (size_t i = 0; i < c->n_groups && !given && !is_preset; ++i)
+    if (c->groups[i].colocated)
+      return cfg_fail(at, err,
+                      "a group with colocated: true shares the learner's GPUs; say how these "
+                      "switch: colocated: {to_training: 10, to_generation: 10}");
+  if (!given && !is_preset) return GL_OK;
+  colocated_spec *s = calloc(1, sizeof *s);
+  if (s == NULL) return gl_fail_memory(err, "colocated GPUs");
+  const gl_status status = read_colocated(s, given ? node : NULL, at, c, err);
+  if (status == GL_OK)
+    *out = s;
+  else
+    colocated_free(s);
   return status;
 }
 

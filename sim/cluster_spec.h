@@ -93,6 +93,15 @@ typedef struct environment_spec {
   bool frees_slot;
 } environment_spec;
 
+/* --- cluster.colocated --- */
+
+/* Samplers on the learner's GPUs. These switch to training when enough waits for an update, and
+ * back after every update, or only where too little waits then. */
+typedef struct colocated_spec {
+  delay_dist *to_training, *to_generation; /* seconds of a switch; owned */
+  bool when_idle;
+} colocated_spec;
+
 /* --- cluster.network --- */
 
 /* How transfers share the learner's side of the network: simultaneously with max-min fair rates, or
@@ -157,8 +166,9 @@ typedef struct restart_spec {
 /* A group of identical samplers. It owns its distributions. */
 typedef struct sampler_group {
   size_t count;
-  size_t site;  /* index in cluster.network.sites; 0: the learner's site */
-  double speed; /* generation times are divided by this */
+  bool colocated; /* on the learner's GPUs */
+  size_t site;    /* index in cluster.network.sites; 0: the learner's site */
+  double speed;   /* generation times are divided by this */
   delay_dist
       *generation; /* seconds per batch at speed 1, in addition to the time of its responses */
   response_spec responses;
@@ -212,6 +222,7 @@ struct cluster_spec {
   restart_spec *restarts;        /* owned; NULL: none */
   decoding_spec *decoding;       /* owned; NULL: responses do not slow each other down */
   grader_spec *grader;           /* owned; NULL: grading takes no time */
+  colocated_spec *colocated;     /* owned; NULL: samplers have their own GPUs */
   environment_spec *environment; /* owned; NULL: a response is one turn */
   network_spec *network; /* owned; NULL: every sampler has its own links, and nothing is shared */
 };
@@ -238,6 +249,11 @@ void decoding_free(decoding_spec *spec);
 gl_status grader_parse(grader_spec **out, const cfg_node *node, const cluster_spec *c,
                        gl_error *err);
 void grader_free(grader_spec *spec);
+/* The same for GPUs that learner and samplers share, whose groups it marks: colocated_free().
+ * at: where an error is reported if the section is missing, as it may be if is_preset. */
+gl_status colocated_parse(colocated_spec **out, const cfg_node *node, const cfg_node *at,
+                          cluster_spec *c, bool is_preset, gl_error *err);
+void colocated_free(colocated_spec *spec);
 /* The same for environments: environment_free(). */
 gl_status environment_parse(environment_spec **out, const cfg_node *node, const cluster_spec *c,
                             gl_error *err);

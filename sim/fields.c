@@ -179,12 +179,30 @@ static const cluster_preset preset_table[] = {
                 "requests are aborted and continue: partial: continue",
      .not_modelled =
          "the strategy wait (stale: wait with learner.queue oldest_version comes near); "
-         "GPUs that change between rollout and training (hybrid_rollout); that groups "
-         "of equal rewards are replaced; trainer_mode sync (preset sync) and "
-         "colocate_async, in which generation stops while the learner trains",
+         "that groups of equal rewards are replaced. hybrid_rollout.enable_switch: a group of "
+         "samplers with colocated: true, and colocated: {to_training, to_generation, switch: "
+         "idle}; its threshold above one update, which adapts, and the comparison of a switch's "
+         "cost with its benefit are not modelled. trainer_mode sync is preset sync, colocate_async "
+         "verl_v1_colocate",
      RULES(4, PUSH, FIFO, 7, 31, 4),
      .trains_late = true,
      .in_flight = true,
+     .unit = UNIT_GROUP},
+    {.name = "verl_v1_colocate",
+     .about = "generation and training take turns on the same GPUs, unfinished groups go on after "
+              "an update (verl's colocate_async)",
+     .source = "verl 0.9.1, verl/trainer/ppo/v1/trainer_colocate_async.py at 1dda039b9",
+     .read = "2026-08",
+     .mapping = "num_warmup_batches b (1): ahead b; requests are aborted, engines sleep, and both "
+                "continue after the update: colocated with switch: always, partial: continue; "
+                "max_off_policy_threshold t (8): window t - 1, stale: discard",
+     .not_modelled = "what sleeping, waking and loading weights take, unless "
+                     "colocated.to_training and colocated.to_generation are given; that groups "
+                     "of equal rewards are replaced; that a response continues at another engine",
+     RULES(4, PUSH, FIFO, 1, 7, 1),
+     .trains_late = true,
+     .in_flight = true,
+     .colocated = true,
      .unit = UNIT_GROUP},
     {.name = "prime_rl_08",
      .about = "groups stream without a gate, and are cancelled in flight when they are too old "
@@ -381,6 +399,9 @@ static const field entries[] = {
           "samplers of this group"),
     FIELD("cluster.samplers.site", "site of a group", TEXT, "", NULL,
           "where it is, of `network.sites`", .rule = "the learner's site"),
+    FIELD("cluster.samplers.colocated", "colocated group", FLAG, "", "false",
+          "whether this group is on the learner's GPUs (section `colocated`); if no group says so, "
+          "all are"),
     FIELD("cluster.samplers.speed", "speed of a group", POSITIVE, "", "1",
           "the time of a batch is divided by it"),
     FIELD("cluster.generation", "generation", DIST, "s", "120",
@@ -591,6 +612,20 @@ static const field entries[] = {
           "time of grading one of them. Required"),
     FIELD("cluster.grader.timeout", "grading time-out", POSITIVE, "s", "inf",
           "time after which grading is given up; it is then rejected", .rule = "none"),
+    FIELD("cluster.colocated", "colocated", SECTION, "", NULL,
+          "samplers are on the learner's GPUs, which change between generation and training: when "
+          "enough waits for an update generation stops where it is, and it continues after it: "
+          "{to_training, to_generation, switch}",
+          .rule = "none; preset verl_v1_colocate: with its defaults"),
+    FIELD("cluster.colocated.to_training", "switch to training", DIST, "s", "0",
+          "time from the end of generation until an update starts (engines sleep, the optimiser "
+          "is loaded)"),
+    FIELD("cluster.colocated.to_generation", "switch to generation", DIST, "s", "0",
+          "time from the end of an update, or of the evaluation that follows it, until generation "
+          "continues (engines wake, weights are loaded)"),
+    FIELD("cluster.colocated.switch", "rule of the switch", CHOICE("always", "idle"), "", "always",
+          "the GPUs generate after every update (always), or only when too little waits for the "
+          "next one (idle)"),
     FIELD("cluster.environment", "environment", SECTION, "", NULL,
           "responses have several turns of equal length; between two of them a tool or an "
           "environment is called, at a limited number of places that all samplers share, first "

@@ -14,6 +14,8 @@ gl_status learner_init(sim_clock *c, gl_error *err) {
   c->grader.first = BUFFER_NONE;
   l->step = (delay_source){rng_stream_at(c->seed, RNG_STEP, 0), 0, 0};
   l->pause = (delay_source){rng_stream_at(c->seed, RNG_STEP, 1), 0, 0};
+  l->to_training = (delay_source){rng_stream_at(c->seed, RNG_STEP, 2), 0, 0};
+  l->to_generation = (delay_source){rng_stream_at(c->seed, RNG_STEP, 3), 0, 0};
   eq_init(&l->by_version);
   if (c->updates > SIZE_MAX / take / sizeof *out->batches - 1)
     return gl_fail_memory(err, "the schedule");
@@ -335,13 +337,50 @@ static gl_status abort_surplus(sim_clock *c, gl_error *err) {
   return stream_cancel_below(c, INT64_MAX, err);
 }
 
+/* --- GPUs that samplers and learner share --- */
+
+static gl_status stop_colocated(sim_clock *c, double seconds, gl_error *err) {
+  gl_status status = GL_OK;
+  if (c->spec->colocated == NULL) return GL_OK;
+  for (uint32_t i = 0; i < c->spec->n_samplers && status == GL_OK; ++i)
+    if (c->samplers[i].group->colocated) status = sampler_stop(c, i, seconds, err);
+  return status;
+}
+
+static gl_status switch_gpus(sim_clock *c, gpu_phase to, gl_error *err) {
+  const colocated_spec *spec = c->spec->colocated;
+  learner_side *l = &c->learner;
+  const bool train = to == GPUS_TRAIN;
+  const double seconds = delay_draw(train ? spec->to_training : spec->to_generation,
+                                    train ? &l->to_training : &l->to_generation);
+  l->gpus = GPUS_SWITCH;
+  ++l->switches;
+  l->switch_s += seconds;
+  clock_trace(c, (schedule_span){SPAN_SWITCH, SPAN_DONE, 0, c->now, c->now + seconds, 0, -1});
+  gl_status status = clock_post(c, c->now + seconds, GPUS_SWITCHED, 0, (uint64_t)to, err);
+  return status == GL_OK ? stop_colocated(c, seconds, err) : status;
+}
+
+gl_status learner_gpus_switched(sim_clock *c, uint64_t to, gl_error *err) {
+  c->learner.gpus = (gpu_phase)to;
+  return learner_wake(c, err);
+}
+
+/* The learner has nothing to train. */
+static gl_status learner_waits(sim_clock *c, gl_error *err) {
+  c->learner.catches_up = false;
+  if (c->spec->colocated == NULL || c->learner.gpus != GPUS_TRAIN) return GL_OK;
+  return switch_gpus(c, GPUS_GENERATE, err);
+}
+
 gl_status learner_start(sim_clock *c, gl_error *err) {
   c->learner.wake_pending = false;
   if (c->learner.busy) return GL_OK;
-  if (!choice_next(c)) {
-    c->learner.catches_up = false;
-    return GL_OK;
+  if (c->spec->colocated != NULL && c->learner.gpus != GPUS_TRAIN) {
+    if (c->learner.gpus == GPUS_GENERATE && is_enough(c)) return switch_gpus(c, GPUS_TRAIN, err);
+    return learner_waits(c, err);
   }
+  if (!choice_next(c)) return learner_waits(c, err);
   schedule *out = c->out;
   if (!ARRAY_RESERVE(out->batches, c->learner.batch_capacity, out->n_batches + c->learner.n_chosen))
     return gl_fail_memory(err, "the schedule");
@@ -373,12 +412,15 @@ gl_status learner_start(sim_clock *c, gl_error *err) {
     gl_status status = abort_surplus(c, err);
     if (status != GL_OK) return status;
   }
-  return clock_post(c, c->now + step, UPDATE_ENDS, 0, 0, err);
+  gl_status status = clock_post(c, c->now + step, UPDATE_ENDS, 0, 0, err);
+  return status == GL_OK ? stop_colocated(c, step, err) : status;
 }
 
 gl_status learner_pause_ends(sim_clock *c, gl_error *err) {
   c->learner.busy = false;
   c->learner.idle_since = c->now;
+  if (c->spec->colocated != NULL && !(c->spec->colocated->when_idle && is_enough(c)))
+    return switch_gpus(c, GPUS_GENERATE, err);
   return learner_wake(c, err);
 }
 
@@ -423,9 +465,9 @@ gl_status learner_update_ends(sim_clock *c, gl_error *err) {
   clock_trace(c, (schedule_span){SPAN_EVALUATION, SPAN_DONE, 0, c->now,
                                  c->now + c->learner.paused_s, 0, c->learner.version});
   if (c->learner.paused_s > 0) begin_backlog(&c->learner, c->buffer.waiting);
-  if (c->learner.paused_s > 0)
-    return clock_post(c, c->now + c->learner.paused_s, PAUSE_ENDS, 0, 0, err);
-  return learner_pause_ends(c, err);
+  if (c->learner.paused_s <= 0) return learner_pause_ends(c, err);
+  status = clock_post(c, c->now + c->learner.paused_s, PAUSE_ENDS, 0, 0, err);
+  return status == GL_OK ? stop_colocated(c, c->learner.paused_s, err) : status;
 }
 
 /* --- restarts --- */

@@ -207,6 +207,7 @@ static gl_status draw_generation(sim_clock *c, sampler *s, schedule_batch *facts
 gl_status sampler_start(sim_clock *c, uint32_t i, bool just_loaded, gl_error *err) {
   sampler *s = &c->samplers[i];
   if (s->state != SAMPLER_READY && s->state != SAMPLER_GATED) return GL_OK;
+  if (interrupt_is_on(c, i)) return GL_OK;
   if (c->spec->sync == SYNC_PULL && s->due_s <= c->now && !just_loaded)
     return sampler_fetch(c, i, err);
   if (!sampler_gate_is_open(c, s)) {
@@ -277,7 +278,7 @@ gl_status sampler_receive(sim_clock *c, uint32_t i, int64_t version, gl_error *e
   const double done = (c->now - begun) / (s->ends_s - begun);
   if (done >= 1) return GL_OK;
   if (!buffer_switch(&c->buffer, s->slot, done, version)) return gl_fail_memory(err, "segments");
-  if (c->interrupts.of == NULL) return GL_OK;
+  if (!c->interrupts.by_weights) return GL_OK;
   s->ends_s += c->spec->interrupt;
   gl_status status = interrupt_begin(c, i, c->spec->interrupt, 0, err);
   return status == GL_OK ? clock_post(c, s->ends_s, GENERATION_ENDS, i, 0, err) : status;
@@ -693,14 +694,9 @@ static double tokens_held(const sim_clock *c, uint32_t i) {
   return tokens;
 }
 
-/* Stops decoding while weights are loaded and keys and values are recomputed. */
-static gl_status stream_interrupt(sim_clock *c, uint32_t i, gl_error *err) {
+/* Moves the ends of running responses by `seconds` in which none is decoded. */
+static gl_status move_responses(sim_clock *c, uint32_t i, double seconds, gl_error *err) {
   streaming *t = &c->stream;
-  const sampler_group *g = c->samplers[i].group;
-  const double prefill = g->responses.prefill_tokens_per_s * g->speed;
-  const bool again = c->spec->kv_cache == KV_CACHE_RECOMPUTE && prefill > 0;
-  const double tokens = again ? tokens_held(c, i) : 0;
-  const double seconds = c->spec->interrupt + (again ? tokens / prefill : 0);
   gl_status status = GL_OK;
   if (t->loads != NULL) load_pause(c, i, seconds);
   uint32_t first =
@@ -717,6 +713,17 @@ static gl_status stream_interrupt(sim_clock *c, uint32_t i, gl_error *err) {
     status = clock_post(c, r->ends_s, RESPONSE_ENDS, i, k | (uint64_t)r->serial << 32, err);
   }
   if (status == GL_OK && t->loads != NULL) status = load_post(c, i, err);
+  return status;
+}
+
+/* Stops decoding while weights are loaded and keys and values are recomputed. */
+static gl_status stream_interrupt(sim_clock *c, uint32_t i, gl_error *err) {
+  const sampler_group *g = c->samplers[i].group;
+  const double prefill = g->responses.prefill_tokens_per_s * g->speed;
+  const bool again = c->spec->kv_cache == KV_CACHE_RECOMPUTE && prefill > 0;
+  const double tokens = again ? tokens_held(c, i) : 0;
+  const double seconds = c->spec->interrupt + (again ? tokens / prefill : 0);
+  gl_status status = move_responses(c, i, seconds, err);
   return status == GL_OK ? interrupt_begin(c, i, seconds, tokens, err) : status;
 }
 
@@ -808,7 +815,7 @@ static gl_status change_weights(sim_clock *c, uint32_t i, int64_t version, gl_er
     if (r->segment == UINT32_MAX) return gl_fail_memory(err, "segments");
   }
   use_weights(c, i, version);
-  return interrupts && c->interrupts.of != NULL ? stream_interrupt(c, i, err) : GL_OK;
+  return interrupts && c->interrupts.by_weights ? stream_interrupt(c, i, err) : GL_OK;
 }
 
 gl_status stream_receive(sim_clock *c, uint32_t i, int64_t version, gl_error *err) {
@@ -862,4 +869,19 @@ gl_status stream_cancel_below(sim_clock *c, int64_t least, gl_error *err) {
     status = clock_post(c, c->now, SAMPLER_STARTS, i, 0, err);
   }
   return status;
+}
+
+/* --- GPUs that switch to training --- */
+
+gl_status sampler_stop(sim_clock *c, uint32_t i, double seconds, gl_error *err) {
+  sampler *s = &c->samplers[i];
+  gl_status status = GL_OK;
+  if (seconds <= 0) return GL_OK;
+  if (c->stream.engines != NULL) {
+    if (c->stream.engines[i].running > 0) status = move_responses(c, i, seconds, err);
+  } else if (s->state == SAMPLER_GENERATING && s->ends_s > c->now) {
+    s->ends_s += seconds;
+    status = clock_post(c, s->ends_s, GENERATION_ENDS, i, 0, err);
+  }
+  return status == GL_OK ? interrupt_prolong(c, i, seconds, err) : status;
 }

@@ -107,6 +107,13 @@ typedef struct grader_report {
   double timed_out; /* units */
 } grader_report;
 
+/* What cluster.colocated did. */
+typedef struct gpu_report {
+  bool is_on;      /* false: the cluster has none */
+  double switches; /* of the shared GPUs, in both directions */
+  double seconds;  /* that they took */
+} gpu_report;
+
 /* What cluster.environment did. */
 typedef struct environment_report {
   bool is_on;    /* false: the cluster has none */
@@ -164,6 +171,7 @@ typedef struct schedule {
   decoding_report decoding;
   grader_report grader;
   environment_report environment;
+  gpu_report gpus;
   size_t sampler_bytes; /* memory of the clock per sampler */
   size_t batch_bytes;   /* peak memory of all batches in generation, in transfer or waiting */
   size_t event_bytes;   /* memory of the event list */
@@ -231,7 +239,7 @@ typedef enum span_kind {
   SPAN_GATED,      /* a sampler waits for newer weights at the gate */
   SPAN_FETCH,      /* a sampler waits for the weights it fetches */
   SPAN_DOWN,       /* a sampler has crashed */
-  SPAN_INTERRUPT,  /* a generating sampler is paused for new weights */
+  SPAN_INTERRUPT,  /* a sampler is paused for new weights, or while its GPUs train */
   SPAN_UPLOAD,     /* a batch is in transfer to the learner */
   SPAN_DOWNLOAD,   /* weights are in transfer to a sampler */
   SPAN_QUEUED,     /* a batch waits at the learner */
@@ -246,6 +254,7 @@ typedef enum span_kind {
   SPAN_OUTAGE,         /* a site is cut off; `sampler` is the site's index */
   SPAN_RESTART,        /* the whole job is down or recovering */
   SPAN_GRADING,        /* a unit is graded */
+  SPAN_SWITCH,         /* the learner's GPUs change between generation and training */
   SPAN_CALL_WAITS,     /* a response of the unit waits for a place of the environment */
   SPAN_CALL,           /* a response of the unit is at a place of the environment */
   SPAN_PREEMPTED       /* a response of the unit waits for memory at its sampler */

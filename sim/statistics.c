@@ -123,7 +123,8 @@ static void clock_fill_record(sim_clock *c) {
   for (size_t i = 0; i < c->spec->n_samplers; ++i) {
     const sampler *p = &c->samplers[i];
     busy += p->busy_s + (p->state == SAMPLER_GENERATING ? span - p->begun_s : 0);
-    busy += interrupt_rest(c, (uint32_t)i);
+    if (c->spec->colocated == NULL || p->state == SAMPLER_GENERATING)
+      busy += interrupt_rest(c, (uint32_t)i);
   }
   for (size_t i = 0; i < s->n_staleness; ++i) sum += (double)i * (double)s->staleness[i];
   double trained = (double)s->n_batches;
@@ -166,7 +167,7 @@ static void clock_fill_counts(sim_clock *c) {
 
 static void clock_fill_interrupts(sim_clock *c) {
   const interruptions *t = &c->interrupts;
-  if (t->of == NULL) return;
+  if (!t->by_weights) return;
   double rest = 0;
   for (size_t i = 0; i < c->spec->n_samplers; ++i) rest += interrupt_rest(c, (uint32_t)i);
   c->out->interrupts = true;
@@ -225,6 +226,8 @@ gl_status clock_summarise(sim_clock *c, gl_error *err) {
   clock_fill_decoding(c);
   clock_fill_grader(c);
   turns_report(c);
+  c->out->gpus =
+      (gpu_report){c->spec->colocated != NULL, (double)c->learner.switches, c->learner.switch_s};
   transfer_report(c);
   return GL_OK;
 }
@@ -266,6 +269,10 @@ static size_t add_sections(const schedule *s, schedule_number *out, size_t n) {
     out[n++] = (schedule_number){"grader_wait_s", "s", s->grader.wait_s};
     out[n++] = (schedule_number){"grader_places", "", s->grader.busy};
     out[n++] = (schedule_number){"grader_timed_out", "", s->grader.timed_out};
+  }
+  if (s->gpus.is_on) {
+    out[n++] = (schedule_number){"gpu_switches", "", s->gpus.switches};
+    out[n++] = (schedule_number){"gpu_switch_s", "s", s->gpus.seconds};
   }
   if (s->environment.is_on) {
     out[n++] = (schedule_number){"environment_wait_s", "s", s->environment.wait_s};

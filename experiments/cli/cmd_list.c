@@ -456,6 +456,7 @@ static const char *preset_fields(const cluster_preset *p, char text[FIELDS_SIZE]
   add_preset_limit(text, "ahead", p->ahead);
   add_preset_limit(text, "window", p->trains_late ? p->window : gated);
   if (p->cancels_stale) add_preset_field(text, "cancel_stale", "true");
+  if (p->colocated) add_preset_field(text, "colocated", "{switch: always}");
   add_preset_field(text, "learner.queue", preset_queue(p));
   if (p->publish_every != 1) add_preset_limit(text, "learner.publish_every", p->publish_every);
   return text;

@@ -170,6 +170,8 @@ static timeline_bar timeline_bar_of(const collector *c, const schedule_span *s) 
     return (timeline_bar){.row = ROW_LEARNER, .kind = TIMELINE_WAITING};
   case SPAN_TRAINING:
     return (timeline_bar){.row = ROW_LEARNER, .kind = TIMELINE_TRAINING};
+  case SPAN_SWITCH:
+    return (timeline_bar){.row = ROW_LEARNER, .kind = TIMELINE_INTERRUPTION};
   case SPAN_EVALUATION:
     return (timeline_bar){.row = ROW_LEARNER, .kind = TIMELINE_EVALUATION};
   }

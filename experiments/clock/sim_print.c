@@ -85,6 +85,9 @@ void schedule_print_table(const schedule *s, const cluster_spec *spec, FILE *to)
   if (s->grader.is_on)
     fprintf(to, "%-20s  %.6g s waited for a place, %.6g places in use, %.6g timed out\n", "grader",
             s->grader.wait_s, s->grader.busy, s->grader.timed_out);
+  if (s->gpus.is_on)
+    fprintf(to, "%-20s  %.6g between generation and training, %.6g s in all\n", "gpu_switches",
+            s->gpus.switches, s->gpus.seconds);
   if (s->environment.is_on)
     fprintf(to, "%-20s  %.6g calls, %.6g s waited for a place, %.6g places in use\n", "environment",
             s->environment.calls, s->environment.wait_s, s->environment.busy);

@@ -69,6 +69,8 @@ static const base bases[] = {
     {"sim", "cluster.grader", "{" TRAIN BANDIT "cluster: {grader: {time: 9}}}"},
     {"sim", "cluster.environment",
      "{" TRAIN BANDIT "cluster: {preset: verl_v1, environment: {turns: 3, time: 9}}}"},
+    {"sim", "cluster.colocated",
+     "{" TRAIN BANDIT "cluster: {preset: verl_v1, colocated: {to_training: 9}}}"},
     {"sim", "cluster.decoding",
      "{" TRAIN BANDIT
      "cluster: {preset: verl_async, decoding: {running: [1, 2], tokens_per_s: [9, 8]}}}"},
