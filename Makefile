@@ -58,7 +58,7 @@ MPI_LIBS   := $(if $(MPICC),$(shell $(MPICC) --showme:link 2>/dev/null))
 ROOMS    := core sim toy llm analysis library experiments
 # Every C file below some folders, and the objects made of them.
 sources   = $(sort $(shell find $(1) -name '*.c'))
-obj       = $(patsubst %.c,$(BUILD)/%.o,$(call sources,$(1)))
+obj       = $(foreach s,$(call sources,$(1)),$(if $(filter $(CPU_BODY),$(s)),$(CPU_OBJ),$(s:%.c=$(BUILD)/%.o)))
 SRC      := $(call sources,$(ROOMS))
 TEST_OPT ?= -O1
 # The chart library of report.html: embedded under its base name where Debian's package is installed, else left out.
@@ -86,6 +86,9 @@ help:
 LLM_CFLAGS  := -fopenmp-simd -fno-math-errno -fno-trapping-math -Wno-pass-failed
 AVX2_CFLAGS := $(if $(filter x86_64 amd64,$(shell uname -m)),-mavx2 -mfma)
 AVX512_CFLAGS := $(if $(AVX2_CFLAGS),$(AVX2_CFLAGS) -mavx512f -mavx512vl -mavx512dq -mavx512bw -mprefer-vector-width=256)
+CPU_BODY    := llm/backend/cpu/body.c
+CPU_FORMS   := f32 f64 $(foreach f,$(if $(AVX2_CFLAGS),avx2 avx512) $(if $(filter aarch64 arm64,$(shell uname -m)),neon),f32_$(f) f64_$(f))
+CPU_OBJ     := $(CPU_FORMS:%=$(BUILD)/llm/backend/cpu/body_%.o)
 
 # $(call stamp,FILE,TEXT): a file of $(BUILD)/gen with that text, touched when the text is another one. What depends
 # on flags or on a list of files depends on such a file, and not on the Makefile.
@@ -104,15 +107,19 @@ include mk/cuda.mk
 # Code of the shared library: in any place of memory, and only what library/gepolab.h marks is seen.
 $(foreach r,library $(SHARED_ROOMS),$(BUILD)/$(r)/%.o): CFLAGS += -fPIC -fvisibility=hidden
 $(BUILD)/llm/%.o $(BUILD)/tests/llm/%.o $(BUILD)/tests/support/llm_%.o: CFLAGS += $(LLM_CFLAGS)
-$(BUILD)/llm/backend/cpu/f32%.o $(BUILD)/llm/backend/cpu/f64%.o: CFLAGS += -ffp-contract=fast
-$(BUILD)/llm/backend/cpu/f32_avx2.o $(BUILD)/llm/backend/cpu/f64_avx2.o: CFLAGS += $(AVX2_CFLAGS)
-$(BUILD)/llm/backend/cpu/f32_avx512.o $(BUILD)/llm/backend/cpu/f64_avx512.o: CFLAGS += $(AVX512_CFLAGS)
+$(CPU_OBJ): CFLAGS += -ffp-contract=fast
+define compile
+@mkdir -p $(@D)
+$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(if $(filter experiments/%,$<),$(MPI_CFLAGS)) $(CFLAGS) -MMD -MP -c -o $@ $<
+endef
 # A test is compiled once and run once: what takes its time is in the rooms.
 $(BUILD)/tests/%.o: OPT = $(TEST_OPT)
 $(BUILD)/tests/%.o: DEBUG = -g1
 $(BUILD)/%.o: %.c $(FLAGS) | $(BUILD)/gen/version.h
-	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(if $(filter experiments/%,$<),$(MPI_CFLAGS)) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(compile)
+$(CPU_OBJ): $(BUILD)/llm/backend/cpu/body_%.o: $(CPU_BODY) $(FLAGS) | $(BUILD)/gen/version.h
+	$(compile) $(if $(filter %_avx2,$*),$(AVX2_CFLAGS)) $(if $(filter %_avx512,$*),$(AVX512_CFLAGS)) $(if $(filter %_neon,$*),-DFORM_NEON) \
+	  -DCPU_OPS=cpu_ops_$* -DIS_DOUBLE=$(if $(filter f64%,$*),1,0)
 
 define room
 $(BUILD)/lib$(1).a: $$(call obj,$(1)) $$(if $$(filter llm,$(1)),$$(CUDA_OBJ))
@@ -189,4 +196,4 @@ clean:
 	rm -rf $(BUILD) build-asan build-sanitize build-thread build-races build-fuzz build-coverage build-extend
 
 include $(foreach f,library tests checks hostile results wasm site install bundle verify,mk/$(f).mk)
--include $(SRC:%.c=$(BUILD)/%.d)
+-include $(SRC:%.c=$(BUILD)/%.d) $(CPU_OBJ:.o=.d)

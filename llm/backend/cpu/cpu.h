@@ -1,10 +1,10 @@
 /* Shared by the files of the CPU backend.
  *
- * The arithmetic is written once, as a template: body.h and the parts that it includes. One source
- * file per number type and instruction set includes it (f32.c, f64_avx512.c, ...) and defines one
- * table of operations. backend_cpu_new takes the best instruction set that the processor supports,
- * or the one named in GEPOLAB_CPU_FORM. cpu.c detects instruction sets and has the operations that
- * do not depend on the number type.
+ * The arithmetic is written once, as a template: body.c and the parts that it includes. It is
+ * compiled for each number type and instruction set, and each time defines one table of operations.
+ * backend_cpu_new takes the best instruction set that the processor supports, or the one named in
+ * GEPOLAB_CPU_FORM. cpu.c detects instruction sets and has the operations that do not depend on the
+ * number type.
  *
  * Threads. An operation is divided into tasks for the thread pool according to its shape, never to
  * the number of threads, and no two tasks write to the same number. So results do not depend on

@@ -1,15 +1,14 @@
-/* The operations of the CPU backend for one number type and one instruction set. This is a template
- * without an include guard: f32.c, f64.c and the files with suffix _avx2, _avx512 and _neon each
- * include it once, after defining
+/* The operations of the CPU backend for one number type and one instruction set. The Makefile
+ * compiles this file for float32 and float64, each with the basic instruction set and with AVX2,
+ * AVX-512 or NEON, with these definitions:
  *
- *   REAL        float or double: `type` and `master` are the same on the CPU
  *   IS_DOUBLE   0 or 1
  *   CPU_OPS     the name of the table of operations, which this file defines
  *   FORM_NEON   for NEON's intrinsics; those of AVX2 and AVX-512 follow from the compiler's flags
  *
- * Each is compiled with the flags of its instruction set. The files included below
- * (llm/backend/cpu/NAME.h) are parts of this one: they use the definitions above them, and no other
- * file includes them. All functions are static, so the copies do not conflict. */
+ * The files included below (llm/backend/cpu/NAME.h) are parts of this one: they use the definitions
+ * above them, and no other file includes them. All functions are static, so the copies do not
+ * conflict. */
 #include "core/random/rng.h"
 #include "core/rl/sampling.h"
 #include "llm/backend/cpu/cpu.h"
@@ -17,6 +16,11 @@
 #include <assert.h>
 #include <cblas.h>
 
+#if IS_DOUBLE
+#define REAL double
+#else
+#define REAL float
+#endif
 #define MASTER REAL
 #define ROW(x) row_##x
 #define GET(p) (*(p))
