@@ -31,7 +31,7 @@ typedef enum policy_setting_basis { SETTING_READ, SETTING_RUN } policy_setting_b
 typedef struct policy_setting {
   const char *algorithm; /* a published algorithm's name */
   policy_trainer trainer;
-  const char *setting; /* the trainer's switches */
+  const char *setting; /* the trainer's switches as name=value; words in brackets are none */
   const char *differs; /* what its code does differently from the row; "" if nothing was found */
   const char *place;   /* file:line at the trainer's version */
   policy_setting_basis basis;

@@ -74,14 +74,25 @@ static const char *basis_words(policy_setting_basis basis) {
   return "";
 }
 
+/* What `--from` makes of a setting; "" where it is the algorithm itself or no switch. */
+static const char *setting_makes(const policy_setting *s, trainer_reading *r) {
+  gl_error err = {0};
+  if (trainer_read_text(r, s->trainer, s->setting, &err) != GL_OK ||
+      strcmp(r->algorithm.name, s->algorithm) == 0)
+    return "";
+  return r->algorithm.name;
+}
+
 static void add_settings(cJSON *list, const char *name) {
   for (int t = 0; t < TRAINER_COUNT; ++t) {
     const policy_setting *s = policy_settings_find(name, (policy_trainer)t);
     const policy_trainer_info *trainer = policy_trainer_about((policy_trainer)t);
+    trainer_reading r;
     if (s == NULL) continue;
     json_put(json_object(list, NULL),
-             "trainer %s, version %s, setting %s, differs %s, place %s, basis %s", trainer->name,
-             trainer->version, s->setting, s->differs, s->place, basis_words(s->basis));
+             "trainer %s, version %s, setting %s, makes %s, differs %s, place %s, basis %s",
+             trainer->name, trainer->version, s->setting, setting_makes(s, &r), s->differs,
+             s->place, basis_words(s->basis));
   }
 }
 
@@ -139,11 +150,13 @@ static void algorithm_print(const char *title, const char *text) {
 static void print_settings_of(const char *name) {
   for (int t = 0; t < TRAINER_COUNT; ++t) {
     const policy_setting *s = policy_settings_find(name, (policy_trainer)t);
+    trainer_reading r;
     if (s == NULL) continue;
-    char *text =
-        must_textf("a setting", "%s%s%s [%s at %s; %s]", s->setting,
-                   s->differs[0] != '\0' ? "; differs: " : "", s->differs, s->place,
-                   policy_trainer_about((policy_trainer)t)->version, basis_words(s->basis));
+    const char *makes = setting_makes(s, &r);
+    char *text = must_textf(
+        "a setting", "%s%s%s%s%s [%s at %s; %s]", s->setting, *makes != '\0' ? "; makes " : "",
+        makes, s->differs[0] != '\0' ? "; differs: " : "", s->differs, s->place,
+        policy_trainer_about((policy_trainer)t)->version, basis_words(s->basis));
     algorithm_print(policy_trainer_about((policy_trainer)t)->name, text);
     free(text);
   }
@@ -347,13 +360,7 @@ static gl_status read_switches(trainer_reading *r, policy_trainer trainer, const
     free(text);
     text = longer;
   }
-  const char **words = NULL;
-  char *rest = NULL;
-  size_t n = 0;
-  for (char *w = strtok_r(text, " \t\n", &rest); w != NULL; w = strtok_r(NULL, " \t\n", &rest))
-    *MUST_ADD(words, n, "a trainer's switches") = w;
-  const gl_status status = trainer_read(r, trainer, words, n, err);
-  free(words);
+  const gl_status status = trainer_read_text(r, trainer, text, err);
   free(text);
   return status;
 }
@@ -437,9 +444,13 @@ const command command_algorithms = {
         "in the notation of paper/methods.md, its fields (text: the main ones and those that\n"
         "differ from reinforce; JSON: all), and the settings of TRL, verl, AReaL, prime-rl, slime\n"
         "and miles, NeMo-RL, SkyRL, ROLL and OpenRLHF that make it, with what their code does\n"
-        "differently and where that was read. Any field can be changed in a recipe: algorithm:\n"
+        "differently and where that was read: `--from TRAINER` reads these switches again, on top "
+        "of\n"
+        "the trainer's defaults, and `makes` says what they make where that is not the algorithm\n"
+        "itself. Any field can be changed in a recipe: algorithm:\n"
         "{base: gepo, clip: none}. --torch writes one as a loss in PyTorch; a field that those\n"
         "lines do not follow is named below them.",
     .examples = "  gepolab list algorithms\n  gepolab list algorithms gepo --json\n  gepolab list "
+                "algorithms --from verl loss_mode=gspo\n  gepolab list "
                 "algorithms --fields",
     .run = run_algorithms};

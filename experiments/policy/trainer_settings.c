@@ -14,14 +14,16 @@
 
 typedef struct trainer_switch {
   policy_trainer trainer;
-  const char *key, *value; /* key: the last parts of a dotted name; value NULL: a number; "*": any
-                              text */
-  const char *fields;      /* assignments in the order given; "@" stands for the number */
+  const char *key, *value; /* key: the last parts of a dotted name; value NULL: a number; RANGE: two
+                              numbers, as in 0.5_5.0 or 0.2,0.28; "*": any text */
+  const char *fields;      /* assignments in the order given; "@" stands for the number or the lower
+                              one, "#" for the upper one */
   const char *note;        /* NULL: none */
   double scale, shift;     /* @ is value * scale + shift; scale 0 stands for 1 */
 } trainer_switch;
 
 #define NO_ROW "no algorithm here has it: "
+#define RANGE "two numbers"
 #define VERL TRAINER_VERL
 #define TRL TRAINER_TRL
 #define PRIME TRAINER_PRIME_RL
@@ -31,6 +33,8 @@ typedef struct trainer_switch {
 #define SKYRL TRAINER_SKYRL
 #define ROLL TRAINER_ROLL
 #define RLHF TRAINER_OPENRLHF
+#define REJECTION(level, test)                                                                     \
+  "old_policy=proximal mask_denominator=kept mis_log_clamp=20 mis_level=" level " mis_test=" test
 #define ENTROPY_BONUS                                                                              \
   NO_ROW "an entropy bonus, whose gradient is none of sampled tokens' log-probabilities"
 
@@ -101,6 +105,20 @@ static const trainer_switch table[] = {
      "old_policy=proximal tis_level=sequence tis_max=2 tis_log_clamp=20", NULL, 0, 0},
     {VERL, "rollout_is", "null", "", NULL, 0, 0},
     {VERL, "rollout_is_threshold", NULL, "tis_max=@", NULL, 0, 0},
+    {VERL, "rollout_is_threshold", RANGE,
+     "tis_max=.inf tis_log_clamp=.inf mis_level=token mis_min=@ mis_max=#", NULL, 0, 0},
+    {VERL, "rollout_rs", "seq_max_k2", REJECTION("sequence_max", "k2"), NULL, 0, 0},
+    {VERL, "rollout_rs", "seq_max_k3", REJECTION("sequence_max", "k3"), NULL, 0, 0},
+    {VERL, "rollout_rs", "seq_mean_k2", REJECTION("sequence_mean", "k2"), NULL, 0, 0},
+    {VERL, "rollout_rs", "seq_mean_k3", REJECTION("sequence_mean", "k3"), NULL, 0, 0},
+    {VERL, "rollout_rs", "token_k2", REJECTION("token", "k2"), NULL, 0, 0},
+    {VERL, "rollout_rs", "token_k3", REJECTION("token", "k3"), NULL, 0, 0},
+    {VERL, "rollout_rs_threshold", NULL, "mis_max=@", NULL, 0, 0},
+    {VERL, "loss_mode", "bypass_mode", "", "its old policy is the sampler", 0, 0},
+    {VERL, "loss_type", "reinforce",
+     "clip=none ratio=none ratio_gradient=false dual_clip=.inf token_log_clamp=.inf "
+     "correction_of=learner old_policy=sampler",
+     NULL, 0, 0},
     {VERL, "rollout_is_batch_normalize", "true", "tis_normalise=true", NULL, 0, 0},
     {VERL, "rollout_is_batch_normalize", "false", "", NULL, 0, 0},
     {VERL, "use_kl_loss", "true", "ref_kl_coef=0.001 ref_kl_form=k3", "verl limits its k3 to +-10",
@@ -397,14 +415,15 @@ static const trainer_switch table[] = {
     {RLHF, "policy_loss_type", "gspo",
      "ratio=sequence log_prob=mean aggregate=sequence_mean token_log_clamp=.inf", NULL, 0, 0},
     {RLHF, "eps_clip", NULL, "eps_low=@ eps_high=@", NULL, 0, 0},
+    {RLHF, "eps_clip_low_high", RANGE, "eps_low=@ eps_high=#", NULL, 0, 0},
     {RLHF, "dual_clip", NULL, "dual_clip=@", NULL, 0, 0},
     {RLHF, "is_correction_enable", "true",
-     "old_policy=proximal tis_level=token tis_min=0.5 tis_max=5", "thresholds are 0.5 and 5", 0, 0},
+     "old_policy=proximal tis_level=token tis_min=0.5 tis_max=5 mis_min=0.5 mis_max=5", NULL, 0, 0},
+    {RLHF, "is_correction_threshold", RANGE, "tis_min=@ tis_max=# mis_min=@ mis_max=#", NULL, 0, 0},
     {RLHF, "is_correction_type", "tis", "", NULL, 0, 0},
-    {RLHF, "is_correction_type", "icepop",
-     "mis_level=token mis_min=0.5 mis_max=5 tis_min=0 tis_max=.inf", NULL, 0, 0},
-    {RLHF, "is_correction_type", "seq-mask-tis",
-     "mis_level=sequence_mean mis_min=0.5 mis_max=5 tis_min=0 tis_max=.inf", NULL, 0, 0},
+    {RLHF, "is_correction_type", "icepop", "mis_level=token tis_min=0 tis_max=.inf", NULL, 0, 0},
+    {RLHF, "is_correction_type", "seq-mask-tis", "mis_level=sequence_mean tis_min=0 tis_max=.inf",
+     NULL, 0, 0},
     {RLHF, "kl.init_coef", NULL, "", "its penalty is taken off the rewards, unless kl.use_loss", 0,
      0},
     {RLHF, "entropy_coef", NULL, "", ENTROPY_BONUS, 0, 0},
@@ -473,6 +492,13 @@ static int trainer_is_number(const char *text, double *value) {
   return end != text && *end == '\0';
 }
 
+/* LOW_HIGH or LOW,HIGH. */
+static int trainer_is_range(const char *text, double value[2]) {
+  char *end = NULL;
+  value[0] = strtod(text, &end);
+  return end != text && (*end == '_' || *end == ',') && trainer_is_number(end + 1, &value[1]);
+}
+
 /* Whether a dotted name is `key` or ends in it. */
 static int switch_ends_in(const char *name, const char *key) {
   const size_t n = strlen(name), m = strlen(key);
@@ -480,9 +506,10 @@ static int switch_ends_in(const char *name, const char *key) {
 }
 
 static int switch_matches(const trainer_switch *s, policy_trainer trainer, const given *g) {
-  double value;
+  double value[2];
   if (s->trainer != trainer || !switch_ends_in(g->key, s->key)) return 0;
-  if (s->value == NULL) return trainer_is_number(g->value, &value);
+  if (s->value == NULL) return trainer_is_number(g->value, value);
+  if (strcmp(s->value, RANGE) == 0) return trainer_is_range(g->value, value);
   return strcmp(s->value, "*") == 0 || strcmp(s->value, g->value) == 0;
 }
 
@@ -521,25 +548,31 @@ static gl_status switch_check(policy_trainer trainer, const given *g, gl_error *
 
 /* --- fields --- */
 
-static gl_status apply_one(cfg_doc *doc, const char *field, size_t length, double value,
+static gl_status apply_one(cfg_doc *doc, const char *field, size_t length, const double value[2],
                            gl_error *err) {
   char assignment[160], number[40];
-  const char *at = memchr(field, '@', length);
-  snprintf(number, sizeof number, "%.17g", value);
-  if (at != NULL)
-    snprintf(assignment, sizeof assignment, "algorithm.%.*s%s", (int)(at - field), field,
-             isinf(value) ? ".inf" : number);
-  else
-    snprintf(assignment, sizeof assignment, "algorithm.%.*s", (int)length, field);
+  size_t to = length;
+  for (size_t i = 0; i < length; ++i)
+    if (field[i] == '@' || field[i] == '#') to = i;
+  number[0] = '\0';
+  if (to < length) {
+    const double v = value[field[to] == '#'];
+    if (isinf(v))
+      snprintf(number, sizeof number, ".inf");
+    else
+      snprintf(number, sizeof number, "%.17g", v);
+  }
+  snprintf(assignment, sizeof assignment, "algorithm.%.*s%s", (int)to, field, number);
   return cfg_override(doc, assignment, err);
 }
 
 static gl_status apply_switch(cfg_doc *doc, const trainer_switch *s, const given *g,
                               gl_error *err) {
-  double value = NAN;
+  double value[2] = {NAN, NAN};
   gl_status status = GL_OK;
-  if (s->value == NULL && trainer_is_number(g->value, &value))
-    value = value * (s->scale != 0 ? s->scale : 1) + s->shift;
+  if (!trainer_is_range(g->value, value) && s->value == NULL &&
+      trainer_is_number(g->value, &value[0]))
+    value[0] = value[0] * (s->scale != 0 ? s->scale : 1) + s->shift;
   for (const char *at = s->fields; *at != '\0' && status == GL_OK;) {
     const size_t length = strcspn(at, " ");
     status = apply_one(doc, at, length, value, err);
@@ -564,18 +597,23 @@ static void trainer_settle(policy_algorithm *a, policy_trainer trainer) {
   if (trainer == TRAINER_NEMO_RL && a->ratio == RATIO_SEQUENCE && a->tis_level == LEVEL_TOKEN)
     a->tis_level = LEVEL_SEQUENCE; /* its correction has the level of the ratio */
   if (a->mis_test == MIS_K2 || a->mis_test == MIS_K3) a->mis_min = 0;
+  if (a->scale == SCALE_NONE || a->scale == SCALE_NONZERO_SHARE) /* nothing reads it there */
+    a->scale_eps = policy_algorithms_find("reinforce")->scale_eps;
 }
 
 /* --- the nearest published algorithm --- */
 
-/* Choices decide what numbers mean, so that they weigh more. */
+/* What makes a loss the kind that it is: an algorithm of another kind is never the nearest one
+ * while there is one of the same. Other choices decide what numbers mean, so that they weigh more.
+ */
 static size_t trainer_differences(const policy_algorithm *a, const policy_algorithm *b) {
   char one[POLICY_FIELD_TEXT_SIZE], other[POLICY_FIELD_TEXT_SIZE];
   size_t sum = 0;
   for (size_t i = 0; i < policy_fields_count(); ++i)
     if (strcmp(policy_algorithm_field(a, i, one), policy_algorithm_field(b, i, other)) != 0)
       sum += policy_fields_at(i)->kind == FIELD_CHOICE ? 8 : 1;
-  return sum;
+  return sum + (size_t)1000 * (size_t)((a->objective != b->objective) + (a->ratio != b->ratio) +
+                                       (a->clip != b->clip) + (a->denominator != b->denominator));
 }
 
 static void name_by_nearest(trainer_reading *r) {
@@ -634,6 +672,28 @@ gl_status trainer_read(trainer_reading *out, policy_trainer trainer, const char 
   }
   if (status == GL_OK) status = read_given(out, trainer, all, n, err);
   free(all);
+  return status;
+}
+
+gl_status trainer_read_text(trainer_reading *out, policy_trainer trainer, const char *text,
+                            gl_error *err) {
+  char *copy = must_copy(text, "a trainer's switches"), *rest = NULL;
+  const char **words = NULL;
+  size_t n = 0;
+  int depth = 0;
+  for (char *c = copy; *c != '\0'; ++c) { /* words in brackets are blanked */
+    const int closes = *c == ')' && depth > 0;
+    depth += *c == '(';
+    if (depth > 0) *c = ' ';
+    depth -= closes;
+  }
+  for (char *w = strtok_r(copy, " \t\n", &rest); w != NULL; w = strtok_r(NULL, " \t\n", &rest))
+    *MUST_ADD(words, n, "a trainer's switches") = w;
+  const gl_status status = n > 0 ? trainer_read(out, trainer, words, n, err)
+                                 : gl_fail(err, GL_EINPUT, "there is no switch of %s in '%.80s'",
+                                           policy_trainer_about(trainer)->name, text);
+  free(words);
+  free(copy);
   return status;
 }
 

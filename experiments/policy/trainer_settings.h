@@ -23,6 +23,11 @@ int trainer_is_readable(policy_trainer trainer);
  * nearest one; for combinations that no algorithm can have. */
 gl_status trainer_read(trainer_reading *out, policy_trainer trainer, const char *const *switches,
                        size_t n, gl_error *err);
+/* The same for switches in one text, with blanks between them and words in brackets left out, such
+ * as the `setting` of a policy_setting. Errors: those of trainer_read(); GL_EINPUT without a
+ * switch. */
+gl_status trainer_read_text(trainer_reading *out, policy_trainer trainer, const char *text,
+                            gl_error *err);
 /* The same for the switches in a trainer's configuration file in YAML; others in it are ignored. */
 gl_status trainer_read_file(trainer_reading *out, policy_trainer trainer, const char *path,
                             gl_error *err);

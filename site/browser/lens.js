@@ -7,6 +7,16 @@ const LENS_EXAMPLE = `{"rewards": [1, 0, 0, 1],
  "version_gap": [[3, 3, 3], [1, 1], [6, 6, 6], [0, 0]], "max_length": 16}`;
 const MOST_TOKENS_SHOWN = 4000;
 
+// An algorithm's fields after the changes "eps_low=0.2 scale=none" that the command is given, too.
+function changed_fields(fields, words) {
+  const changed = {...fields};
+  for (const word of words) {
+    const at = word.indexOf('='), name = word.slice(0, at), text = word.slice(at + 1);
+    changed[name] = text === 'true' || text === 'false' ? text === 'true' : text !== '' && Number.isFinite(Number(text)) ? Number(text) : text;
+  }
+  return changed;
+}
+
 // What the fields of an algorithm say about its clip, in words.
 function clip_words(fields) {
   if (fields.clip === 'none') return fields['gate.negative_below'] > 0 ? `no clip; wrong responses below ${number(fields['gate.negative_below'])} are masked` : 'no clip';
@@ -53,11 +63,11 @@ function start_lens(algorithms) {
     show(place.querySelector('.recipe'), command(state));
     for (const name of state.methods) {
       const algorithm = algorithms.find(candidate => candidate.name === name);
-      const heading = [el('h3', {}, name), el('p', {class: 'small'}, `${clip_words(algorithm.fields)}. ${algorithm.source}`)];
+      const about = el('p', {class: 'small'}, `${clip_words(changed_fields(algorithm.fields, fields))}. ${algorithm.source}`);
       const answer = await engine.run(['policy', '-a', name, ...fields, 'group.json', '--json'], {'group.json': state.group});
-      if (answer.code !== 0) { shown.push(...heading, el('p', {class: 'message error'}, answer.stderr.trim())); continue; }
+      if (answer.code !== 0) { shown.push(el('h3', {}, name), el('p', {class: 'message error'}, answer.stderr.trim())); continue; }
       const said = JSON.parse(answer.stdout);
-      shown.push(...heading, el('p', {class: 'small'}, `loss ${number(said.loss, 5)}; clip acts on ${percent(said.clip_fraction)} of the tokens; effective sample size ${number(said.ess)}; `
+      shown.push(el('h3', {}, said.algorithm), about, el('p', {class: 'small'}, `loss ${number(said.loss, 5)}; clip acts on ${percent(said.clip_fraction)} of the tokens; effective sample size ${number(said.ess)}; `
         + `largest weight ${number(said.iw_max)}`), table_of(['', 'reward', 'advantage', 'coefficient of every token, × its weight before the clip'], lens_rows(said, groups)));
     }
     show(place.querySelector('.answer'), shown);

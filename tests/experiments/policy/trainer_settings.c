@@ -43,8 +43,8 @@ static const example examples[] = {
     {TRAINER_VERL,
      {"loss_mode=dppo_tv", "clip_ratio=0.15", "clip_ratio_c=10000",
       "loss_agg_mode=seq-mean-token-sum-norm", "norm_adv_by_std_in_grpo=False"},
-     "dppo_tv(scale_eps=1e-06)",
-     0,
+     "dppo_tv",
+     1,
      "multiplies it by the number"},
     {TRAINER_VERL,
      {"loss_mode=gspo", "clip_ratio_low=3e-4", "clip_ratio_high=4e-4"},
@@ -89,7 +89,7 @@ static const example examples[] = {
     {TRAINER_NEMO_RL,
      {"use_leave_one_out_baseline=true", "normalize_rewards=false", "disable_ppo_ratio=true",
       "reference_policy_kl_penalty=0"},
-     "reinforce(scale_eps=1e-06, aggregate=token_mean)",
+     "reinforce(aggregate=token_mean)",
      0,
      "+-10"},
     {TRAINER_SKYRL,
@@ -106,15 +106,25 @@ static const example examples[] = {
     {TRAINER_ROLL, {"adv_estimator=grpo", "pg_variant=ppo"}, "grpo(scale_eps=1e-06)", 0, NULL},
     {TRAINER_ROLL,
      {"norm_mean_type=group", "pg_variant=kimi15", "kimi15_tau=0.1"},
-     "kimi15(scale_eps=1e-06)",
-     0,
+     "kimi15",
+     1,
      NULL},
     {TRAINER_OPENRLHF,
      {"--algo.advantage.estimator=group_norm", "--actor.policy_loss_type=gspo",
       "algo.advantage.is_correction_enable=true"},
      NULL,
      0,
-     "0.5 and 5"},
+     NULL},
+    {TRAINER_OPENRLHF,
+     {"advantage.estimator=group_norm", "eps_clip_low_high=0.1,0.3"},
+     "dapo(scale_eps=1e-09, token_log_clamp=20, eps_low=0.1, eps_high=0.3)",
+     0,
+     NULL},
+    {TRAINER_TRL,
+     {"importance_sampling_level=sequence", "epsilon=0.2", "scale_rewards=none", "loss_type=grpo"},
+     "gspo(scale=none, eps_low=0.2, eps_high=0.2)",
+     0,
+     NULL},
     {TRAINER_VERL, {"loss_mode=clip_cov"}, NULL, 0, "random tokens"},
     {TRAINER_VERL, {"entropy_coeff=0.01"}, NULL, 0, "an entropy bonus"},
 };
@@ -185,6 +195,80 @@ static void the_table_of_settings_is_of_algorithms_and_says_each_once(void) {
   }
 }
 
+/* Settings that make an algorithm of another name, each with what makes it another. */
+static const struct {
+  const char *algorithm;
+  policy_trainer trainer;
+  const char *makes;
+} others[] = {
+    {"reinforce", TRAINER_SKYRL, "raft_plus_plus(baseline=leave_one_out, token_log_clamp=20)"},
+    {"is", TRAINER_OPENRLHF, "raft_plus_plus(baseline=leave_one_out, token_log_clamp=20)"},
+    {"tis", TRAINER_VERL,
+     "reinforce(correction_of=learner, tis_level=sequence, tis_max=1, tis_log_clamp=20)"},
+    {"tis", TRAINER_ROLL,
+     "cispo(baseline=none, scale=none, eps_low=1, eps_high=0, aggregate=sequence_mean)"},
+    {"grpo", TRAINER_AREAL, "dapo(scale_eps=1e-05, eps_high=0.2)"},
+    {"grpo", TRAINER_OPENRLHF, "dapo(scale_eps=1e-09, token_log_clamp=20, eps_high=0.2)"},
+    {"gspo", TRAINER_VERL, "gspo_token(scale_eps=1e-06, log_cap=10)"},
+    {"m2po", TRAINER_AREAL, "dapo(scale_eps=1e-05, eps_high=0.2)"},
+    {"dppo_tv", TRAINER_PRIME_RL, "prime_rl(kl_coef=0)"},
+    {"maxrl", TRAINER_PRIME_RL, "prime_rl(scale=group_mean, scale_eps=0)"},
+};
+
+static const char *other_of(const policy_setting *s) {
+  for (size_t k = 0; k < sizeof others / sizeof *others; k++)
+    if (others[k].trainer == s->trainer && strcmp(others[k].algorithm, s->algorithm) == 0)
+      return others[k].makes;
+  return NULL;
+}
+
+/* Small addends and limits of log-ratios: shown in the name, without a word of their own. */
+static int is_small_field(const char *name) {
+  static const char *const small[] = {"scale_eps", "token_log_clamp", "log_cap", "dual_clip"};
+  for (size_t k = 0; k < sizeof small / sizeof *small; k++)
+    if (strcmp(name, small[k]) == 0) return 1;
+  return 0;
+}
+
+/* Every setting that a card prints makes the card's algorithm again; where a field differs that
+ * changes the method, the card says how. */
+static void settings_of_cards_make_their_algorithms_again(void) {
+  size_t without_switch = 0;
+  for (size_t i = 0; i < policy_settings_count(); i++) {
+    const policy_setting *s = policy_settings_at(i);
+    const policy_algorithm *want = policy_algorithms_find(s->algorithm);
+    trainer_reading r;
+    gl_error e = {0};
+    if (s->setting[0] == '(') {
+      without_switch++;
+      CU_ASSERT_EQUAL(trainer_read_text(&r, s->trainer, s->setting, &e), GL_EINPUT);
+      continue;
+    }
+    const gl_status status = trainer_read_text(&r, s->trainer, s->setting, &e);
+    if (status != GL_OK) fprintf(stderr, "%s: %s\n", s->setting, e.text);
+    CU_ASSERT_EQUAL_FATAL(status, GL_OK);
+    if (other_of(s) != NULL) {
+      CU_ASSERT_STRING_EQUAL(r.algorithm.name, other_of(s));
+      CU_ASSERT(s->differs[0] != '\0');
+      continue;
+    }
+    if (strcmp(r.algorithm.base, s->algorithm) != 0)
+      fprintf(stderr, "%s makes %s\n", s->setting, r.algorithm.name);
+    CU_ASSERT_STRING_EQUAL(r.algorithm.base, s->algorithm);
+    for (size_t f = 0; f < policy_fields_count(); f++) {
+      char one[POLICY_FIELD_TEXT_SIZE], other[POLICY_FIELD_TEXT_SIZE];
+      const char *name = policy_fields_at(f)->name;
+      if (strcmp(policy_algorithm_field(&r.algorithm, f, one),
+                 policy_algorithm_field(want, f, other)) == 0 ||
+          is_small_field(name))
+        continue;
+      if (s->differs[0] == '\0') fprintf(stderr, "%s of '%s'\n", name, s->setting);
+      CU_ASSERT(s->differs[0] != '\0');
+    }
+  }
+  CU_ASSERT_EQUAL(without_switch, 2); /* trainers of TRL that have classes of their own */
+}
+
 /* Lines of tests/golden/methods_agreement.txt: row, changes, repository, commit, difference. */
 static int was_compared(const char *algorithm, const char *commit) {
   char line[256], row[64], at[64];
@@ -233,4 +317,4 @@ SUITE(trainer_settings, "cli: settings of trainers",
       TEST(what_is_not_known_is_refused_with_the_nearest),
       TEST(a_configuration_file_is_read_for_the_switches_that_are_known),
       TEST(the_table_of_settings_is_of_algorithms_and_says_each_once),
-      TEST(what_was_run_agrees_to_rounding));
+      TEST(settings_of_cards_make_their_algorithms_again), TEST(what_was_run_agrees_to_rounding));
