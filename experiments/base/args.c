@@ -7,6 +7,7 @@
 #include "core/base/array.h"
 #include "core/base/file.h"
 #include "core/base/shown.h"
+#include "core/base/table.h"
 #include "core/config/config.h"
 #include "core/config/fields.h"
 
@@ -333,10 +334,17 @@ static gl_status args_take(parser *p, const args_option *o, const char *text) {
     text = p->argv[p->next++];
   }
   const bool is_text = o->kind == ARGS_TEXT || args_is_file(o->kind);
-  if ((is_text || o->kind == ARGS_EACH || o->kind == ARGS_SET) && text[0] == '\0')
+  if (o->kind != ARGS_COUNT && text[0] == '\0')
     return gl_fail(p->err, GL_EINPUT, "--%s needs a value that is not empty", o->name);
   if (o->kind == ARGS_SET) return take_setting(p, o, text);
   if (o->kind == ARGS_EACH) return take_one_more(p, o, text);
+  if (o->kind == ARGS_FORM) {
+    size_t form = 0;
+    const gl_status status =
+        args_choose(&form, "--format", text, table_form_names, TABLE_FOR_PEOPLE, p->err);
+    *(table_form *)o->target = (table_form)form;
+    return status;
+  }
   if (is_text) {
     *(const char **)o->target = text;
     return GL_OK;

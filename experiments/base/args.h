@@ -56,6 +56,7 @@ typedef enum args_kind {
   ARGS_STUDY,  /* the same, a study that it adds to: refused where it reads the same file otherwise
                 */
   ARGS_COUNT,  /* target: size_t *, a whole number from 1 to 65536 */
+  ARGS_FORM,   /* target: table_form *, one of those for people */
   ARGS_EACH,   /* target: args_list *; may be given several times, each adds its value */
   ARGS_SET,    /* KEY=VALUE, added to the overrides; target: the key, or NULL where VALUE has it */
   ARGS_RENAMED /* refused, naming the option `value` that took its place; not in the help */

@@ -48,15 +48,16 @@ static gl_status run_analyze(const command *self, int argc, char **argv, gl_erro
                                        "effects",  "announcements", "declines",
                                        "features", "power",         "profiles"};
   int json = 0;
-  const char *name = "text", *printed = NULL, *asked = tables[0];
-  size_t format = 0, summary = 0;
+  const char *printed = NULL, *asked = tables[0];
+  size_t summary = 0;
   import_options import = {0};
   gather_request q;
+  table_form form = TABLE_AS_TEXT;
   args_option options[OWN + IMPORT_OPTION_COUNT] = {
       {"table", 0, ARGS_TEXT,
        "summary|outcomes|contrasts|effects|announcements|declines|features|power|profiles",
        "which one (default: summary); --table NAME --help has its options", &asked},
-      {"format", ARGS_OLD('f'), ARGS_TEXT, "text|markdown|latex", "how tables are written", &name},
+      {"format", ARGS_OLD('f'), ARGS_FORM, "text|markdown|latex", "how tables are written", &form},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json},
       {"published", 0, ARGS_READ, "PRINTED.csv",
        "printed numbers (run, benchmark, best, last) to compare", &printed}};
@@ -65,11 +66,9 @@ static gl_status run_analyze(const command *self, int argc, char **argv, gl_erro
   gl_status status = args_parse(&a, self, options, OWN + IMPORT_OPTION_COUNT, argc, argv, err);
   if (status == GL_OK && !a.help) {
     status = args_choose(&summary, "--table", asked, tables, sizeof tables / sizeof *tables, err);
-    if (status == GL_OK)
-      status = args_choose(&format, "--format", name, table_form_names, TABLE_FOR_PEOPLE, err);
     if (status == GL_OK) status = import_options_request(&import, a.words, a.n_words, &q, err);
     for (size_t i = 0; i < a.n_words && status == GL_OK; ++i) print_unfinished_file(a.words[i]);
-    if (status == GL_OK) status = analyze_files(&q, printed, (table_form)format, json, err);
+    if (status == GL_OK) status = analyze_files(&q, printed, form, json, err);
   }
   args_fini(&a);
   return status;
@@ -174,23 +173,19 @@ static gl_status report_outcomes(store *from, const outcomes_request *q, gl_erro
 
 static gl_status run_outcomes(const command *self, int argc, char **argv, gl_error *err) {
   outcomes_request q = {0};
-  const char *name = "text";
-  size_t format = 0;
   args_option options[] = {
       {"set", 0, ARGS_TEXT, "SET",
        "the evaluation set that is judged, or mean (default: the first)", &q.set},
       {"runs", 0, ARGS_FLAG, NULL, "also each run, with its updates", &q.runs},
       {"levels", 0, ARGS_FLAG, NULL,
        "also where runs end, by setting and rate: score, pass@G, diversity", &q.levels},
-      {"format", ARGS_OLD('f'), ARGS_TEXT, "FORMAT", "text, markdown or latex", &name},
+      {"format", ARGS_OLD('f'), ARGS_FORM, "FORMAT", "text, markdown or latex", &q.format},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &q.json}};
   args a;
   store *from = NULL;
   gl_status status =
       args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
   if (status == GL_OK && !a.help) {
-    status = args_choose(&format, "--format", name, table_form_names, TABLE_FOR_PEOPLE, err);
-    q.format = (table_form)format;
     if (status == GL_OK && !file_is_database(a.words[0])) {
       status = report_outcomes_of_log(a.words[0], &q, err);
     } else {
@@ -321,20 +316,16 @@ static gl_status compare_declared(const char *file, const char *declared,
 
 static gl_status run_contrasts(const command *self, int argc, char **argv, gl_error *err) {
   contrasts_request q = {0};
-  const char *name = "text";
-  size_t format = 0;
   args_option options[] = {
       {"study", 's', ARGS_TEXT, "NAME", "the study, where the file has several", &q.study},
       {"unfinished", 0, ARGS_FLAG, NULL,
        "contrasts without a pair of runs yet have no numbers and count with p = 1", &q.unfinished},
-      {"format", ARGS_OLD('f'), ARGS_TEXT, "FORMAT", "text, markdown or latex", &name},
+      {"format", ARGS_OLD('f'), ARGS_FORM, "FORMAT", "text, markdown or latex", &q.format},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &q.json}};
   args a;
   gl_status status =
       args_parse(&a, self, options, sizeof options / sizeof options[0], argc, argv, err);
   if (status == GL_OK && !a.help) {
-    status = args_choose(&format, "--format", name, table_form_names, TABLE_FOR_PEOPLE, err);
-    q.format = (table_form)format;
     if (status == GL_OK) status = compare_declared(a.words[0], a.words[1], &q, err);
   }
   args_fini(&a);
@@ -386,23 +377,21 @@ static gl_status report_effects(store *from, const char *study, const effects_re
 }
 
 static gl_status run_effects(const command *self, int argc, char **argv, gl_error *err) {
-  const char *name = "text", *study = NULL;
-  size_t format = 0, most = 10;
+  const char *study = NULL;
+  size_t most = 10;
   int all = 0;
   effects_request q = {0};
   args_option options[] = {
       {"study", 's', ARGS_TEXT, "NAME", "the study, where the file has several", &study},
       {"most", 'n', ARGS_COUNT, "N", "effects of each response that are printed (10)", &most},
       {"all", 0, ARGS_FLAG, NULL, "print all effects", &all},
-      {"format", ARGS_OLD('f'), ARGS_TEXT, "FORMAT", "text, markdown or latex", &name},
+      {"format", ARGS_OLD('f'), ARGS_FORM, "FORMAT", "text, markdown or latex", &q.format},
       {"json", 0, ARGS_FLAG, NULL, "all effects as JSON", &q.json}};
   args a;
   store *from = NULL;
   gl_status status =
       args_parse(&a, self, options, sizeof options / sizeof options[0], argc, argv, err);
   if (status == GL_OK && !a.help) {
-    status = args_choose(&format, "--format", name, table_form_names, TABLE_FOR_PEOPLE, err);
-    q.format = (table_form)format;
     q.most = all ? 0 : most;
     if (status == GL_OK) status = store_open(&from, a.words[0], STORE_READ, err);
     if (status == GL_OK) status = print_unfinished(from, a.words[0], err);
@@ -570,11 +559,11 @@ static gl_status choose_runs(contrast_arm *to, const char *algorithm, const args
 
 static gl_status run_announcements(const command *self, int argc, char **argv, gl_error *err) {
   enum { OWN = 6 };
-  const char *name = "text", *algorithm = NULL;
+  const char *algorithm = NULL;
   import_options import = {0};
   args_list fields = {0};
   char *copy[ARGS_LIST_MOST] = {0};
-  size_t format = 0, percent = 10;
+  size_t percent = 10;
   announcements_request q = {.rule = announce_rule_default()};
   size_t window = q.rule.window;
   args_option options[OWN + IMPORT_OPTION_COUNT] = {
@@ -584,18 +573,16 @@ static gl_status run_announcements(const command *self, int argc, char **argv, g
       {"window", 'w', ARGS_COUNT, "N", "updates whose mean is watched (8)", &window},
       {"false-alarms", 0, ARGS_COUNT, "PERCENT",
        "of surviving runs that may raise an alarm where thresholds are chosen (10)", &percent},
-      {"format", ARGS_OLD('f'), ARGS_TEXT, "FORMAT", "text, markdown or latex", &name},
+      {"format", ARGS_OLD('f'), ARGS_FORM, "FORMAT", "text, markdown or latex", &q.format},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON, with the ROC curves", &q.json}};
   args a;
   import_options_list(&import, options + OWN);
   studies s = {0};
   gl_status status = args_parse(&a, self, options, OWN + IMPORT_OPTION_COUNT, argc, argv, err);
   if (status == GL_OK && !a.help) {
-    status = args_choose(&format, "--format", name, table_form_names, TABLE_FOR_PEOPLE, err);
     if (status == GL_OK && percent >= 100)
       status =
           gl_fail(err, GL_EINPUT, "--false-alarms %zu: a percentage below 100 is needed", percent);
-    q.format = (table_form)format;
     q.rule.window = window;
     q.rule.false_alarms = (double)percent / 100;
     if (status == GL_OK) status = choose_runs(&q.of, algorithm, &fields, copy, err);
@@ -652,26 +639,25 @@ static gl_status report_declines(const studies *s, const declines_rule *rule, ta
 static gl_status run_declines(const command *self, int argc, char **argv, gl_error *err) {
   enum { OWN = 3 };
   int json = 0;
-  size_t format = 0;
-  const char *name = "text", *least = "0";
+  const char *least = "0";
   declines_rule rule = {0};
   import_options import = {0};
+  table_form form = TABLE_AS_TEXT;
   args_option options[OWN + IMPORT_OPTION_COUNT] = {
       {"least", 0, ARGS_TEXT, "X", "a score that falls by no more than X does not decline (0)",
        &least},
-      {"format", 0, ARGS_TEXT, "FORMAT", "text, markdown or latex", &name},
+      {"format", 0, ARGS_FORM, "FORMAT", "text, markdown or latex", &form},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json}};
   args a;
   studies s = {0};
   import_options_list(&import, options + OWN);
   gl_status status = args_parse(&a, self, options, OWN + IMPORT_OPTION_COUNT, argc, argv, err);
   if (status == GL_OK && !a.help) {
-    status = args_choose(&format, "--format", name, table_form_names, TABLE_FOR_PEOPLE, err);
     if (status == GL_OK && !(csv_number(least, &rule.least) && rule.least >= 0))
       status =
           gl_fail(err, GL_EINPUT, "--least %s: a number from 0 on, in units of the score", least);
     if (status == GL_OK) status = studies_add_files(&s, a.words, a.n_words, &import, err);
-    if (status == GL_OK) status = report_declines(&s, &rule, (table_form)format, json, err);
+    if (status == GL_OK) status = report_declines(&s, &rule, form, json, err);
   }
   studies_fini(&s);
   args_fini(&a);
@@ -715,24 +701,23 @@ static gl_status report_profiles_of(const studies *s, double best, table_form fo
 static gl_status run_profiles(const command *self, int argc, char **argv, gl_error *err) {
   enum { OWN = 3 };
   int json = 0;
-  size_t format = 0;
   double limit = 1;
-  const char *name = "text", *best = "1";
+  const char *best = "1";
   import_options import = {0};
+  table_form form = TABLE_AS_TEXT;
   args_option options[OWN + IMPORT_OPTION_COUNT] = {
       {"best", 0, ARGS_TEXT, "X", "the score beyond which nothing is gained (1)", &best},
-      {"format", 0, ARGS_TEXT, "FORMAT", "text, markdown or latex", &name},
+      {"format", 0, ARGS_FORM, "FORMAT", "text, markdown or latex", &form},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON, with the whole profiles", &json}};
   args a;
   studies s = {0};
   import_options_list(&import, options + OWN);
   gl_status status = args_parse(&a, self, options, OWN + IMPORT_OPTION_COUNT, argc, argv, err);
   if (status == GL_OK && !a.help) {
-    status = args_choose(&format, "--format", name, table_form_names, TABLE_FOR_PEOPLE, err);
     if (status == GL_OK && !(csv_number(best, &limit) && isfinite(limit)))
       status = gl_fail(err, GL_EINPUT, "--best %s: a number is needed", best);
     if (status == GL_OK) status = studies_add_files(&s, a.words, a.n_words, &import, err);
-    if (status == GL_OK) status = report_profiles_of(&s, limit, (table_form)format, json, err);
+    if (status == GL_OK) status = report_profiles_of(&s, limit, form, json, err);
   }
   studies_fini(&s);
   args_fini(&a);
@@ -763,10 +748,11 @@ static gl_status read_auc(double *to, const char *option, const char *text, gl_e
 
 static gl_status run_power(const command *self, int argc, char **argv, gl_error *err) {
   int json = 0;
-  size_t format = 0, events = 0, others = 0, level = 5, power = 80;
-  const char *name = "text", *against = "0.7";
+  size_t events = 0, others = 0, level = 5, power = 80;
+  const char *against = "0.7";
   double observed[ARGS_LIST_MOST];
   args_list aucs = {.n = 0};
+  table_form form = TABLE_AS_TEXT;
   args_option options[] = {
       {"events", 0, ARGS_COUNT, "N", "declines, or runs that collapsed", &events},
       {"others", 0, ARGS_COUNT, "N", "windows without a decline, or runs that survived", &others},
@@ -775,14 +761,13 @@ static gl_status run_power(const command *self, int argc, char **argv, gl_error 
        &against},
       {"level", 0, ARGS_COUNT, "PERCENT", "of the two-sided test (5)", &level},
       {"power", 0, ARGS_COUNT, "PERCENT", "wanted (80)", &power},
-      {"format", 0, ARGS_TEXT, "FORMAT", "text, markdown or latex", &name},
+      {"format", 0, ARGS_FORM, "FORMAT", "text, markdown or latex", &form},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json}};
   args a;
   power_request q = {.observed = observed};
   gl_status status =
       args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
   if (status == GL_OK && !a.help) {
-    status = args_choose(&format, "--format", name, table_form_names, TABLE_FOR_PEOPLE, err);
     if (status == GL_OK) status = read_auc(&q.against, "--against", against, err);
     for (size_t i = 0; i < aucs.n && status == GL_OK; ++i)
       status = read_auc(&observed[q.n_observed++], "--auc", aucs.item[i], err);
@@ -796,7 +781,7 @@ static gl_status run_power(const command *self, int argc, char **argv, gl_error 
     q.level = (double)level / 100, q.power = (double)power / 100;
     table *t = table_document();
     if (status == GL_OK) power_report(t, &q);
-    status = print_report(t, status, (table_form)format, json, err);
+    status = print_report(t, status, form, json, err);
   }
   args_fini(&a);
   return status;
@@ -831,13 +816,13 @@ static gl_status report_features(const gather_request *q, const features_rule *r
 static gl_status run_features(const command *self, int argc, char **argv, gl_error *err) {
   enum { OWN = 4 };
   int json = 0;
-  const char *name = "text";
-  size_t format = 0, ends = 100, until = 0;
+  size_t ends = 100, until = 0;
   features_rule rule = features_rule_default();
   import_options import = {0};
   gather_request q;
+  table_form form = TABLE_AS_TEXT;
   args_option options[OWN + IMPORT_OPTION_COUNT] = {
-      {"format", ARGS_OLD('f'), ARGS_TEXT, "text|markdown|latex", "how tables are written", &name},
+      {"format", ARGS_OLD('f'), ARGS_FORM, "text|markdown|latex", "how tables are written", &form},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json},
       {"ends", 0, ARGS_COUNT, "N", "updates at either end that are compared (100)", &ends},
       {"until", 0, ARGS_COUNT, "N", "the last update of metrics that is looked at", &until}};
@@ -845,12 +830,11 @@ static gl_status run_features(const command *self, int argc, char **argv, gl_err
   import_options_list(&import, options + OWN);
   gl_status status = args_parse(&a, self, options, OWN + IMPORT_OPTION_COUNT, argc, argv, err);
   if (status == GL_OK && !a.help) {
-    status = args_choose(&format, "--format", name, table_form_names, TABLE_FOR_PEOPLE, err);
     rule.ends = (double)ends;
     if (until > 0) rule.until = (double)until;
     if (status == GL_OK) status = import_options_request(&import, a.words, a.n_words, &q, err);
     for (size_t i = 0; i < a.n_words && status == GL_OK; ++i) print_unfinished_file(a.words[i]);
-    if (status == GL_OK) status = report_features(&q, &rule, (table_form)format, json, err);
+    if (status == GL_OK) status = report_features(&q, &rule, form, json, err);
   }
   args_fini(&a);
   return status;

@@ -222,18 +222,13 @@ const command command_metrics = {
 
 static gl_status run_definitions(const command *self, int argc, char **argv, gl_error *err) {
   int json = 0;
-  size_t form = TABLE_AS_TEXT;
-  const char *format = NULL;
+  table_form form = TABLE_AS_TEXT;
   const args_option options[] = {
       {"json", 0, ARGS_FLAG, NULL, "the table as JSON", &json},
-      {"format", 0, ARGS_TEXT, "FORMAT", "text, markdown or latex", &format}};
+      {"format", 0, ARGS_FORM, "FORMAT", "text, markdown or latex", &form}};
   args a;
   gl_status status = args_parse(&a, self, options, 2, argc, argv, err);
-  if (status == GL_OK && !a.help) {
-    if (format != NULL)
-      status = args_choose(&form, "--format", format, table_form_names, TABLE_FOR_PEOPLE, err);
-    if (status == GL_OK) status = report_table(definitions_table(), (table_form)form, json, err);
-  }
+  if (status == GL_OK && !a.help) status = report_table(definitions_table(), form, json, err);
   args_fini(&a);
   return status;
 }
