@@ -131,8 +131,9 @@ static const struct {
              /* Arms of the shipped recipes whose names begin with no algorithm's. */
              {"right only", {WINE, SOLID, PENTAGON, 2}},
              {"ratio gate", {GOLD, SOLID, DOWN, 2}},
-             {"off-policy mask", {PINK, SOLID, OPEN_DOWN, 2}}};
-enum { LOOKS = sizeof table / sizeof *table, ARMS = 3, PUBLISHED = LOOKS - ARMS };
+             {"off-policy mask", {PINK, SOLID, OPEN_DOWN, 2}},
+             {"ratio", {SKY, SOLID, OPEN_CIRCLE, 2}}};
+enum { LOOKS = sizeof table / sizeof *table, ARMS = 4, PUBLISHED = LOOKS - ARMS };
 
 const char *look_colour(int colour) {
   return colour == LOOK_GREY ? "#c9c9c9" : colours[colour % LOOK_COLOURS];
