@@ -136,6 +136,8 @@ bool schema_column(const store_table *t, const char *name, store_column *c);
 #define SCHEMA_INDEX "CREATE INDEX runs_by_place ON runs(place)"
 /* The SQL that creates all tables and the index, on the heap; NULL if out of memory. */
 char *schema_sql(void);
+/* Adds the views that the file does not have yet. */
+gl_status schema_add_views(store *s, gl_error *err);
 /* Refuses a file whose tables are not those of a study: missing tables or columns, views or virtual
  * tables instead of tables, triggers, computed or unknown columns, or columns of another type. */
 gl_status store_check_schema(store *s, gl_error *err);

@@ -475,6 +475,54 @@ static void put_table_definition(FILE *to, const store_table *t) {
     fputs(");", to);
 }
 
+/* Views for other programs (experiments/DATA.md); nothing here reads them. A view keeps its columns
+ * and their meaning: what must change gets the next number, and the old text stays known. All
+ * columns of steps are those of the file, so that a new metric changes no text. */
+#define OF_A_RUN_V1 "r.study, r.\"key\", r.algorithm, r.seed, "
+static const struct {
+  const char *name, *sql;
+} views[] = {
+    {"runs_v1",
+     "CREATE VIEW runs_v1 AS SELECT r.id AS run, r.study, r.\"key\", r.ordinal, r.algorithm, "
+     "r.seed,"
+     " r.lr AS learning_rate, r.status, r.reason, r.swept AS settings, r.recipe, r.code_version,"
+     " r.wall_s, r.finished FROM runs AS r WHERE r.\"key\" NOT IN (SELECT \"key\" FROM "
+     "superseded)"},
+    {"steps_v1", "CREATE VIEW steps_v1 AS SELECT " OF_A_RUN_V1
+                 "s.* FROM runs_v1 AS r JOIN steps AS s ON s.run = r.run"},
+    {"evals_v1", "CREATE VIEW evals_v1 AS SELECT " OF_A_RUN_V1
+                 "e.run, e.step, e.time_s, e.eval_score AS score FROM runs_v1 AS r JOIN evals AS e"
+                 " ON e.run = r.run"},
+    {"set_evals_v1",
+     "CREATE VIEW set_evals_v1 AS SELECT " OF_A_RUN_V1
+     "e.run, e.eval_set, e.half, e.step, e.time_s, e.eval_score AS score FROM runs_v1 AS r JOIN"
+     " set_evals AS e ON e.run = r.run"},
+    {"staleness_v1",
+     "CREATE VIEW staleness_v1 AS SELECT " OF_A_RUN_V1
+     "c.run, c.staleness, c.\"count\" AS batches FROM runs_v1 AS r JOIN staleness AS"
+     " c ON c.run = r.run"},
+};
+enum { VIEWS = sizeof views / sizeof *views };
+
+static bool schema_is_view(const char *sql) {
+  for (size_t i = 0; sql != NULL && i < VIEWS; ++i)
+    if (strcmp(views[i].sql, sql) == 0) return true;
+  return false;
+}
+
+gl_status schema_add_views(store *s, gl_error *err) {
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < VIEWS && status == GL_OK; ++i) {
+    query q;
+    query_begin(&q, s, "SELECT 1 FROM sqlite_schema WHERE type = 'view' AND name = ?1", err);
+    query_bind_text(&q, 1, views[i].name);
+    const bool is_there = query_next(&q);
+    status = query_end(&q);
+    if (status == GL_OK && !is_there) status = store_exec(s, views[i].sql, "adding a view to", err);
+  }
+  return status;
+}
+
 char *schema_sql(void) {
   char *text = NULL;
   size_t size = 0;
@@ -482,6 +530,7 @@ char *schema_sql(void) {
   if (to == NULL) return NULL;
   for (size_t i = 0; schema_at(i) != NULL; ++i) put_table_definition(to, schema_at(i));
   fputs(SCHEMA_INDEX ";", to);
+  for (size_t i = 0; i < VIEWS; ++i) fprintf(to, "%s;", views[i].sql);
   if (fclose(to) == 0) return text;
   free(text);
   return NULL;
@@ -537,16 +586,17 @@ static gl_status check_kind(store *s, const char *table, gl_error *err) {
   return query_end(&q);
 }
 
-/* Refuses triggers, views, other tables' views and indices that SQLite did not create. A study has
- * none, and their expressions would run on reads or writes. */
+/* Refuses triggers, views of another text than ours, and indices that SQLite did not create. A
+ * study has none, and their expressions would run on reads or writes. */
 static gl_status check_others(store *s, gl_error *err) {
   query q;
   query_begin(&q, s,
-              "SELECT type, name FROM sqlite_schema WHERE type IN ('trigger', 'view') OR (type ="
-              " 'index' AND sql IS NOT NULL AND sql != '" SCHEMA_INDEX "')",
+              "SELECT type, name, sql FROM sqlite_schema WHERE type IN ('trigger', 'view') OR (type"
+              " = 'index' AND sql IS NOT NULL AND sql != '" SCHEMA_INDEX "')",
               err);
-  if (query_next(&q)) {
+  while (query_next(&q)) {
     const char *type = row_text(&q, 0);
+    if (type != NULL && strcmp(type, "view") == 0 && schema_is_view(row_text(&q, 2))) continue;
     char what[64];
     snprintf(what, sizeof what, "a study has no %.20s such as", type != NULL ? type : "object");
     q.status = schema_refuse(s, what, row_text(&q, 1), err);

@@ -148,7 +148,8 @@ static gl_status open_for_writing(store *s, int empty, gl_error *err) {
   if (sqlite3_db_readonly(s->db, "main") == 1)
     return gl_fail(err, GL_EIO, "%s is read-only; copy it, or write to another file", s->path);
   if (empty) return create_schema(s, err);
-  return add_metrics(s, err);
+  const gl_status status = add_metrics(s, err);
+  return status == GL_OK ? schema_add_views(s, err) : status;
 }
 
 static gl_status open_checked(store *s, store_mode mode, const char *vfs, gl_error *err) {

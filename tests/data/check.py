@@ -83,6 +83,61 @@ def check_pandas(document, wanted):
         close(rho.loc[(algorithm, "staleness"), "kl_exact"], value, f"pandas: rho of {algorithm}")
 
 
+def check_views(document, execute, who):
+    """The views of study.db against the exported lines; execute: SQL -> rows."""
+    def same(view, table, columns):
+        found = {tuple(row[:2]): row[2:] for row in execute(f'SELECT "key", {view.index}, {", ".join(columns)} FROM {view}')}
+        wanted = {(r["key"], r[view.index]): [r[name] for name in columns.values()] for r in lines(table)}
+        if set(found) != set(wanted):
+            sys.exit(f"{who}: {view} has other rows than the export of {table}")
+        for place, values in wanted.items():
+            for name, a, b in zip(columns, found[place], values):
+                if not (a == b or (isinstance(a, float) and (math.isinf(a) if b is None else math.isclose(a, b, rel_tol=1e-15)))):
+                    sys.exit(f"{who}: {name} of {view} at {place} is {a}, not {b}")
+
+    class View(str):
+        index = "step"
+
+    runs, counts = View("runs_v1"), View("staleness_v1")
+    runs.index, counts.index = "ordinal", "staleness"
+    plain = {name: name for name in ("study", "algorithm", "seed")}
+    same(runs, "runs", {**plain, "learning_rate": "optimizer.lr", "status": "status", "code_version": "code_version"})
+    same(View("steps_v1"), "steps", {**plain, **{name: name for name in ("time_s", "staleness", "kl_exact", "loss")}})
+    same(View("evals_v1"), "evals", {**plain, "time_s": "time_s", "score": "eval_score"})
+    same(counts, "staleness", {**plain, "batches": "count"})
+
+
+def check_sqlite(document, wanted):
+    text = re.search(r"^```python3\n(.*?)^```$", open(document).read(), re.M | re.S).group(1)
+    names = {}
+    exec(text, names)
+    if len(names["last"]) != len(wanted.best):
+        sys.exit(f"sqlite3: {len(names['last'])} cells, not {len(wanted.best)}")
+    for algorithm, delay, mean in names["last"]:
+        ends = {}
+        for r in lines("evals"):
+            if (r["algorithm"], r[DELAY]) == (algorithm, delay):
+                ends[r["key"]] = r["eval_score"]  # in the order of steps
+        close(mean, math.fsum(ends.values()) / len(ends), f"sqlite3: last score of {algorithm} at {delay}")
+    check_views(document, lambda sql: names["study"].execute(sql).fetchall(), "sqlite3")
+
+
+def check_attached():
+    """DuckDB's reader of SQLite comes over the network, or from PyPI's duckdb-extension-sqlite-scanner."""
+    db = duckdb.connect()
+    try:
+        try:
+            db.execute("LOAD sqlite")
+        except duckdb.Error:
+            db.execute("INSTALL sqlite; LOAD sqlite")
+    except duckdb.Error:
+        print("data: skipped: DuckDB on the study's views (no extension sqlite)")
+        return
+    db.execute("ATTACH 'study.db' AS study (TYPE sqlite, READ_ONLY)")
+    db.execute("USE study")
+    check_views(None, lambda sql: db.execute(sql).fetchall(), "DuckDB")
+
+
 def check_duckdb(db, document, wanted):
     results = []
     for statement in blocks(document, "sql").split(";\n"):
@@ -192,14 +247,16 @@ def main():
     frames = check_tables(db)
     check_cells(frames["cells"])
     check_infinities(db, frames)
-    told = "pandas and DuckDB"
+    check_sqlite(document, wanted)
+    check_attached()
+    told = "pandas, sqlite3 and DuckDB"
     if shutil.which("Rscript"):
         check_r(document, wanted)
-        told = "pandas, DuckDB and R"
+        told = "pandas, sqlite3, DuckDB and R"
     else:
         print("skipped: 1 of 1: the lines of R: no Rscript found (apt-get install r-base-core)")
     print(f"data: {told} say of {len(frames)} tables what gepolab analyze says")
-    print(f"{told.replace(',', ' and').count(' and ') + 1} passed, 0 failed")
+    print(f"{len(re.split(', | and ', told))} passed, 0 failed")
 
 
 main()

@@ -54,9 +54,68 @@ static char *all_exports(const char *path, gl_error *err) {
   return NULL;
 }
 
+/* SQLite refuses to drop a column that a view reads. */
+#define NO_VIEWS                                                                                   \
+  "DROP VIEW staleness_v1; DROP VIEW set_evals_v1; DROP VIEW evals_v1; DROP VIEW steps_v1; DROP "  \
+  "VIEW runs_v1; "
+
+/* A number that SQL gives about the study, as other programs read it. */
+static double number_of(const char *path, const char *sql) {
+  sqlite3 *db = NULL;
+  sqlite3_stmt *q = NULL;
+  double x = -1;
+  CU_ASSERT_EQUAL(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+  if (sqlite3_prepare_v2(db, sql, -1, &q, NULL) == SQLITE_OK && sqlite3_step(q) == SQLITE_ROW)
+    x = sqlite3_column_double(q, 0);
+  else
+    fprintf(stderr, "%s: %s\n", sql, sqlite3_errmsg(db));
+  sqlite3_finalize(q);
+  sqlite3_close(db);
+  return x;
+}
+
+/* Each pair counts the same: by the view, and by the tables. */
+static void views_show_what_counts(void) {
+  static const char *const pairs[][2] = {
+      {"SELECT count(*) FROM runs_v1", "SELECT count(*) - 1 FROM runs"},
+      {"SELECT count(DISTINCT \"key\") FROM steps_v1", "SELECT count(*) - 1 FROM runs"},
+      {"SELECT sum(loss + step * seed) FROM steps_v1",
+       "SELECT sum(loss + step * seed) FROM steps JOIN runs ON run = id WHERE id != 2"},
+      {"SELECT sum(score * learning_rate) FROM evals_v1 JOIN runs_v1 USING(run)",
+       "SELECT sum(eval_score * lr) FROM evals JOIN runs ON run = id WHERE id != 2"},
+      {"SELECT count(*) FROM set_evals_v1", "SELECT count(*) FROM set_evals WHERE run != 2"},
+      {"SELECT sum(batches * staleness) FROM staleness_v1",
+       "SELECT sum(\"count\" * staleness) FROM staleness WHERE run != 2"}};
+  ground g;
+  ground_make(&g);
+  run_sql(g.study, "INSERT INTO superseded(\"key\", by, sum) SELECT \"key\", 'x', 0 FROM runs WHERE"
+                   " id = 2");
+  for (size_t i = 0; i < sizeof pairs / sizeof *pairs; ++i)
+    CU_ASSERT_DOUBLE_EQUAL(number_of(g.study, pairs[i][0]), number_of(g.study, pairs[i][1]), 1e-9);
+  ground_remove(&g);
+}
+
+/* A study of an older gepolab has no views: readers leave it as it is, a writer adds them. */
+static void a_study_without_views_gets_them_from_a_writer_alone(void) {
+  static const char views[] = "SELECT count(*) FROM sqlite_schema WHERE type = 'view'";
+  ground g;
+  ground_make(&g);
+  CU_ASSERT_EQUAL(number_of(g.study, views), 5);
+  run_sql(g.study, NO_VIEWS);
+  const double counter = number_of(g.study, "SELECT schema_version FROM pragma_schema_version");
+  store_close(store_opened(g.study, STORE_READ));
+  CU_ASSERT_EQUAL(number_of(g.study, views), 0);
+  CU_ASSERT_EQUAL(number_of(g.study, "SELECT schema_version FROM pragma_schema_version"), counter);
+  store_close(store_opened(g.study, STORE_WRITE));
+  CU_ASSERT_EQUAL(number_of(g.study, views), 5);
+  CU_ASSERT(number_of(g.study, "SELECT count(*) FROM evals_v1") > 0);
+  ground_remove(&g);
+}
+
 static void what_is_no_study_s_schema_is_refused_by_name(void) {
   static const char *const hand_made[][2] = {
       {"CREATE VIEW v AS SELECT 1", "no view such as 'v'"},
+      {NO_VIEWS "CREATE VIEW runs_v1 AS SELECT 1", "no view such as 'runs_v1'"},
       {"DROP TABLE evals; CREATE VIEW evals AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i"
        " + 1 FROM n) SELECT 1 AS run, i AS step, 0.0 AS time_s, 0.0 AS eval_score FROM n",
        "no view such as 'evals'"},
@@ -66,12 +125,14 @@ static void what_is_no_study_s_schema_is_refused_by_name(void) {
       {"DROP TABLE clock", "lacks the table 'clock'"},
       {"DROP TABLE clock; CREATE VIRTUAL TABLE clock USING fts5(run)",
        "virtual table stands in the place of its table 'clock'"},
-      {"ALTER TABLE runs DROP COLUMN reason", "lacks the column 'reason'"},
+      {NO_VIEWS "ALTER TABLE runs DROP COLUMN reason", "lacks the column 'reason'"},
       {"ALTER TABLE steps ADD COLUMN surprise REAL", "not known here 'surprise'"},
-      {"ALTER TABLE evals DROP COLUMN eval_score; ALTER TABLE evals ADD COLUMN eval_score REAL AS"
+      {NO_VIEWS
+       "ALTER TABLE evals DROP COLUMN eval_score; ALTER TABLE evals ADD COLUMN eval_score REAL AS"
        " (step * 2)",
        "computed, is its column 'eval_score'"},
-      {"ALTER TABLE evals DROP COLUMN eval_score; ALTER TABLE evals ADD COLUMN eval_score TEXT",
+      {NO_VIEWS
+       "ALTER TABLE evals DROP COLUMN eval_score; ALTER TABLE evals ADD COLUMN eval_score TEXT",
        "of another type"},
   };
   for (size_t i = 0; i < sizeof hand_made / sizeof *hand_made; ++i)
@@ -264,7 +325,8 @@ static void a_study_deleted_under_its_writer_is_called_so(void) {
   ground_remove(&g);
 }
 
-SUITE(core_strangers, "core: studies as strangers make them",
+SUITE(core_strangers, "core: studies as strangers make them", TEST(views_show_what_counts),
+      TEST(a_study_without_views_gets_them_from_a_writer_alone),
       TEST(what_is_no_study_s_schema_is_refused_by_name), TEST(values_that_no_run_has_are_refused),
       TEST(no_flipped_bit_changes_an_export_silently),
       TEST(a_check_names_all_damage_and_damaged_runs_can_be_removed),
