@@ -69,7 +69,7 @@ uint64_t build_number(void) {
 const program_own_file program_own_files[PROGRAM_OWN_FILES] = {
     {"algorithms", "GEPOLAB_ALGORITHMS", "ROWS.yaml",
      "algorithms of your own, as $GEPOLAB_ALGORITHMS: algorithms: {my_grpo: {base: grpo, …}}"},
-    {"presets", "GEPOLAB_PRESETS", "FILE.yaml",
+    {"presets", "GEPOLAB_PRESETS", "PRESETS.yaml",
      "presets of clusters of your own, as $GEPOLAB_PRESETS: presets: {mine: {base: areal, …}}"}};
 
 gl_status program_own(cfg_own **out, gl_error *err) {

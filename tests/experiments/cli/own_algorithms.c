@@ -99,7 +99,7 @@ static void presets_are_taken_for_their_fields(void) {
   CU_ASSERT_PTR_NULL(strstr(r.out, "my_site"));
   cli_result_fini(&r);
   r = CLI("list", "presets", "--help");
-  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "--presets FILE"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "--presets PRESETS.yaml"));
   cli_result_fini(&r);
   REFUSED(2, "of your own is defined in a file: --presets FILE", "sim", "delay_sweep",
           "cluster={preset: my_site}");
