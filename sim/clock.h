@@ -243,10 +243,11 @@ typedef struct unit_ledger {
   unit_counts drawn; /* totals of units started; their number is `begun` */
   double prompt_quarter[PROMPT_CLASSES -
                         1]; /* factors at the boundaries between quarters of their distribution */
-  uint32_t *live,
-      *waits; /* [updates + 1] stale: wait. Number of units by the version they were started with:
-                 all that may still be trained, and those of them that wait at the learner */
-  int64_t least_live; /* no unit has a lower version */
+  uint32_t *live, *waits; /* [updates + 1] stale: wait, and queues in order. Number of units by the
+                             version they were started with (queue in_order: by the update that they
+                             are in, in the order of their start): all that may still be trained,
+                             and those of them that wait at the learner */
+  int64_t least_live;     /* no unit has a lower one */
 } unit_ledger;
 
 /* State of a clock that is coupled to a learner; hooks NULL: not coupled. */
@@ -422,6 +423,8 @@ void ledger_add_lengths(sim_clock *c, uint32_t slot);
 /* stale: wait. Whether an update now would let some unit become staler than the window although
  * waiting for units in progress would avoid this. */
 bool ledger_must_wait(sim_clock *c);
+/* Queues in order. Whether enough waiting units for an update come before all units in progress. */
+bool ledger_comes_next(sim_clock *c);
 /* Gives fate FATE_PENDING to all units without a fate: in generation, in transfer or waiting. */
 void ledger_count_pending(sim_clock *c);
 

@@ -270,12 +270,13 @@ double response_prompt(const response_spec *spec, uint64_t seed, uint64_t group)
 
 void ledger_init(sim_clock *c) {
   const cluster_spec *spec = c->spec;
-  c->ledger.selects = c->coupled.hooks != NULL || spec->stale != STALE_DISCARD;
+  c->ledger.selects =
+      c->coupled.hooks != NULL || spec->stale != STALE_DISCARD || cluster_keeps_order(spec);
   for (size_t i = 0; i < spec->n_groups; ++i)
     c->ledger.selects |= spec->groups[i].responses.lengths != NULL;
   for (size_t k = 0; spec->prompts != NULL && k + 1 < PROMPT_CLASSES; ++k)
     c->ledger.prompt_quarter[k] = delay_quantile(spec->prompts, (double)(k + 1) / PROMPT_CLASSES);
-  if (spec->stale != STALE_WAIT) return;
+  if (spec->stale != STALE_WAIT && !cluster_keeps_order(spec)) return;
   c->ledger.live = ARENA_ARRAY(&c->memory, uint32_t, c->updates + 1);
   c->ledger.waits = ARENA_ARRAY(&c->memory, uint32_t, c->updates + 1);
 }
@@ -324,25 +325,33 @@ void ledger_add_lengths(sim_clock *c, uint32_t slot) {
   if (c->ledger.selects) count_lengths(c, &c->ledger.drawn, slot);
 }
 
+/* The index of a unit in live[] and waits[]. */
+static int64_t live_index(const sim_clock *c, uint32_t slot) {
+  const pooled_batch *p = &c->buffer.pool[slot];
+  if (c->spec->queue != QUEUE_IN_ORDER) return p->begun_with;
+  const uint64_t update = p->facts.number / c->spec->take;
+  return update < c->updates ? (int64_t)update : (int64_t)c->updates;
+}
+
 void ledger_begin_unit(sim_clock *c, uint32_t slot) {
   count_lengths(c, &c->ledger.drawn, slot);
   if (c->ledger.live == NULL) return;
-  const int64_t version = c->buffer.pool[slot].begun_with;
-  ++c->ledger.live[version];
-  if (version < c->ledger.least_live) c->ledger.least_live = version;
+  const int64_t index = live_index(c, slot);
+  ++c->ledger.live[index];
+  if (index < c->ledger.least_live) c->ledger.least_live = index;
 }
 
 void ledger_wait(sim_clock *c, uint32_t slot) {
-  if (c->ledger.live != NULL) ++c->ledger.waits[c->buffer.pool[slot].begun_with];
+  if (c->ledger.live != NULL) ++c->ledger.waits[live_index(c, slot)];
 }
 
 void ledger_end_unit(sim_clock *c, uint32_t slot, unit_fate fate) {
-  const pooled_batch *p = &c->buffer.pool[slot];
   count_lengths(c, &c->out->fate[fate], slot);
   if (c->ledger.live != NULL) {
-    --c->ledger.live[p->begun_with];
+    const int64_t index = live_index(c, slot);
+    --c->ledger.live[index];
     if (fate == FATE_TRAINED || fate == FATE_STALE || fate == FATE_EVICTED)
-      --c->ledger.waits[p->begun_with];
+      --c->ledger.waits[index];
     else
       c->ledger.wake_learner = true; /* the learner may be waiting for it */
   }
@@ -397,6 +406,21 @@ bool ledger_must_wait(sim_clock *c) {
     if (live > taken && !is_safe && taken < take && live > waits) return true;
   }
   return false;
+}
+
+/* Units in progress that are staler than the window will be dropped: nothing waits for them. */
+bool ledger_comes_next(sim_clock *c) {
+  unit_ledger *l = &c->ledger;
+  uint64_t waits = 0;
+  while (l->least_live < (int64_t)c->updates && l->live[l->least_live] == 0) ++l->least_live;
+  int64_t x = l->least_live;
+  if (c->spec->stale == STALE_DISCARD && c->spec->window < c->learner.version - x)
+    x = c->learner.version - c->spec->window;
+  for (; x <= (int64_t)c->updates && waits < c->spec->take; ++x) {
+    waits += l->waits[x];
+    if (l->live[x] > l->waits[x]) break;
+  }
+  return waits >= c->spec->take;
 }
 
 void ledger_count_pending(sim_clock *c) {

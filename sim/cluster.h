@@ -43,8 +43,16 @@ typedef enum restart_keeps {
   RESTART_KEEPS_RESPONSES
 } restart_keeps;
 /* The waiting unit that is trained next; QUEUE_HETERORL is HeteroRL's released rule
- * (paper/methods.md §10.4). */
-typedef enum queue_rule { QUEUE_HETERORL, QUEUE_FIFO, QUEUE_LIFO, QUEUE_OLDEST_VERSION } queue_rule;
+ * (paper/methods.md §10.4). The last two wait for units in progress: of older versions, or of
+ * earlier updates by the order in which units were begun. */
+typedef enum queue_rule {
+  QUEUE_HETERORL,
+  QUEUE_FIFO,
+  QUEUE_LIFO,
+  QUEUE_OLDEST_VERSION,
+  QUEUE_VERSION_ORDER,
+  QUEUE_IN_ORDER
+} queue_rule;
 
 /* --- presets: sets of defaults, each of which a recipe may override --- */
 

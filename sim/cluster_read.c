@@ -300,6 +300,21 @@ static void set_surplus(cluster_spec *c, cfg_reader *r) {
                          "or comes later; leave one of them out");
 }
 
+/* What queues that wait for units in progress do not go with. */
+static void check_order(const cluster_spec *c, cfg_reader *r, const cfg_node *at) {
+  const char *with =
+      c->tokens > 0            ? "learner.tokens"
+      : c->capacity != 0       ? "learner.capacity"
+      : c->stale == STALE_WAIT ? "stale: wait"
+      : c->oversample > 1      ? "oversample"
+      : c->queue == QUEUE_IN_ORDER && c->stale == STALE_DISCARD && c->window < INT64_MAX
+          ? "a window (in order, only `ahead` limits staleness)"
+          : NULL;
+  if (r->status == GL_OK && cluster_keeps_order(c) && with != NULL)
+    r->status = cfg_fail(at, r->err, "learner.queue: %s does not go with %s; leave one of them out",
+                         field_word("cluster.learner.queue", c->queue), with);
+}
+
 static void read_learner(cluster_spec *c, cfg_reader *outer, const cluster_preset *p) {
   cfg_reader r;
   const cfg_node *node = cfg_child(outer, "learner");
@@ -328,6 +343,8 @@ static void read_learner(cluster_spec *c, cfg_reader *outer, const cluster_prese
   if (r.status == GL_OK) r.status = check_stale(c, outer);
   c->tokens = field_real(&r, "tokens");
   if (r.status == GL_OK && c->tokens > 0) check_tokens(c, &r);
+  const cfg_node *queue = cfg_child(&r, "queue");
+  check_order(c, &r, queue != NULL ? queue : cfg_child(outer, "preset"));
   c->take = c->batches * (c->samples_per_batch / c->unit_responses);
   if (r.status == GL_OK && c->tokens <= 0 && c->capacity != 0 && c->capacity < c->take)
     r.status = cfg_fail(node, outer->err,

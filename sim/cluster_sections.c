@@ -592,6 +592,7 @@ static const char *not_with_colocated(const cluster_spec *c) {
   return c->restarts != NULL          ? "restarts"
          : c->sync == SYNC_PULL       ? "sync: pull"
          : c->queue == QUEUE_HETERORL ? "learner.queue: heterorl"
+         : cluster_keeps_order(c)     ? "learner.queue: version_order or in_order"
          : c->stale == STALE_WAIT     ? "stale: wait"
                                       : NULL;
 }

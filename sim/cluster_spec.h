@@ -227,6 +227,11 @@ struct cluster_spec {
   network_spec *network; /* owned; NULL: every sampler has its own links, and nothing is shared */
 };
 
+/* Whether the queue waits for units in progress that come before waiting ones. */
+static inline bool cluster_keeps_order(const cluster_spec *spec) {
+  return spec->queue == QUEUE_VERSION_ORDER || spec->queue == QUEUE_IN_ORDER;
+}
+
 /* --- cluster_sections.c --- */
 
 /* Reads {histogram} or {trace, column}, and optionally {seconds, updates}, at least one of them,

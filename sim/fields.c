@@ -246,10 +246,34 @@ static const cluster_preset preset_table[] = {
          "learner.queue oldest_version (assumed); in_flight_weight_updates false: partial: "
          "wait. Sampler windowed: no ahead, window 1, stale: discard, learner.queue fifo, or "
          "lifo for sample_freshest_first",
-     .not_modelled =
-         "samplers weight_fifo, which waits until the oldest version fills a batch, and "
-         "in_order, which trains exactly the batch that was dispatched for the update",
+     .not_modelled = "updates of fewer groups than a batch (min_prompt_groups); the samplers "
+                     "weight_fifo and in_order are nemo_rl_weight_fifo and nemo_rl_in_order",
      RULES(4, PUSH, OLDEST_VERSION, 1, UNLIMITED, 1),
+     .trains_late = true,
+     .unit = UNIT_GROUP},
+    {.name = "nemo_rl_weight_fifo",
+     .about = "groups stream a batch ahead, versions are trained one after the other (NeMo-RL's "
+              "sampler weight_fifo)",
+     .source = "NeMo-RL, nemo_rl/algorithms/async_utils/staleness_sampler.py at 7ea279abf",
+     .read = "2026-08",
+     .mapping =
+         "max_staleness_versions s: ahead and window (1), stale: discard; the oldest version "
+         "in the window, for which others wait: learner.queue version_order; "
+         "in_flight_weight_updates false: partial: wait",
+     .not_modelled =
+         "updates of fewer groups than a batch (min_prompt_groups): here what a version "
+         "lacks comes from the next, once nothing of it is in work",
+     RULES(4, PUSH, VERSION_ORDER, 1, UNLIMITED, 1),
+     .unit = UNIT_GROUP},
+    {.name = "nemo_rl_in_order",
+     .about = "groups stream a batch ahead, each update trains the batch dispatched for it "
+              "(NeMo-RL's sampler in_order)",
+     .source = "NeMo-RL, nemo_rl/algorithms/async_utils/staleness_sampler.py at 7ea279abf",
+     .read = "2026-08",
+     .mapping = "max_lookahead_versions s: ahead (1); target_step, the index of dispatch: "
+                "learner.queue in_order; in_flight_weight_updates false: partial: wait",
+     .not_modelled = "groups that are lost: here those of the next batch take their place",
+     RULES(4, PUSH, IN_ORDER, 1, UNLIMITED, 1),
      .trains_late = true,
      .unit = UNIT_GROUP},
     {.name = "trl_async",
@@ -757,8 +781,12 @@ static const field entries[] = {
         "cluster.learner.tokens", "tokens per update", REAL(0, 1e15), "tokens", "0",
         "an update takes units until they hold so many tokens, instead of `batches`; 0: it counts "
         "batches"),
-    FIELD("cluster.learner.queue", "queue", CHOICE("heterorl", "fifo", "lifo", "oldest_version"),
-          "", NULL, "which waiting batch is trained next: heterorl, fifo, lifo or oldest_version",
+    FIELD("cluster.learner.queue", "queue",
+          CHOICE("heterorl", "fifo", "lifo", "oldest_version", "version_order", "in_order"), "",
+          NULL,
+          "which waiting batch is trained next: heterorl, fifo, lifo or oldest_version; or "
+          "none before those in work of older versions (version_order), or before all that were "
+          "begun for earlier updates and this one (in_order)",
           PRESET(queue)),
     FIELD("cluster.learner.lookback", "lookback", COUNT(1, 1000000), "", "64",
           "how many of the newest batches the queue rule heterorl looks at"),

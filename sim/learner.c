@@ -117,12 +117,14 @@ static bool choose_heterorl(sim_clock *c) {
   return false;
 }
 
-/* Rules that train the oldest version first, or drop units that are too stale, need the oldest
- * waiting version: a heap orders waiting batches by version and then by arrival. A batch that
- * leaves the list otherwise leaves its entry in the heap, which is skipped when it reaches the top.
+/* Rules that train the oldest version, or the first begun, first, or drop units that are too stale,
+ * need the oldest waiting version: a heap orders waiting batches by version and then by arrival. A
+ * batch that leaves the list otherwise leaves its entry in the heap, which is skipped when it
+ * reaches the top.
  */
 static bool needs_versions(const sim_clock *c) {
-  return c->spec->queue == QUEUE_OLDEST_VERSION || c->spec->evict == EVICT_STALEST ||
+  return c->spec->queue == QUEUE_OLDEST_VERSION || cluster_keeps_order(c->spec) ||
+         c->spec->evict == EVICT_STALEST ||
          (c->spec->queue != QUEUE_HETERORL && c->spec->window < INT64_MAX);
 }
 
@@ -132,8 +134,10 @@ static bool choice_add(sim_clock *c, uint32_t slot) {
       !ARRAY_RESERVE(c->learner.chosen, c->learner.chosen_capacity, c->buffer.waiting))
     return false;
   if (!needs_versions(c)) return true;
-  return eq_push(&c->learner.by_version, (double)buffer_version(&c->buffer, slot), 0, 0, slot,
-                 c->buffer.pool[slot].arrival);
+  const pooled_batch *p = &c->buffer.pool[slot];
+  const double key = c->spec->queue == QUEUE_IN_ORDER ? (double)p->facts.number
+                                                      : (double)buffer_version(&c->buffer, slot);
+  return eq_push(&c->learner.by_version, key, 0, 0, slot, p->arrival);
 }
 
 /* The first arrival of the oldest waiting version; BUFFER_NONE if nothing waits. */
@@ -180,7 +184,9 @@ static bool choice_next(sim_clock *c) {
   if (spec->queue == QUEUE_HETERORL) return choose_heterorl(c);
   if (!is_enough(c)) return false;
   if (spec->stale == STALE_DISCARD && spec->window < c->learner.version) drop_stale(c);
-  if (!is_enough(c) || (spec->stale == STALE_WAIT && ledger_must_wait(c))) return false;
+  if (!is_enough(c) || (spec->stale == STALE_WAIT && ledger_must_wait(c)) ||
+      (cluster_keeps_order(spec) && !ledger_comes_next(c)))
+    return false;
   double tokens = 0;
   while (!is_full(c, tokens)) {
     const uint32_t slot = next_in_queue(c);

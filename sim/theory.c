@@ -165,7 +165,8 @@ static const char *all_break(const cluster_spec *c) {
   if (c->restarts != NULL) return "cluster.restarts is left out";
   if (c->prompts != NULL) return "cluster.prompt_lengths is left out";
   if (c->sync != SYNC_PUSH) return "cluster.sync is push";
-  if (c->queue == QUEUE_HETERORL) return "cluster.learner.queue is fifo, lifo or oldest_version";
+  if (c->queue == QUEUE_HETERORL || cluster_keeps_order(c))
+    return "cluster.learner.queue is fifo, lifo or oldest_version";
   if (c->publish_every != 1) return "cluster.learner.publish_every is 1";
   if (!delay_is_zero(c->pause)) return "cluster.learner.eval_pause is 0";
   if (c->reject > 0) return "cluster.learner.reject is 0";

@@ -410,6 +410,10 @@ static const char *preset_queue(const cluster_preset *p) {
     return "lifo";
   case QUEUE_OLDEST_VERSION:
     return "oldest_version";
+  case QUEUE_VERSION_ORDER:
+    return "version_order";
+  case QUEUE_IN_ORDER:
+    return "in_order";
   }
   return "";
 }

@@ -7,6 +7,7 @@
 #include "tests/support/sim.h"
 #include "tests/support/suite.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -262,6 +263,68 @@ static void hostile_sections_are_refused_at_their_place(void) {
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) sim_must_refuse(wrong[i]);
 }
 
+/* --- queues that wait for units in progress --- */
+
+#define IN_ORDER_CLUSTER                                                                           \
+  "samplers: [{count: 2}, {count: 1, speed: 0.4}], concurrency: 12, lengths: {law: lognormal, "    \
+  "mu: "                                                                                           \
+  "5.5, sigma: 1}, tokens_per_s: 20, ahead: 2, delay: 3, learner: {batches: 1, step: 4, queue: "
+
+/* The number of trained units whose version is older than that of a unit of an earlier update, and
+ * of those that another update trained than the one they were begun for. */
+static void count_out_of_order(const char *queue, const char *more, size_t *versions,
+                               size_t *places) {
+  char text[600];
+  snprintf(text, sizeof text, "{preset: nemo_rl, %s" IN_ORDER_CLUSTER "%s}}", more, queue);
+  schedule s = sim_must_build(text, 5, 150);
+  int64_t newest = 0;
+  *versions = *places = 0;
+  for (size_t i = 0; i < s.n_updates; ++i) {
+    const schedule_update *u = &s.updates[i];
+    int64_t next = newest;
+    for (size_t k = 0; k < u->n_batches; ++k) {
+      const schedule_batch *b = &s.batches[u->first_batch + k];
+      const int64_t version = s.segments[b->first_segment].version;
+      *versions += version < newest;
+      *places += b->number / u->n_batches != i;
+      if (version > next) next = version;
+    }
+    newest = next;
+  }
+  uint64_t units = 0;
+  for (int f = 0; f < FATES; ++f) units += s.fate[f].units;
+  CU_ASSERT_EQUAL(units, s.begun);
+  schedule_fini(&s);
+}
+
+/* Groups of slow samplers come late: the queue oldest_version, which does not wait for them, trains
+ * newer ones before them, and the other two do not. */
+static void queues_in_order_wait_for_what_is_in_progress(void) {
+  size_t versions, places;
+  count_out_of_order("oldest_version", "", &versions, &places);
+  CU_ASSERT(versions > 20 && places > 20);
+  count_out_of_order("version_order", "", &versions, &places);
+  CU_ASSERT_EQUAL(versions, 0);
+  CU_ASSERT(places > 20);
+  count_out_of_order("in_order", "", &versions, &places);
+  CU_ASSERT_EQUAL(places, 0);
+  /* what is lost does not stop them */
+  count_out_of_order("version_order", "mtbf: {law: exponential, mean: 400}, mttr: 30, ", &versions,
+                     &places);
+  CU_ASSERT_EQUAL(versions, 0);
+  count_out_of_order("in_order", "mtbf: {law: exponential, mean: 400}, mttr: 30, ", &versions,
+                     &places);
+  CU_ASSERT(places > 0);
+}
+
+static void what_order_does_not_go_with_is_refused(void) {
+  sim_must_refuse("{preset: nemo_rl_in_order, window: 3}");
+  sim_must_refuse("{preset: nemo_rl_in_order, oversample: 2}");
+  sim_must_refuse("{preset: nemo_rl_weight_fifo, stale: wait, window: 3}");
+  sim_must_refuse("{preset: nemo_rl_weight_fifo, learner: {capacity: 900}}");
+  sim_must_refuse("{preset: nemo_rl_weight_fifo, colocated: {to_training: 3}}");
+}
+
 SUITE(sim_rules, "sim: rules and books", TEST(sync_updates_take_the_sum_of_their_parts),
       TEST(bounded_staleness_holds_for_many_unequal_samplers),
       TEST(fifo_and_lifo_train_in_their_order_of_arrival),
@@ -272,4 +335,6 @@ SUITE(sim_rules, "sim: rules and books", TEST(sync_updates_take_the_sum_of_their
       TEST(bursts_lose_the_share_their_states_say), TEST(summaries_have_the_documented_keys),
       TEST(a_preset_is_its_defaults_written_out),
       TEST(names_that_no_table_has_are_refused_with_the_nearest),
-      TEST(hostile_sections_are_refused_at_their_place));
+      TEST(hostile_sections_are_refused_at_their_place),
+      TEST(queues_in_order_wait_for_what_is_in_progress),
+      TEST(what_order_does_not_go_with_is_refused));
