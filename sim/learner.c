@@ -135,7 +135,7 @@ static bool choice_add(sim_clock *c, uint32_t slot) {
     return false;
   if (!needs_versions(c)) return true;
   const pooled_batch *p = &c->buffer.pool[slot];
-  const double key = c->spec->queue == QUEUE_IN_ORDER ? (double)p->facts.number
+  const double key = c->spec->queue == QUEUE_IN_ORDER ? (double)(p->facts.number / c->spec->take)
                                                       : (double)buffer_version(&c->buffer, slot);
   return eq_push(&c->learner.by_version, key, 0, 0, slot, p->arrival);
 }
