@@ -588,7 +588,8 @@ gl_status equal_arms_report(table *to, const results *r, gl_error *err) {
 
 /* The quantities of a run. */
 enum { OF_LEVEL = 3 };
-static const metric ends[] = {METRIC_PASS_AT_G, METRIC_DISTINCT_RIGHT, METRIC_ENTROPY};
+static const metric ends[] = {METRIC_PASS_AT_G, METRIC_DISTINCT_RIGHT, METRIC_ENTROPY,
+                              METRIC_LOG_RATIO_NEGATIVE, METRIC_LOG_RATIO_POSITIVE};
 enum { QUANTITIES = OF_LEVEL + sizeof ends / sizeof *ends };
 
 static const table_column level_columns[] = {
@@ -600,7 +601,9 @@ static const table_column level_columns[] = {
     {"below_start", TABLE_INTERVAL, .head = "below start", .place = 3},
     {"pass_at_g", TABLE_INTERVAL, .head = "pass@G", .place = 3},
     {"distinct_right", TABLE_INTERVAL, .head = "different right", .place = 3},
-    {"entropy", TABLE_INTERVAL, .head = "entropy", .place = 3}};
+    {"entropy", TABLE_INTERVAL, .head = "entropy", .place = 3},
+    {"log_ratio_negative", TABLE_INTERVAL, .head = "log-ratio, A < 0", .place = 4},
+    {"log_ratio_positive", TABLE_INTERVAL, .head = "log-ratio, A > 0", .place = 4}};
 
 static void quantities_of(const results_run *run, double *scratch, double value[QUANTITIES]) {
   const run_level level = run_level_of(run->evals, run->n_evals);
@@ -632,8 +635,9 @@ static gl_status put_levels(table *t, const results *r, size_t cell, double *val
   for (size_t q = 0; q < QUANTITIES && status == GL_OK; q++) {
     interval v = {NAN, NAN, NAN};
     size_t known = sample_sort(values + q * c->n, n);
-    const rng_stream stream =
-        rng_stream_at(1, RNG_BOOTSTRAP, UINT64_C(15) << 60 | (uint64_t)(cell * QUANTITIES + q));
+    /* at most eight quantities; the first six had these streams before there were others */
+    const uint64_t of = q < 6 ? cell * 6 + q : UINT64_C(1) << 40 | cell << 1 | (q - 6);
+    const rng_stream stream = rng_stream_at(1, RNG_BOOTSTRAP, UINT64_C(15) << 60 | of);
     if (known > 0) status = iqm_bootstrap(values + q * c->n, &known, 1, stream, &v, err);
     interval_cell(t, v);
   }
@@ -655,8 +659,9 @@ gl_status levels_report(table *to, const results *r, gl_error *err) {
                 "%s: levels, interquartile means over seeds with 95 %% bootstrap intervals (of "
                 "fewer than five runs the range). last: mean of the last %d evaluations; best − "
                 "last: highest mean of %d in a row less that; below start: fraction of evaluations "
-                "below the first; pass@G, different right responses of a group and entropy of a "
-                "token [nats]: means over the last tenth of the updates.",
+                "below the first; pass@G, different right responses of a group, entropy of a token "
+                "and log-ratios (logp − logq of tokens) [nats]: means over the last tenth of the "
+                "updates.",
                 r->study, (int)OUTCOME_LEVEL, (int)OUTCOME_LEVEL);
     table_gap(t);
     for (size_t k = 0; k < r->n_groups * r->n_algorithms && status == GL_OK; k++)

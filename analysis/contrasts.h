@@ -134,7 +134,8 @@ gl_status equal_arms_report(table *to, const results *r, gl_error *err);
 
 /* Adds `levels` to a document: for each algorithm and setting (learning rates apart) interquartile
  * means over seeds with 95 % bootstrap intervals (the range of fewer than five runs) of run_level
- * and of the means of pass_at_g, distinct_right and entropy over the last tenth of the updates.
+ * and of the means of pass_at_g, distinct_right, entropy, log_ratio_negative and log_ratio_positive
+ * over the last tenth of the updates.
  * Failed runs are omitted. Errors: GL_ENOMEM. */
 gl_status levels_report(table *to, const results *r, gl_error *err);
 

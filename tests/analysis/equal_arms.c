@@ -19,6 +19,7 @@ static void add_arm_run(results *r, const char *algorithm, double coefficient, u
     metrics_clear(step[i].metric);
     step[i].metric[METRIC_GRAD_NORM] = norm + (double)i;
     step[i].metric[METRIC_PASS_AT_G] = i < UPDATES - 2 ? 0 : 0.25 * (double)seed;
+    step[i].metric[METRIC_LOG_RATIO_NEGATIVE] = i < UPDATES - 2 ? 0 : -0.125 * (double)seed;
   }
   for (size_t i = 0; i < EVALS; i++)
     eval[i] = (eval_record){.step = (int64_t)i, .eval_score = i == 0 ? 0.5 : score};
@@ -81,6 +82,7 @@ static void levels_are_means_by_arm(void) {
   CU_ASSERT(fabs(number_at(member_at(row, "below_start"), "value") - 0.5) < 1e-12);
   CU_ASSERT(fabs(number_at(member_at(row, "pass_at_g"), "value") - 0.375) < 1e-12);
   CU_ASSERT(fabs(number_at(member_at(row, "pass_at_g"), "high") - 0.5) < 1e-12);
+  CU_ASSERT(fabs(number_at(member_at(row, "log_ratio_negative"), "value") + 0.1875) < 1e-12);
   cJSON_Delete(json);
   table_free(t);
   results_free(r);
