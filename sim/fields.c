@@ -55,7 +55,9 @@ static const cluster_preset preset_table[] = {
      .in_flight = true,
      .unit = UNIT_GROUP},
     {.name = "prime_rl",
-     .about = "groups stream, and are dropped when they have become too old (prime-rl)",
+     .about =
+         "groups stream, and are dropped when they have become too old (prime-rl before 0.8; from "
+         "0.8 on: prime_rl_08)",
      .source = "prime-rl, docs/async.md at 19b7c55, and docs.primeintellect.ai/prime-rl/async",
      .mapping = "max_async_level: ahead (2); max_off_policy_steps: window (8, assumed), stale: "
                 "discard; rollouts go on under new weights: partial: continue",
@@ -206,7 +208,7 @@ static const cluster_preset preset_table[] = {
      .unit = UNIT_GROUP},
     {.name = "prime_rl_08",
      .about = "groups stream without a gate, and are cancelled in flight when they are too old "
-              "(prime-rl 0.8)",
+              "(prime-rl from 0.8 on)",
      .source =
          "prime-rl 0.8.0, src/prime_rl/orchestrator: orchestrator.py, dispatcher.py, train_sink.py "
          "at 559b447",

@@ -64,6 +64,8 @@ class Site:
 
     def link(self, document, target):
         """Where a link of a document leads on the site."""
+        if target.startswith("site://"):  # a page of the site that no document makes
+            return target[len("site://"):]
         if re.match(r"[a-z]+:|#", target):
             return target
         path, hash_, anchor = target.partition("#")
@@ -97,8 +99,7 @@ class Site:
 
     def algorithms(self):
         rows = self.json("list", "algorithms")
-        trainers = [key for key in rows[0] if key not in ("name", "source", "notes", "fields", "formula", "settings")]
-        named = {"trl": "TRL", "verl": "verl", "areal": "AReaL"}
+        trainers = sorted({s["trainer"] for row in rows for s in row["settings"]}, key=str.lower)
         table = ["# Algorithms", "", "An algorithm is a set of fields. Each card shows what differs from the defaults,",
                  "the paper, and the settings of trainers that compute the same.", "",
                  '<input class="filter" type="search" placeholder="filter the table" aria-label="filter the table" hidden>', "",
@@ -107,7 +108,7 @@ class Site:
             f = row["fields"]
             table.append(f"| [{row['name']}]({row['name']}.md) | {cell(row['source'])} | {cell(f['objective'])} | "
                          f"{cell(f['ratio'])} | {cell(f['clip'])} | {cell(row['notes'])} |")
-            self.card(row, rows, [(named.get(t, t), row[t]) for t in trainers if isinstance(row[t], str)])
+            self.card(row, rows, trainers)
         self.write("algorithms/index.md", "\n".join(table) + "\n")
         return rows
 
@@ -121,8 +122,9 @@ class Site:
         lines += [formulas.display([line for line in row["formula"] if not line.startswith("besides")]), ""]
         lines += ["Not in the formulas: " + ", ".join(f"`{field}`" for field in line[9:].split("; ")) + ".\n"
                   for line in row["formula"] if line.startswith("besides")]
-        lines += ["## Settings in trainers", "", "| trainer | settings |", "|---|---|"]
-        lines += [f"| {name} | {cell(value)} |" for name, value in trainers]
+        lines += ["## Settings in trainers", "", "On top of the trainer's defaults, as `gepolab list algorithms --from TRAINER` reads them. *Makes*: the algorithm that",
+                  "they make by that reading; a name with brackets is the algorithm before them with the fields in them changed.", ""]
+        lines += settings_table(row, trainers)
         lines += ["", "## Fields that few algorithms have", "", "| field | value | most algorithms |", "|---|---|---|"]
         odd = [(k, v) for k, v in row["fields"].items() if v != likely[k]]
         lines += [f"| `{k}` | {show(v)} | {show(likely[k])} |" for k, v in odd] or ["| none | | |"]
@@ -159,8 +161,13 @@ class Site:
                    [(m["name"], m["unit"], m["meaning"], m["misread"], m["source"]) for m in self.json("list", "metrics")])
         presets = self.json("list", "presets")
         keys = [k for k in presets[0] if isinstance(presets[0][k], str)]
-        self.table("presets.md", "Presets of clusters", "Settings of published systems. Each says what of the system it "
-                   "does not model.", keys, [tuple(p.get(k) or "" for k in keys) for p in presets])
+        shown = [k for k in keys if k not in ("name", "about")]
+        lines = ["# Presets of clusters", "", "Settings of published systems. Each says what of the system it does not model; `assumed` marks settings the source does not state.", ""]
+        for p in presets:
+            lines += [f"## {p['name']}", "", p["about"][:1].upper() + p["about"][1:] + ".", "", '<table markdown="0" class="preset"><tbody>']
+            lines += [f"<tr><th>{k.replace('_', ' ')}</th><td>{html.escape(str(p[k]))}</td></tr>" for k in shown if p.get(k)]
+            lines += ["</tbody></table>", ""]
+        self.write("presets.md", "\n".join(lines))
         self.table("shipped.md", "Recipes inside the program", "`gepolab list recipes NAME --print` prints one.",
                    ["recipe", "for", "what it shows"],
                    [(r["name"], r.get("for", r.get("command", "")), r["description"]) for r in self.json("list", "recipes")])
@@ -240,6 +247,21 @@ def separated(text):
 
 def cell(text):
     return str(text).replace("|", "\\|").replace("\n", " ")
+
+
+def settings_table(row, trainers):
+    """A line for each trainer: its switches, what they make, how its code differs, and where that was read."""
+    of, lines = {s["trainer"]: s for s in row["settings"]}, []
+    if of:
+        lines += ["| trainer | switches | makes | differs | read at |", "|---|---|---|---|---|"]
+    for name in trainers:
+        s = of.get(name)
+        if s:
+            makes = s["makes"] or (row["name"] if "=" in s["setting"] else "")
+            switches = " ".join(w if w[0] == "(" or "=" not in w else f"`{w}`" for w in re.findall(r"\([^)]*\)|\S+", s["setting"]))
+            lines.append(f"| {name} | {cell(switches)} | {'`' + makes + '`' if makes else ''} | {cell(s['differs'])} | {cell(s['place'])}, {s['basis']} |")
+    none = [name for name in trainers if name not in of]
+    return lines + (["", "None at the version that was read: " + ", ".join(none) + "."] if none else [])
 
 
 def show(value):

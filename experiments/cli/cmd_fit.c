@@ -229,8 +229,8 @@ static gl_status run_fit(const command *self, int argc, char **argv, gl_error *e
        "the column of delay, data_delay, generation, lengths, request, response, reward or tools",
        &columns},
       {"unit", 'u', ARGS_TEXT, "UNIT",
-       "of the times in the logs: s (default), ms, us, min, h; asked for where a\n"
-       "column is called by another one, as fetch_ms is",
+       "of the times in the logs: s (default), ms, us, min, h; needed where a "
+       "column's name ends in another one, as fetch_ms does",
        &unit},
       {"at-least", 0, ARGS_EACH, "FIELD=X", "values up to X, in s or tokens, are at a limit",
        &least},

@@ -650,8 +650,8 @@ const command command_presets = {
     .about =
         "For each preset, or those named: the fields it sets, the paper or commit these were\n"
         "taken from, which parameters of the system correspond to which fields, and what of the\n"
-        "system the clock does not model. `assumed` marks what the source was not seen to\n"
-        "say. Your own presets stand last, with their file as source.",
+        "system the clock does not model. `assumed` marks settings the source does not state.\n"
+        "Your own presets stand last, with their file as source.",
     .examples = "  gepolab list presets verl_async areal\n  gepolab list presets --since 2026-01\n "
                 " gepolab list presets --json",
     .run = run_presets};

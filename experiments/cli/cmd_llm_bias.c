@@ -359,7 +359,7 @@ static gl_status run_llm_bias(const command *self, int argc, char **argv, gl_err
       {"at", 0, ARGS_TEXT, "LIST", "after how many updates, such as 100,800 (the newest)", &o.at},
       {"staleness", 'k', ARGS_TEXT, "LIST",
        "how many updates older the samplers are, such as 0,16,64 (0)", &o.staleness},
-      {"algorithm", 'a', ARGS_EACH, "ROW",
+      {"algorithm", 'a', ARGS_EACH, "ALGORITHM",
        "an algorithm as recipes have it; may be given several times (eight main ones)",
        &o.algorithms},
       {"batches", 'b', ARGS_COUNT, "N", "batches for each algorithm (128)", &o.batches},
@@ -397,10 +397,11 @@ const command command_llm_bias = {
         "responses that the learner samples itself (leave-one-out score function). With\n"
         "--staleness K the batches come from the checkpoint K updates before. Both estimates\n"
         "are unbiased and independent, so bias^2, variance and MSE are estimated without bias;\n"
-        "standard errors are by jackknife over 16 blocks, intervals of 95 %. Weights so rare\n"
-        "and large that no batch had one are not seen: check `ess`. Memory in addition to the\n"
-        "model: 152 bytes per parameter. With -o the measurements of each checkpoint go into a\n"
-        "study's table `bias` under \"NAME after N updates\", without their intervals.",
+        "standard errors are by jackknife over 16 blocks, intervals of 95 %. Very large,\n"
+        "rare weights that no batch drew are missed: where `ess` is small, distrust the\n"
+        "variance. Memory in addition to the model: 152 bytes per parameter. With -o the\n"
+        "measurements of each checkpoint go into a study's table `bias` under \"NAME after N\n"
+        "updates\", without their intervals.",
     .examples = "  gepolab run edges sweep=null --checkpoint run/ --checkpoint-every 16 "
                 "checkpoint.keep=50\n"
                 "  gepolab llm bias run/ --staleness 0,16,64\n"

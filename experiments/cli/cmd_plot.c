@@ -259,9 +259,9 @@ const command command_report = {
         "The page is one file that contains its figures. It has the recipe and the outcomes of\n"
         "the runs, figures, scores with intervals, learning rates, the clock, the runs that\n"
         "diverged, failed or are missing with the reasons, provenance, and the command that\n"
-        "repeats the study. With script, figures enlarge to charts with values and tables sort.\n"
-        "There is a part for each study of the file. The same study gives the same page, byte\n"
-        "for byte.",
+        "repeats the study. With JavaScript on, a click enlarges a figure into a chart with\n"
+        "values, and tables can be sorted. There is a part for each study of the file. The same\n"
+        "study gives the same page, byte for byte.",
     .examples = "  gepolab report study.db -o report.html\n"
                 "  gepolab report study.db --no-figures -o tables.html",
     .run = run_report};

@@ -287,7 +287,8 @@ static gl_status run_sim(const command *self, int argc, char **argv, gl_error *e
       {"between", 0, ARGS_TEXT, "FROM,TO",
        "simulated seconds of the timeline (default: the first 64 updates)", &q.between},
       {"replicas", 0, ARGS_COUNT, "N",
-       "with N seeds from the recipe's on: means, intervals and extremes of all numbers",
+       "repeat with N consecutive seeds, starting at the recipe's; prints means, intervals, "
+       "extremes",
        &q.replicas},
       {"threads", 'j', ARGS_COUNT, "N",
        "of replicas (default: all cores); numbers do not depend on it", &q.threads},

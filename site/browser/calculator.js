@@ -1,7 +1,7 @@
 // Staleness calculator: the fields of a cluster -> `gepolab sim`.
 'use strict';
 
-const MOST_SAMPLERS_DRAWN = 16;
+const MOST_SAMPLERS_DRAWN = 16, MOST_STREAMS_DRAWN = 6; // of streams, a sampler needs room for what it generates at once
 
 // "1, 1, 0.5" as speeds of equal samplers, or none.
 function speeds_of(text, count) {
@@ -43,15 +43,15 @@ function calculator_recipe(s, streams) {
           'cluster:', ...cluster.map(line => '  ' + line), ...rest, ''].join('\n');
 }
 
-function draw_histogram(staleness) {
+function draw_histogram(staleness, unit) {
   const counts = staleness.histogram, total = counts.reduce((sum, count) => sum + count, 0) || 1;
   const most = Math.max(...counts) / total, last = counts.length - 1;
-  const plot = axes({x: {low: -0.5, high: Math.max(last, 4) + 0.5, label: 'staleness of a trained batch, updates',
+  const plot = axes({x: {low: -0.5, high: Math.max(last, 4) + 0.5, label: `staleness of a trained ${unit}, updates`,
                          ticks: ticks(0, Math.max(last, 4), 10).filter(Number.isInteger)},
-                     y: {low: 0, high: most * 1.05, label: 'share of batches', text: percent}, title: 'histogram of staleness'});
+                     y: {low: 0, high: most * 1.05, label: `share of ${unit}${unit === 'batch' ? 'es' : 's'}`, text: percent}, title: 'histogram of staleness'});
   const width = plot.x(1) - plot.x(0);
   counts.forEach((count, k) => plot.element.append(titled(svg('rect', {x: plot.x(k) - width * 0.42, width: width * 0.84,
-    y: plot.y(count / total), height: plot.bottom - plot.y(count / total), class: 'c1'}), `staleness ${k}: ${count} batches, ${percent(count / total)}`)));
+    y: plot.y(count / total), height: plot.bottom - plot.y(count / total), class: 'c1'}), `staleness ${k}: ${count} of ${unit}${unit === 'batch' ? 'es' : 's'}, ${percent(count / total)}`)));
   return plot.element;
 }
 
@@ -62,30 +62,42 @@ function rows_of_csv(text) {
 }
 
 // Generation of every sampler (coloured by the staleness of what it made), the way to the learner, and updates.
-function draw_timeline(rows, n_samplers) {
+// Places of bars that overlap in one lane: each the first that is free; sets row.place and gives their number.
+function stack(rows) {
+  const ends = [];
+  for (const row of [...rows].sort((a, b) => a.start_s - b.start_s)) {
+    const free = ends.findIndex(end => end <= row.start_s);
+    row.place = free < 0 ? ends.length : free;
+    ends[row.place] = row.generated_s;
+  }
+  return Math.max(1, ends.length);
+}
+
+function draw_timeline(rows, n_samplers, is_streaming) {
   const middle = rows[Math.floor(rows.length / 2)], updates = 12;
   if (!middle) return el('p', {}, 'no batch was trained');
   const from_step = middle.step, seen = rows.filter(row => row.step >= from_step && row.step < from_step + updates);
   const low = Math.min(...seen.map(row => row.trained_s)) - 2 * (seen[0].end_s - seen[0].trained_s), high = Math.max(...seen.map(row => row.end_s));
-  const drawn = Math.min(n_samplers, MOST_SAMPLERS_DRAWN), row_h = 18, height = 60 + row_h * (drawn + 1);
+  const drawn = Math.min(n_samplers, is_streaming ? MOST_STREAMS_DRAWN : MOST_SAMPLERS_DRAWN), row_h = is_streaming ? 54 : 18, height = 60 + row_h * (drawn + 1);
   const most = Math.max(1, ...rows.map(row => row.staleness));
   const plot = axes({height, left: 84, x: {low, high, label: 'simulated time, s'},
                      y: {low: 0, high: 1, ticks: [], label: ''}, title: 'timeline of samplers and learner'});
+  const places = Array.from({length: drawn}, (_, k) => stack(rows.filter(row => row.sampler === k && row.generated_s >= low && row.start_s <= high)));
   const y = lane => plot.top + lane * row_h + 2, clip = value => Math.min(Math.max(value, low), high);
-  const bar = (row, lane, from, to, kind, text, shade) => {
+  const bar = (row, lane, from, to, kind, text, shade, place = 0, of = 1) => {
     if (to <= low || from >= high) return;
-    plot.element.append(titled(svg('rect', {x: plot.x(clip(from)), width: Math.max(1, plot.x(clip(to)) - plot.x(clip(from)) - 0.5), y: y(lane),
-                                            height: row_h - 4, class: kind, 'fill-opacity': shade}), text));
+    plot.element.append(titled(svg('rect', {x: plot.x(clip(from)), width: Math.max(1, plot.x(clip(to)) - plot.x(clip(from)) - 0.5), y: y(lane) + (row_h - 4) * place / of,
+                                            height: Math.max(0.8, (row_h - 4) / of - (of > 1 ? 0.4 : 0)), class: kind, 'fill-opacity': shade}), text));
   };
   for (let lane = 0; lane <= drawn; ++lane)
-    plot.element.append(svg('text', {x: plot.left - 6, y: y(lane) + 11, 'text-anchor': 'end'}, lane === drawn ? 'learner' : `sampler ${lane + 1}`));
+    plot.element.append(svg('text', {x: plot.left - 6, y: y(lane) + row_h / 2 + 2, 'text-anchor': 'end'}, lane === drawn ? 'learner' : `sampler ${lane + 1}`));
   const steps = new Map();
   for (const row of rows) {
     if (row.end_s > low && row.trained_s < high) steps.set(row.step, row);
     if (row.sampler >= drawn || row.generated_s < low || row.start_s > high) continue;
     bar(row, row.sampler, row.start_s, row.generated_s, 'c1',
-        `batch of version ${row.version}, ${number(row.start_s)} to ${number(row.generated_s)} s; trained in update ${row.step} with staleness ${row.staleness}`,
-        1 - 0.75 * row.staleness / most);
+        `${is_streaming ? 'unit' : 'batch'} of version ${row.version}, ${number(row.start_s)} to ${number(row.generated_s)} s; trained in update ${row.step} with staleness ${row.staleness}`,
+        1 - 0.75 * row.staleness / most, row.place, places[row.sampler]);
   }
   for (const row of steps.values()) bar(row, drawn, row.trained_s, row.end_s, 'c2', `update ${row.step}, ${number(row.trained_s)} to ${number(row.end_s)} s`, 1);
   return plot.element;
@@ -111,22 +123,25 @@ function start_calculator(presets) {
   chooser.replaceChildren(...presets.map(preset => el('option', {value: preset.name, selected: preset.name === 'areal'}, `${preset.name}: ${preset.about}`)));
   let recipe = '', soon;
   // The timeline needs a second run, which waits until the sliders rest.
-  const draw_times = newest(async (argv, files, n_samplers) => {
+  const draw_times = newest(async (argv, files, n_samplers, is_streaming) => {
     const schedule = await engine.run([...argv, '--schedule', 'csv'], files);
-    show(place.querySelector('.timeline'), draw_timeline(rows_of_csv(schedule.stdout), n_samplers));
+    show(place.querySelector('.timeline'), draw_timeline(rows_of_csv(schedule.stdout), n_samplers, is_streaming));
   });
   const tool = new Tool('calculator', async state => {
     const is_streaming = streams(state.preset), preset = presets.find(p => p.name === state.preset);
     for (const part of place.querySelectorAll('[data-unit]')) part.hidden = (part.dataset.unit === 'stream') !== is_streaming;
     show(place.querySelector('.preset-about'), `${preset.fields}. Source: ${preset.source}. Not modelled: ${preset.not_modelled}.`);
+    const unit = (/unit: (\w+)/.exec(preset.fields) || [null, 'batch'])[1];
+    for (const part of place.querySelectorAll('.timeline-unit')) part.textContent = unit;
+    place.querySelector('.timeline-streams').hidden = !is_streaming;
     recipe = calculator_recipe(state, is_streaming);
     show(place.querySelector('.recipe'), recipe);
     const more = state.more.split('\n').map(line => line.trim()).filter(Boolean), argv = ['sim', 'calculator.yaml', ...more];
     const sim = await engine.json(argv, {'calculator.yaml': recipe});
-    show(place.querySelector('.histogram'), draw_histogram(sim.staleness));
+    show(place.querySelector('.histogram'), draw_histogram(sim.staleness, unit));
     show(place.querySelector('.answer'), calculator_answer(sim));
     clearTimeout(soon);
-    soon = setTimeout(draw_times, 200, argv, {'calculator.yaml': recipe}, Number(state.samplers));
+    soon = setTimeout(draw_times, 200, argv, {'calculator.yaml': recipe}, Number(state.samplers), is_streaming);
   });
   place.querySelector('.copy-recipe').addEventListener('click', event => {
     const more = tool.state().more.split('\n').map(line => line.trim()).filter(Boolean).map(word => ' ' + quoted(word)).join('');

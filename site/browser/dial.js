@@ -15,6 +15,16 @@ function dial_recipe(state) {
     + `algorithms: [${state.methods.join(', ')}]\n`;
 }
 
+// Methods whose numbers are the same at one divergence, in words: their curves lie on each other there.
+function same_at(rows) {
+  const of = new Map();
+  for (const row of rows) {
+    const key = JSON.stringify([row.bias, row.variance, row.cosine, row.mse].map(value => number(value, 6)));
+    of.set(key, [...of.get(key) || [], row.algorithm]);
+  }
+  return [...of.values()].filter(names => names.length > 1).map(names => names.join(' and ')).join('; ');
+}
+
 // Lines of one measure over the divergence, one for each method. The mark is where the slider stands.
 function draw_measure(rows, methods, [key, label, log], at) {
   const values = rows.map(row => row[key]).filter(value => value !== null && (!log || value > 1e-12));
@@ -50,11 +60,12 @@ function start_dial(algorithms) {
     const methods = [...new Set(rows.map(row => row.algorithm))];
     show(place.querySelector('.plots'), MEASURES.map(measure => draw_measure(rows, methods, measure, at)));
     show(place.querySelector('.answer'), el('h3', {}, `At a KL of ${number(at)} nats, groups of ${state.group_size}`),
+      Math.abs(Math.log(at / wanted)) > 0.01 ? el('p', {class: 'small'}, `The nearest of the ${kls.length} divergences computed to the ${number(wanted)} asked for; more of them are nearer.`) : '',
       table_of(['method', 'bias', 'bias ÷ |gradient|', 'cosine', 'variance', 'MSE', 'weights: ESS', 'how'], rows.filter(row => row.kl_exact === at).map(row => {
         const size = Math.hypot(...row.true_gradient), k = methods.indexOf(row.algorithm);
         return [el('span', {}, el('span', {class: 'key s' + (k % COLOURS.length + 1)}), row.algorithm), number(row.bias), number(row.bias / size), number(row.cosine),
                 number(row.variance), number(row.mse), number(row.ess), row.method];
-      })));
+      })), same_at(rows.filter(row => row.kl_exact === at)) ? el('p', {class: 'small'}, `The same numbers here, so that one curve hides the other: ${same_at(rows.filter(row => row.kl_exact === at))}.`) : '');
   });
   place.querySelector('.copy-recipe').addEventListener('click', event => copy(event.target, `# gepolab lab bias dial.yaml\n${dial_recipe(tool.state())}`));
 }

@@ -68,7 +68,7 @@ function start_lens(algorithms) {
       if (answer.code !== 0) { shown.push(el('h3', {}, name), el('p', {class: 'message error'}, answer.stderr.trim())); continue; }
       const said = JSON.parse(answer.stdout);
       shown.push(el('h3', {}, said.algorithm), about, el('p', {class: 'small'}, `loss ${number(said.loss, 5)}; clip acts on ${percent(said.clip_fraction)} of the tokens; effective sample size ${number(said.ess)}; `
-        + `largest weight ${number(said.iw_max)}`), table_of(['', 'reward', 'advantage', 'coefficient of every token, × its weight before the clip'], lens_rows(said, groups)));
+        + `largest weight ${number(said.iw_max)}`), table_of(['', 'reward', 'advantage', 'coefficient of every token, × its weight before the clip'], lens_rows(said, groups), {class: 'lens'}));
     }
     show(place.querySelector('.answer'), shown);
   });

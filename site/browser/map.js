@@ -48,13 +48,13 @@ function start_map() {
       });
     })]);
     const head = ['method', ...stalenesses.flatMap(staleness => doses.map((value, k) => k === 0 ? el('span', {}, `${staleness} `, el('small', {}, 'updates')) : ''))];
-    const rates = ['rate', ...stalenesses.flatMap(() => doses.map(value => el('small', {}, number(value))))];
+    const rates = ['rate', ...stalenesses.flatMap(() => doses.map(value => el('small', {class: 'rate'}, number(value))))];
     const drawn = table_of(head, [rates, ...rows], {class: 'map'});
     show(place.querySelector('.answer'), drawn);
     const [method, staleness, value] = state.chosen.split('|');
     const cell = study.cells.find(candidate => candidate.method === method && candidate.staleness === Number(staleness));
     const dose = cell && cell.doses.find(candidate => candidate.dose === Number(value));
     show(place.querySelector('.about'), dose ? cell_about(study, cell, dose) : el('p', {}, 'Click a number for its runs.'));
-    return `${study.cells.length} methods and stalenesses, ${study.cells.flatMap(c => c.doses).reduce((sum, d) => sum + d.runs, 0).toLocaleString('en')} runs`;
+    return `${rows.length} methods at ${stalenesses.length} stalenesses, ${study.cells.flatMap(c => c.doses).reduce((sum, d) => sum + d.runs, 0).toLocaleString('en')} runs`;
   });
 }
