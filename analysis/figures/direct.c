@@ -250,13 +250,13 @@ static const double BAND = 0.72;
 
 static const figure_kind kinds[TIMELINE_KINDS] = {
     [TIMELINE_GENERATION] = {"generation", {LOOK_BLUE, 0, 0, 0}, SAMPLE_BOX},
-    [TIMELINE_INTERRUPTION] = {"takes weights over", {LOOK_BLACK, 0, 0, 0}, SAMPLE_BOX},
+    [TIMELINE_INTERRUPTION] = {"takes weights, or GPUs switch", {LOOK_BLACK, 0, 0, 0}, SAMPLE_BOX},
     [TIMELINE_WAITING] = {"waiting", {LOOK_GREY, 0, 0, 0}, SAMPLE_BOX},
     [TIMELINE_BATCHES] = {"batch under way", {LOOK_GREEN, 0, 0, 0}, SAMPLE_BOX},
     [TIMELINE_WEIGHTS] = {"weights under way", {LOOK_SKY, 0, 0, 0}, SAMPLE_BOX},
     [TIMELINE_QUEUED] = {"batch in the queue", {LOOK_PINK, 0, 0, 0}, SAMPLE_BOX},
     [TIMELINE_TRAINING] = {"training", {LOOK_RED, 0, 0, 0}, SAMPLE_BOX},
-    [TIMELINE_EVALUATION] = {"evaluation", {LOOK_GOLD, 0, 0, 0}, SAMPLE_BOX},
+    [TIMELINE_EVALUATION] = {"evaluation, grading or call", {LOOK_GOLD, 0, 0, 0}, SAMPLE_BOX},
     [TIMELINE_DOWN] = {"down", {LOOK_WINE, 0, 0, 0}, SAMPLE_BOX},
     [TIMELINE_DROPPED] = {"batch dropped", {LOOK_BLACK, 0, LOOK_CROSS, 0}, SAMPLE_MARK},
     [TIMELINE_LOST] = {"lost", {LOOK_BLACK, 0, LOOK_PLUS, 0}, SAMPLE_MARK}};

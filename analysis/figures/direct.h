@@ -105,14 +105,15 @@ gl_status figure_of_speedups(const speedups *s, const figure_request *q, gl_erro
 
 typedef enum timeline_kind {
   TIMELINE_GENERATION,
-  TIMELINE_INTERRUPTION, /* a sampler switches to new weights during responses */
+  TIMELINE_INTERRUPTION, /* a sampler switches to new weights during responses, or its GPUs train or
+                            switch */
   TIMELINE_WAITING, /* a sampler waits for weights, the learner for batches, or a message for its
                        turn */
   TIMELINE_BATCHES, /* batches in transit */
   TIMELINE_WEIGHTS, /* weights in transit */
   TIMELINE_QUEUED,  /* batches queued at the learner */
   TIMELINE_TRAINING,
-  TIMELINE_EVALUATION,
+  TIMELINE_EVALUATION, /* or grading, or a call of an environment */
   TIMELINE_DOWN,
   TIMELINE_BARS, /* number of bar kinds; the kinds from here on are marks at the ends of bars */
   TIMELINE_DROPPED = TIMELINE_BARS,
