@@ -49,7 +49,7 @@ static void an_hour_is_an_hour_and_nothing_is_refused(void) {
   gl_error err = {0};
   CU_ASSERT_EQUAL_FATAL(figure_of_timeline(&t, &q, &err), GL_OK);
   char *data = figure_file(folder, "timeline.tsv"), *gp = figure_file(folder, "timeline.gp");
-  CU_ASSERT_PTR_NOT_NULL(strstr(data, "\tevaluation\t1\t2\t"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(data, "\tevaluation, grading or call\t1\t2\t"));
   CU_ASSERT_PTR_NOT_NULL(strstr(gp, "= 'simulated hours'"));
   free(data), free(gp);
   t.to_s = 3600;
