@@ -298,7 +298,7 @@ static void presets_are_listed_with_their_sources(void) {
   cli_result r = CLI("presets", "--json");
   cJSON *presets = cJSON_Parse(r.out), *item = NULL;
   CU_ASSERT_EQUAL(r.code, 0);
-  CU_ASSERT_EQUAL(cJSON_GetArraySize(presets), 27);
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(presets), 30);
   cJSON_ArrayForEach(item, presets) {
     static const char *const keys[] = {"name",   "about",   "fields",
                                        "source", "mapping", "not_modelled"};
