@@ -157,7 +157,7 @@ class Site:
                    "[Recipes](recipes.md) explains them by subject.", ["field", "kind", "default", "unit", "meaning"],
                    [(f["path"], f["kind"], f["default"], f["unit"], f["meaning"]) for f in fields.values()])
         self.table("metrics.md", "Metrics", "Every metric of an update, from `gepolab list metrics`. A column of an exported "
-                   "table has the same name.", ["metric", "unit", "meaning", "how it is misread", "computed by"],
+                   "table has the same name. How `ess` is misread: [effective sample size](glossary.md#algorithms).", ["metric", "unit", "meaning", "how it is misread", "computed by"],
                    [(m["name"], m["unit"], m["meaning"], m["misread"], m["source"]) for m in self.json("list", "metrics")])
         presets = self.json("list", "presets")
         keys = [k for k in presets[0] if isinstance(presets[0][k], str)]
