@@ -130,7 +130,7 @@ function start_calculator(presets) {
   const tool = new Tool('calculator', async state => {
     const is_streaming = streams(state.preset), preset = presets.find(p => p.name === state.preset);
     for (const part of place.querySelectorAll('[data-unit]')) part.hidden = (part.dataset.unit === 'stream') !== is_streaming;
-    show(place.querySelector('.preset-about'), `${preset.fields}. Source: ${preset.source}. Not modelled: ${preset.not_modelled}.`);
+    show(place.querySelector('.preset-about'), `${preset.about}. ${preset.fields}. Source: ${preset.source}. Not modelled: ${preset.not_modelled}.`);
     const unit = (/unit: (\w+)/.exec(preset.fields) || [null, 'batch'])[1];
     for (const part of place.querySelectorAll('.timeline-unit')) part.textContent = unit;
     place.querySelector('.timeline-streams').hidden = !is_streaming;

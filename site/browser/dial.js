@@ -60,7 +60,7 @@ function start_dial(algorithms) {
     const methods = [...new Set(rows.map(row => row.algorithm))];
     show(place.querySelector('.plots'), MEASURES.map(measure => draw_measure(rows, methods, measure, at)));
     show(place.querySelector('.answer'), el('h3', {}, `At a KL of ${number(at)} nats, groups of ${state.group_size}`),
-      Math.abs(Math.log(at / wanted)) > 0.01 ? el('p', {class: 'small'}, `The nearest of the ${kls.length} divergences computed to the ${number(wanted)} asked for; more of them are nearer.`) : '',
+      Math.abs(Math.log(at / wanted)) > 0.01 ? el('p', {class: 'small'}, `The nearest of the ${kls.length} divergences computed to the ${number(wanted)} asked for; raise "divergences" for a nearer one.`) : '',
       table_of(['method', 'bias', 'bias ÷ |gradient|', 'cosine', 'variance', 'MSE', 'weights: ESS', 'how'], rows.filter(row => row.kl_exact === at).map(row => {
         const size = Math.hypot(...row.true_gradient), k = methods.indexOf(row.algorithm);
         return [el('span', {}, el('span', {class: 'key s' + (k % COLOURS.length + 1)}), row.algorithm), number(row.bias), number(row.bias / size), number(row.cosine),

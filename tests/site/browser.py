@@ -164,6 +164,11 @@ def compare(browser, program):
     titles = browser.evaluate("[...document.querySelectorAll('#lens .token')].map(t => /coefficient (.*?)(:|$)/.exec(t.title)[1])")
     if len(titles) != sum(map(len, done["coefficients"])) or any(abs(float(t) - c) > 5.1e-3 * abs(c) + 1e-12 for t, c in zip(titles, sum(done["coefficients"], []))):
         browser.wrong.append(f"lens: coefficients {titles} differ from the command's {done['coefficients']}")
+    browser.open("#lens?methods=gspo&fields=eps_low%3D0.2+eps_high%3D0.2")
+    browser.answer("lens")
+    said = browser.evaluate("document.querySelector('#lens .answer').textContent")
+    if "clip 0.8 to 1.2 of the sequence ratio" not in said:
+        browser.wrong.append(f"lens: the caption has other fields than those in effect: {said[:200]!r}")
     browser.open("#map?study=long_regime&chosen=gspo%200.2%7C16%7C0.0002")
     browser.answer("map")
     runs = browser.evaluate("[...document.querySelectorAll('#map .about polyline.run')].length")
