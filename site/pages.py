@@ -189,6 +189,7 @@ class Site:
 
     def gallery(self):
         rows = [line.split("\t") for line in self.read("site/gallery.tsv").splitlines()[1:]]
+        findings = answers(self.read("paper/findings.md"))
         lines = ["# Gallery", "", "Each figure was drawn by the command below it when this site was built. The commands run in a",
                  "clone of the source; `-o FOLDER` or `-f FOLDER` chooses where the figure goes. Beside a figure lie its",
                  "numbers (`.tsv`) and its gnuplot script (`.gp`).", ""]
@@ -208,7 +209,7 @@ class Site:
             for file in os.listdir(folder):
                 if not file.endswith((".svg", ".tsv")):
                     os.remove(os.path.join(folder, file))
-            lines += [f"## {question}", ""]
+            lines += [f"## {question}", "", *answer_of(findings, words)]
             for figure in figures:
                 lines += [f"![{question} ({figure})](images/gallery{number}/{figure}.svg){{ loading=lazy }}", "",
                           f"[numbers of {figure}](images/gallery{number}/{figure}.tsv)", ""]
@@ -230,6 +231,29 @@ class Site:
                    "[All tools in one file](browser/gepolab.html){ download } work without a network, too.\n\n"
                    '<link rel="stylesheet" href="browser/browser.css">\n<div class="gepolab" markdown="0">\n' + self.read("site/browser/tools.html")
                    + '</div>\n<script src="browser/engine.js"></script>\n<script src="browser/tools.js"></script>\n')
+
+
+# Commands of the gallery whose section of the findings has another name than their recipe.
+SECTIONS = {"bias_groups": "laboratory", "bias_staleness": "laboratory", "published": "published_*"}
+
+
+def answers(text):
+    """Of every section of the findings with an answer: the recipes that its heading names, and the answer with a link."""
+    found = {}
+    for title, section in re.findall(r"^####? (.*)\n((?:(?!^####? ).*\n)*)", text, flags=re.M):
+        answer = re.search(r"^\*\*Answer\.\*\* (.*\n(?:.+\n)*)", section, flags=re.M)
+        anchor = re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", title).strip().lower())
+        for name in re.findall(r"`([^`]+)`", title) if answer else []:
+            found[name] = f"Answer of the study: {' '.join(answer[1].split())} [Findings](findings.md#{anchor})"
+    return found
+
+
+def answer_of(findings, words):
+    """The answer to a question of the gallery; nothing where the findings have none."""
+    stem = next((re.sub(r"(_evals|_runs|_ends)?\.tsv$", "", os.path.basename(w)) for w in words if w.endswith(".tsv")), None)
+    name = stem or next((w for w in words[1:] if w in findings or w in SECTIONS), "")
+    text = findings.get(SECTIONS.get(name, name))
+    return [text, ""] if text else []
 
 
 def separated(text):
