@@ -79,7 +79,7 @@ static void a_recipes_own_algorithms_take_free_looks_and_keep_others(void) {
   CU_ASSERT(four[2].colour == four[1].colour && !same(four[2], four[1]));
   CU_ASSERT(four[0].colour != four[1].colour && four[0].colour != four[3].colour);
   const char *names[LOOK_COLOURS * LOOK_DASHES];
-  char room[LOOK_COLOURS * LOOK_DASHES][8];
+  char room[LOOK_COLOURS * LOOK_DASHES][16];
   for (int i = 0; i < LOOK_COLOURS * LOOK_DASHES; i++) {
     snprintf(room[i], sizeof room[i], "own%d", i);
     names[i] = room[i];

@@ -92,7 +92,7 @@ static void ground_make(ground *g) {
   CU_ASSERT_EQUAL(store_put_bias(s, "lab", measured, 2, &(bias_making){.wall_s = 1}, NULL), GL_OK);
   keep(g);
   for (int i = 0; i < 5; ++i) {
-    char place[8];
+    char place[16];
     snprintf(place, sizeof place, "at %d", i == 4 ? 0 : i);
     put_run(s, 1 + i, place);
     keep(g);

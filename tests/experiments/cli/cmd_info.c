@@ -185,7 +185,7 @@ static void mixed_origins_are_told_and_shown_harmless(void) {
 /* Parts made by two commands: the joined file keeps both origins. */
 static void joined_shards_keep_their_origins(void) {
   ground g;
-  char joined[128], part[2][140];
+  char joined[128], part[2][152];
   ground_make(&g);
   CU_ASSERT(CLI_GIVES(0, "sweep", g.recipe, "-o", g.study, "-q", "--shard", "0/2"));
   CU_ASSERT(CLI_GIVES(0, "sweep", g.recipe, "-o", g.study, "-q", "--shard", "1/2"));
