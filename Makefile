@@ -58,7 +58,7 @@ MPI_LIBS   := $(if $(MPICC),$(shell $(MPICC) --showme:link 2>/dev/null))
 ROOMS    := core sim toy llm analysis library experiments
 # Every C file below some folders, and the objects made of them.
 sources   = $(sort $(shell find $(1) -name '*.c'))
-obj       = $(foreach s,$(call sources,$(1)),$(if $(filter $(CPU_BODY),$(s)),$(CPU_OBJ),$(s:%.c=$(BUILD)/%.o)))
+obj       = $(foreach s,$(call sources,$(1)),$(if $(filter $(CPU_TEMPLATE),$(s)),$(CPU_OBJ),$(s:%.c=$(BUILD)/%.o)))
 SRC      := $(call sources,$(ROOMS))
 TEST_OPT ?= -O1
 # The chart library of report.html: embedded under its base name where Debian's package is installed, else left out.
@@ -86,9 +86,9 @@ help:
 LLM_CFLAGS  := -fopenmp-simd -fno-math-errno -fno-trapping-math -Wno-pass-failed
 AVX2_CFLAGS := $(if $(filter x86_64 amd64,$(shell uname -m)),-mavx2 -mfma)
 AVX512_CFLAGS := $(if $(AVX2_CFLAGS),$(AVX2_CFLAGS) -mavx512f -mavx512vl -mavx512dq -mavx512bw -mprefer-vector-width=256)
-CPU_BODY    := llm/backend/cpu/body.c
+CPU_TEMPLATE := llm/backend/cpu/template.c
 CPU_FORMS   := f32 f64 $(foreach f,$(if $(AVX2_CFLAGS),avx2 avx512) $(if $(filter aarch64 arm64,$(shell uname -m)),neon),f32_$(f) f64_$(f))
-CPU_OBJ     := $(CPU_FORMS:%=$(BUILD)/llm/backend/cpu/body_%.o)
+CPU_OBJ     := $(CPU_FORMS:%=$(BUILD)/llm/backend/cpu/template_%.o)
 
 # $(call stamp,FILE,TEXT): a file of $(BUILD)/gen with that text, touched when the text is another one. What depends
 # on flags or on a list of files depends on such a file, and not on the Makefile.
@@ -117,7 +117,7 @@ $(BUILD)/tests/%.o: OPT = $(TEST_OPT)
 $(BUILD)/tests/%.o: DEBUG = -g1
 $(BUILD)/%.o: %.c $(FLAGS) | $(BUILD)/gen/version.h
 	$(compile)
-$(CPU_OBJ): $(BUILD)/llm/backend/cpu/body_%.o: $(CPU_BODY) $(FLAGS) | $(BUILD)/gen/version.h
+$(CPU_OBJ): $(BUILD)/llm/backend/cpu/template_%.o: $(CPU_TEMPLATE) $(FLAGS) | $(BUILD)/gen/version.h
 	$(compile) $(if $(filter %_avx2,$*),$(AVX2_CFLAGS)) $(if $(filter %_avx512,$*),$(AVX512_CFLAGS)) $(if $(filter %_neon,$*),-DFORM_NEON) \
 	  -DCPU_OPS=cpu_ops_$* -DIS_DOUBLE=$(if $(filter f64%,$*),1,0)
 

@@ -1,13 +1,9 @@
 /* Contrasts: comparisons of two arms of a study, paired by seed and declared before the runs.
  *
- * A pair is a run of each arm with the same seed. Collapses are compared by McNemar's exact test
- * (the two-sided binomial test on pairs in which one of the two collapsed; McNemar 1947,
- * Psychometrika 12:153), with Newcombe's interval of the difference of proportions (1998,
- * Statistics in Medicine 17:2635, method 10). Last scores are compared by Wilcoxon's exact
- * signed-rank test (1945, Biometrics Bulletin 1:80; zero differences are dropped, ties have their
- * mean rank), with the interquartile mean of the differences. The p-values of all contrasts are
- * adjusted together (Holm 1979, Scandinavian Journal of Statistics 6:65), which controls the
- * family-wise error rate. */
+ * A pair is a run of each arm with the same seed. Collapses are compared by McNemar's exact test,
+ * last scores by Wilcoxon's signed-rank test, with the interquartile mean of the differences
+ * (analysis/paired_tests.h). The p-values of all contrasts are adjusted together (Holm), which
+ * controls the family-wise error rate. */
 #ifndef GEPOLAB_ANALYSIS_CONTRASTS_H
 #define GEPOLAB_ANALYSIS_CONTRASTS_H
 
@@ -94,17 +90,6 @@ gl_status contrasts_find(const results *from, const contrast *contrasts, size_t 
 /* Writes the comparisons to a document. */
 void contrasts_report(table *to, const results *from, const contrast *contrasts,
                       const contrast_result *found, size_t n);
-
-/* Exposed for their tests. Two-sided p of McNemar's exact test; 1 if no pair differs. */
-double mcnemar_exact(size_t only_of, size_t only_against);
-/* Newcombe's interval of a difference of paired proportions. `both` is the number of pairs in which
- * both runs collapsed. */
-interval paired_fractions(size_t both, size_t only_of, size_t only_against, size_t neither);
-/* Two-sided p of the signed-rank test of n differences, at most 1,000. Zeros and NaN are dropped; p
- * is 1 if none remains. */
-gl_status signed_rank_exact(const double *difference, size_t n, double *p, gl_error *err);
-/* Holm's adjustment of p[n]. */
-gl_status holm_adjust(const double *p, size_t n, double *adjusted, gl_error *err);
 
 /* --- arms --- */
 

@@ -1,5 +1,6 @@
-/* The event loop of the simulated cluster: one handler per kind of event, until all updates are
- * done, and checks at the end. */
+/* The event loop of the simulated cluster: clock_run() removes the earliest event, sets the
+ * simulated time to its time and calls the handler of its kind, until all updates are done. Then
+ * it checks the totals. */
 #include "sim/clock.h"
 
 #include "core/random/rng.h"

@@ -1,4 +1,6 @@
-/* The buckets of the future event list: memory, insertion, spreading and emptying. */
+/* The buckets of the future event list: memory, insertion, spreading and emptying. The functions
+ * that the event loop calls most (eq_push, eq_pop, fel_push, fel_pop) are inline in event_queue.h.
+ */
 #include "sim/event_queue.h"
 
 enum { LEAST_SLAB = 64, MOST_SLAB = 2048 }; /* numbers of blocks */

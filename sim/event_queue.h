@@ -6,7 +6,8 @@
  * Why a 4-ary heap: push and pop are O(log n) with half the levels of a binary heap. The four
  * children of a node are 128 contiguous bytes, two cache lines, so a level costs about one miss. A
  * calendar queue would be O(1) for benign distributions, but O(n) for the heavy-tailed delays
- * simulated here. All functions are inline because the simulation spends most of its time in them.
+ * simulated here. Functions called for every event, eq_push() to fel_pop(), are inline here because
+ * the simulation spends most of its time in them; event_queue.c has the work on whole buckets.
  *
  * Why a rank: at equal times arrivals must be handled before anything starts (paper/methods.md
  * §10.1). Ranks order events of equal time; within a rank they leave in the order of insertion, so

@@ -16,15 +16,6 @@ gl_status figures_draw_table(const figure_table *t, const void *data, const figu
 gl_status figures_check_highlight(const figure_request *q, const char *const *names, size_t n,
                                   gl_error *err);
 
-/* Finishing a page. */
-
-/* Writes the script, renames both files to their final names, and releases the page. `status` is
- * the result of writing the page: if it is an error (also one before page_open), no file is left
- * and the error is returned. */
-gl_status page_close(figure_page *p, gl_status status, gl_error *err);
-
-/* Running gnuplot. */
-
 /* Runs the program (a name or a path) on FOLDER/NAME.gp inside the folder. It writes NAME.pdf,
  * NAME.png and NAME.svg under temporary names, which are renamed when complete. Errors: GL_EIO (not
  * started or failed, with the beginning of its error output). */

@@ -1,4 +1,5 @@
-/* Writes the data file and the script of one figure. */
+/* Collects one figure: writes its data file, records its panels, lines, marks and notes. script.c
+ * writes the gnuplot script from them. */
 #include "analysis/plot/page.h"
 
 #include "analysis/plot/text.h"

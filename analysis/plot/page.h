@@ -4,7 +4,7 @@
  * by two empty lines. Block panel * n_lines + line is thus one curve of one panel; a figure may
  * append more blocks. A panel that would show a single number (or a set of panels with a common
  * range, if each would) is omitted, and a remark gives the number. The layout is computed when the
- * page is closed (analysis/plot/draw.h). */
+ * page is closed. */
 #ifndef GEPOLAB_ANALYSIS_PLOT_PAGE_H
 #define GEPOLAB_ANALYSIS_PLOT_PAGE_H
 
@@ -171,7 +171,7 @@ struct figure_page {
   arena memory; /* memory of panels, lines and kinds, and of the texts of lines and marks */
 };
 
-/* The strings are borrowed until page_close() (analysis/plot/draw.h), which must be called. */
+/* The strings are borrowed until page_close(), which must be called. */
 void page_init(figure_page *p, const figure_request *q, const char *name, const char *shape);
 /* Opens q->folder/NAME.tsv with n_panels empty panels. The first line has the names of the columns
  * (NULL: the figure writes it). */
@@ -278,5 +278,10 @@ void page_contour(figure_page *p, size_t panel, const figure_map *m, double leve
  * colour. */
 void page_bar(figure_page *p, const char *axis, double low, double high, bool logarithmic);
 void page_bar_diverging(figure_page *p, const char *axis, double most, bool logarithmic);
+
+/* Writes the script NAME.gp and the notes NAME.txt, renames the data file to its final name, and
+ * releases the page. `status` is the result of writing the page: if it is an error (also one before
+ * page_open), no file is left and the error is returned. */
+gl_status page_close(figure_page *p, gl_status status, gl_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* Arithmetic shared by the CPU and CUDA backends, part two: the kernels of one row. This is a
- * template without an include guard, included once per number type by cpu/body.c and by
+ * template without an include guard, included once per number type by cpu/template.c and by
  * cuda/vector16.cuh. The including file defines
  *
  *   REAL      the type that rows are stored in (float, double, bf16)

@@ -7,9 +7,9 @@
  * fill their tables from it, and tests use it to find operations that no case has called.
  *
  * A new operation needs an entry here, a line WATCH_NAME in watch.c, a function cpu_NAME in one of
- * the parts of cpu/body.c, a function op_NAME with its line CUDA_OPERATION or CUDA_TYPED_OPERATION
- * in one .cu file, and a case in tests/support/llm_backend_cases.c. The compiler (CPU), the linker
- * (CUDA) and the suite "llm: backend" report what is missing.
+ * the parts of cpu/template.c, a function op_NAME with its line CUDA_OPERATION or
+ * CUDA_TYPED_OPERATION in one .cu file, and a case in tests/support/llm_backend_cases.c. The
+ * compiler (CPU), the linker (CUDA) and the suite "llm: backend" report what is missing.
  *
  * Notation. "T out [rows, width]" is a row-major matrix of numbers of the backend's `type`, "M"
  * one of its `master` type (backend.h). `rows` is the number of rows: packed tokens in training,

@@ -145,7 +145,7 @@ struct model {
    * which they were copied. */
   struct model_values guest;
   const struct model_values *guest_of;
-  char *packed;          /* the matrices in use, packed (forward.c); NULL until first needed */
+  char *packed; /* the matrices in use, packed (forward_backward.c); NULL until first needed */
   int packed_is_current; /* 1: they match the values in use */
   void *gradient;        /* M [n]; NULL until first needed */
   void *cosine, *sine;   /* M [max_positions, head_dim / 2] */

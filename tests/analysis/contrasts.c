@@ -1,6 +1,7 @@
 /* Contrasts: the tests against SciPy and counting (tests/golden/contrasts.py), and arms of a small
  * study by hand. */
 #include "analysis/contrasts.h"
+#include "analysis/paired_tests.h"
 #include "tests/support/suite.h"
 
 #include <stdio.h>

@@ -82,6 +82,8 @@ static inline size_t qkv_width(head_shape s) {
 
 #include "llm/backend/cpu/output.h"
 
+#include "llm/backend/cpu/sample.h"
+
 /* Every operation is the function cpu_NAME: in one of the parts above, or in cpu.c if it does not
  * depend on the number type. The CPU has none of the optional operations. */
 const backend_ops CPU_OPS = {

@@ -1,5 +1,6 @@
-/* Fills the tables of one prompt's responses from an enumerable world. */
-#include "toy/lab/tables.h"
+/* The exact expected reward, its gradient and the divergences of one prompt, and its tables of
+ * responses, by enumeration of a small world. */
+#include "toy/lab/exact.h"
 
 #include <math.h>
 #include <stdbool.h>
