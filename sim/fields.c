@@ -155,8 +155,8 @@ static const cluster_preset preset_table[] = {
      .source = "slime, train_async.py at 03f3392",
      .mapping = "one rollout begun beforehand: ahead 1; update_weights_interval: "
                 "learner.publish_every; generation ends before weights change: in_flight false",
-     .not_modelled = "the fully asynchronous example, in which groups stream (unit: group, "
-                     "partial: continue); an interval above 1, unless ahead is as large",
+     .not_modelled = "the fully asynchronous rollout, in which groups stream (preset slime_03); an "
+                     "interval above 1, unless ahead is as large",
      RULES(4, PUSH, FIFO, 1, UNLIMITED, 1)},
     {.name = "skyrl",
      .about = "groups stream within a bound of staleness, weights change in flight (SkyRL)",
@@ -336,6 +336,77 @@ static const cluster_preset preset_table[] = {
                      "ones, quotas by task, environments and graders",
      RULES(4, PUSH, FIFO, UNLIMITED, UNLIMITED, 1),
      .in_flight = true,
+     .unit = UNIT_GROUP},
+    {.name = "slime_03",
+     .about = "groups stream without a gate, what is in flight goes on under new weights (slime "
+              "0.3.1, fully asynchronous)",
+     .source = "slime v0.3.1 (a6272da0d), slime/rollout/fully_async_rollout.py lines 59, 118-131 "
+               "and 165-175, update_weight_from_distributed.py lines 110-133, train_async.py",
+     .read = "2026-08",
+     .mapping =
+         "sglang_server_concurrency (512 groups an engine): samplers x concurrency, no ahead; "
+         "requests are aborted at a sync and their groups are taken up again: partial: "
+         "continue; no bound of staleness: no window; update_weights_interval (1): "
+         "learner.publish_every. Without fully_async_rollout: preset slime",
+     .not_modelled = "the queue of 1000 groups, at which generation stands still; that places are "
+                     "counted in groups; that weights are handed over only when the next batch is "
+                     "complete",
+     RULES(4, PUSH, FIFO, UNLIMITED, UNLIMITED, 1),
+     .in_flight = true,
+     .unit = UNIT_GROUP},
+    {.name = "miles",
+     .about = "groups stream until a buffer of two batches is full (miles, --fully-async)",
+     .source = "miles 0.1.0 at 31f1ca961, miles/rollout/fully_async_rollout.py lines 106-136, "
+               "fully_async_data_buffer.py lines 112-164, utils/arguments.py lines 672-789, "
+               "train_async.py lines 72-110",
+     .read = "2026-08",
+     .mapping =
+         "async_data_buffer_capacity_factor c (2), one batch in flight, one complete, one in "
+         "training: ahead c + 2; max_weight_staleness (none): no window, else window with "
+         "stale: discard; pause_generation_mode retract: partial: continue (in_place: "
+         "kv_cache: keep); update_weights_interval (1): learner.publish_every",
+     .not_modelled =
+         "async_max_concurrent_samples (one batch), unless concurrency is given; that weights are "
+         "handed over only when the next batch is complete; async_unused_samples_handler retry; "
+         "dynamic filters",
+     RULES(4, PUSH, FIFO, 4, UNLIMITED, 1),
+     .trains_late = true,
+     .in_flight = true,
+     .unit = UNIT_GROUP},
+    {.name = "torchtitan_rl",
+     .about = "a fixed number of groups is active, the oldest are trained first (torchtitan's RL)",
+     .source = "torchtitan 0.2.2 at b5bcd76c6, torchtitan/experiments/rl/controller.py lines "
+               "156-258, components/work_buffer.py lines 54-206, actors/generator.py lines 698, "
+               "769-777 and 1307-1314",
+     .read = "2026-08",
+     .mapping = "target_offpolicy_steps S (3), of which (S + 1) batches are active: ahead S; "
+                "window_fraction none: learner.queue in_order; weights change without a drain, and "
+                "running requests compute their keys and values again: partial: continue",
+     .not_modelled = "window_fraction (0.3), by which up to 0.3 (S + 1) batches of younger groups "
+                     "pass an unfinished one (learner.queue fifo: any of them may); "
+                     "that the transfer of weights overlaps with the next update's gradient",
+     RULES(4, PUSH, IN_ORDER, 3, UNLIMITED, 1),
+     .trains_late = true,
+     .in_flight = true,
+     .unit = UNIT_GROUP},
+    {.name = "agent_lightning",
+     .about = "generation and training take turns on the same GPUs, two batches are active (Agent "
+              "Lightning 1.0)",
+     .source = "Agent Lightning 1.0.0 at c632d8d, agentlightning/verl/trainer.py lines 167-189, "
+               "265-273 and 361-440, agl_rollout_manager.py lines 447-533, "
+               "docs/35-asynchronous-training.md",
+     .read = "2026-08",
+     .mapping = "async_train_batch_size A (advised: twice data.train_batch_size B; no default): "
+                "ahead A / B - 1; unfinished groups carry over: colocated with switch: always, "
+                "partial: continue; no bound of staleness: no window",
+     .not_modelled =
+         "that an update waits for requests in flight to end, so that weights change between turns "
+         "of an agent, not within one (environment gives turns); that no group is begun within a "
+         "step; rollouts that fail or time out (1800 s)",
+     RULES(4, PUSH, FIFO, 1, UNLIMITED, 1),
+     .trains_late = true,
+     .in_flight = true,
+     .colocated = true,
      .unit = UNIT_GROUP},
     {.name = "heterorl",
      .about = "the rule of HeteroRL as released with 2508.17850",
@@ -642,7 +713,7 @@ static const field entries[] = {
           "samplers are on the learner's GPUs, which change between generation and training: when "
           "enough waits for an update generation stops where it is, and it continues after it: "
           "{to_training, to_generation, switch}",
-          .rule = "none; preset verl_v1_colocate: with its defaults"),
+          .rule = "none; preset verl_v1_colocate, agent_lightning: with its defaults"),
     FIELD("cluster.colocated.to_training", "switch to training", DIST, "s", "0",
           "time from the end of generation until an update starts (engines sleep, the optimiser "
           "is loaded)"),

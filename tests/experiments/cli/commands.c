@@ -289,7 +289,7 @@ static void kinds_are_listed_with_their_parameters(void) {
   const cJSON *dist = cJSON_GetArrayItem(member_at(kinds, "delay laws"), 9);
   CU_ASSERT_STRING_EQUAL(text_at(dist, "name"), "gilbert_elliott");
   CU_ASSERT_EQUAL(cJSON_GetArraySize(member_at(dist, "parameters")), 4);
-  CU_ASSERT_EQUAL(cJSON_GetArraySize(member_at(kinds, "presets")), 29);
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(member_at(kinds, "presets")), 33);
   CU_ASSERT(cJSON_GetArraySize(member_at(kinds, "worlds")) >= 2);
   cJSON_Delete(kinds);
 }
@@ -298,7 +298,7 @@ static void presets_are_listed_with_their_sources(void) {
   cli_result r = CLI("presets", "--json");
   cJSON *presets = cJSON_Parse(r.out), *item = NULL;
   CU_ASSERT_EQUAL(r.code, 0);
-  CU_ASSERT_EQUAL(cJSON_GetArraySize(presets), 29);
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(presets), 33);
   cJSON_ArrayForEach(item, presets) {
     static const char *const keys[] = {"name",   "about",   "fields",
                                        "source", "mapping", "not_modelled"};
