@@ -343,14 +343,17 @@ static const cluster_preset preset_table[] = {
      .source = "slime v0.3.1 (a6272da0d), slime/rollout/fully_async_rollout.py lines 59, 118-131 "
                "and 165-175, update_weight_from_distributed.py lines 110-133, train_async.py",
      .read = "2026-08",
-     .mapping =
-         "sglang_server_concurrency (512 groups an engine): samplers x concurrency, no ahead; "
-         "requests are aborted at a sync and their groups are taken up again: partial: "
-         "continue; no bound of staleness: no window; update_weights_interval (1): "
-         "learner.publish_every. Without fully_async_rollout: preset slime",
-     .not_modelled = "the queue of 1000 groups, at which generation stands still; that places are "
-                     "counted in groups; that weights are handed over only when the next batch is "
-                     "complete",
+     .mapping = "sglang_server_concurrency (512 an engine): samplers x concurrency, no ahead; "
+                "requests are "
+                "aborted at a sync (SGLang's default mode) and their groups taken up again with "
+                "their tokens: partial: "
+                "continue; no bound of staleness: no window; update_weights_interval (1): "
+                "learner.publish_every. Without "
+                "fully_async_rollout: preset slime",
+     .not_modelled =
+         "that as many groups as places for responses are under way; the queue of 1000 groups, at "
+         "which generation stands still; that weights are handed over only when the next batch is "
+         "complete",
      RULES(4, PUSH, FIFO, UNLIMITED, UNLIMITED, 1),
      .in_flight = true,
      .unit = UNIT_GROUP},
