@@ -343,8 +343,9 @@ static void the_fields_of_recipes_are_listed_with_default_and_unit(void) {
   cli_result_fini(&r);
   r = CLI("fields", "--only", "cluster", "cluster.ahead", "world.task", "--format", "markdown");
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "| `cluster` | section |"));
-  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "2 (preset prime_rl, intellect2, areal_2); "
-                                       "7 (preset verl_v1); else no limit"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out,
+                                "2 (preset prime_rl, intellect2, areal_2); "
+                                "7 (preset verl_v1); 3 (preset torchtitan_rl); else no limit"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "| `world.task` | choice or section |"));
   CU_ASSERT_PTR_NULL(strstr(r.out, "`cluster.up`"));
   cli_result_fini(&r);
