@@ -46,8 +46,9 @@ renamed() { # FILE : its algorithms under their names in the article
     { print }' - "$1"
 }
 
-plot() { # FOLDER FILE … OPTIONS : draws there, in the width of the text and without notes
-  (cd "$1" && shift && "$gepolab" plot "$@" --width a4 --no-notes -o . > /dev/null)
+width=a4
+plot() { # FOLDER FILE … OPTIONS : draws there, in the width of the text (or $width) and without notes
+  (cd "$1" && shift && "$gepolab" plot "$@" --width "$width" --no-notes -o . > /dev/null)
 }
 
 draw() { # STUDY : its figures that the article shows
@@ -90,6 +91,9 @@ for study in frontier frontier_sorting; do
   plot "$work/$study" cells.tsv -f frontier
 done
 panels long_regime "=on-policy" "15=16 updates stale" "63=64 updates stale"
+width=10
+panels long_regime_weights "15=16 updates stale"
+width=a4
 panels two_bits "255=256 updates stale" "4095=frozen"
 "$gepolab" lab bias bias_groups --figures "$work" --figure map --width a4 \
   'algorithms=[{base: is, name: P/Q}, {base: snis, name: normalised P/Q}, {base: gepo, clip: none, name: GEPO unclipped}, {base: gepo, name: GEPO}]' > /dev/null
