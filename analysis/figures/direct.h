@@ -3,6 +3,8 @@
 #define GEPOLAB_ANALYSIS_FIGURES_DIRECT_H
 
 #include "analysis/plot/page.h"
+#include "analysis/stored.h"
+#include "core/base/arena.h"
 
 #include <stdint.h>
 
@@ -99,6 +101,50 @@ typedef struct speedups {
 /* Draws the figure. Errors: GL_EINPUT (no case), and those of figures_draw_table()
  * (analysis/plot/draw.h). */
 gl_status figure_of_speedups(const speedups *s, const figure_request *q, gl_error *err);
+
+/* Figure `directions`: bias and error of estimators against KL, over many random directions from
+ * the learner to the sampler (`gepolab lab bias` with dial.directions). Lines are medians, bands
+ * lie between the 10 and 90 % quantiles over directions. Of several worlds each has a column, at
+ * the largest group size; of one world each group size has one. directions.c. */
+
+typedef enum directions_quantity {
+  DIRECTIONS_BIAS,       /* length of the bias over that of the true gradient */
+  DIRECTIONS_MSE,        /* mean squared error over the reference's along the same direction */
+  DIRECTIONS_SCALED_MSE, /* the same after the best factor for each estimate */
+  DIRECTIONS_QUANTITIES
+} directions_quantity;
+
+typedef struct directions_point {
+  size_t world, algorithm;
+  double group_size; /* INFINITY: the limit of large groups */
+  double kl;         /* KL(p||q) in nats */
+  double count;      /* number of directions with an expected gradient that is not 0 */
+  double median[DIRECTIONS_QUANTITIES], low[DIRECTIONS_QUANTITIES], high[DIRECTIONS_QUANTITIES];
+} directions_point;
+
+/* Data of the figure. Texts are borrowed, or in `memory` where directions_add_stored() copied them.
+ */
+typedef struct directions {
+  const char **worlds; /* [n_worlds] titles of columns */
+  size_t n_worlds;
+  const char **algorithms; /* [n_algorithms] */
+  size_t n_algorithms;
+  size_t reference;        /* the algorithm whose mean squared errors are the unit */
+  directions_point *point; /* [n], allocated */
+  size_t n;
+  arena memory;
+} directions;
+
+/* Returns true if stored results are of `gepolab lab bias` with dial.directions. */
+bool directions_are_stored(const stored *s);
+/* Adds stored results as a world with that title. Errors: GL_ENOMEM, GL_EINPUT (a key is missing or
+ * no number; another reference than the worlds before). */
+gl_status directions_add_stored(directions *d, const stored *s, const char *title, gl_error *err);
+/* Releases `point`, `memory` and the lists that directions_add_stored() made. */
+void directions_fini(directions *d);
+/* Draws the figure. Errors: GL_EINPUT (no point), and those of figures_draw_table()
+ * (analysis/plot/draw.h). */
+gl_status figure_of_directions(const directions *d, const figure_request *q, gl_error *err);
 
 /* Figure `timeline`: a Gantt chart of a cluster over simulated time, with marks where a batch is
  * dropped or a message is lost. */

@@ -91,6 +91,26 @@ static gl_status read_label(file_label *labels, const gather_request *q, const c
   return set_label(&labels[file], option, option + best + 1, err);
 }
 
+/* Fills labels[q->n_files]. */
+static gl_status read_labels(file_label *labels, const gather_request *q, gl_error *err) {
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < q->n_files; i++) labels[i] = (file_label){plain_label, "", NULL};
+  for (size_t i = 0; i < q->n_labels && status == GL_OK; i++)
+    status = read_label(labels, q, q->labels[i], err);
+  return status;
+}
+
+gl_status gather_label(const char **label, const gather_request *request, size_t file,
+                       gl_error *err) {
+  arena memory = {0};
+  file_label *labels = ARENA_ARRAY(&memory, file_label, request->n_files);
+  gl_status status = arena_check(&memory, "labels", err);
+  if (status == GL_OK) status = read_labels(labels, request, err);
+  if (status == GL_OK && *labels[file].text) *label = labels[file].text;
+  arena_fini(&memory);
+  return status;
+}
+
 /* --- names --- */
 
 /* Rules REGEX=NAME in the order of the command line. */
@@ -645,10 +665,7 @@ gl_status gather(gathered *out, const gather_request *request, gl_error *err) {
   *out = (gathered){0};
   gl_status status = rules_init(&r, request, err);
   if (status == GL_OK) status = refuse_repeated_files(request, err);
-  for (size_t i = 0; i < request->n_files && status == GL_OK; i++)
-    r.labels[i] = (file_label){plain_label, "", NULL};
-  for (size_t i = 0; i < request->n_labels && status == GL_OK; i++)
-    status = read_label(r.labels, request, request->labels[i], err);
+  if (status == GL_OK) status = read_labels(r.labels, request, err);
   if (status == GL_OK) status = read_files(out, &r, err);
   if (status == GL_OK) status = refuse_idle_rules(out, &r, err);
   if (status == GL_OK) status = arrange_series(out, request, err);

@@ -82,6 +82,11 @@ typedef struct gathered {
 /* Returns how many cells of the series are NaN. *at_end: one of them comes after the last value. */
 size_t gathered_nan(const gathered_series *s, bool *at_end);
 
+/* *label: the text that the request's labels give to a file; unchanged if there is none. Errors:
+ * GL_ENOMEM, GL_EINPUT (a label of no file, or two of one). */
+gl_status gather_label(const char **label, const gather_request *request, size_t file,
+                       gl_error *err);
+
 /* Reads all files. Release with gathered_fini(), also after an error. Errors: GL_ENOMEM, GL_EIO
  * (unreadable file), GL_EINPUT with file and hint (invalid options or files, a name shared by two
  * runs, a metric that is absent). */

@@ -47,10 +47,6 @@ static gl_status draw_lab(const lab_figure_data *data, const bias_request *q, gl
 
 static gl_status measure_bias(const lab_recipe *plan, const bias_request *q, gl_error *err) {
   lab_table measured = {0};
-  if (q->folder != NULL && plan->directions > 1)
-    return gl_fail(err, GL_EINPUT,
-                   "the figures are of one direction; leave dial.directions out, or print the "
-                   "medians over directions");
   const double begun = seconds_now();
   gl_error why = {.status = GL_OK};
   gl_status status = lab_table_init(&measured, plan, q->threads, q->shows, &why);

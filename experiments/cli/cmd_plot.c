@@ -1,4 +1,5 @@
 /* gepolab plot and gepolab report. */
+#include "analysis/figures/direct.h"
 #include "analysis/figures/fates.h"
 #include "analysis/figures/figures.h"
 #include "analysis/import/gather.h"
@@ -7,6 +8,7 @@
 #include "core/base/file.h"
 #include "core/base/shown.h"
 #include "experiments/base/args.h"
+#include "experiments/base/memory.h"
 #include "experiments/base/program.h"
 #include "experiments/cli/common.h"
 #include "experiments/report/report.h"
@@ -84,20 +86,58 @@ static gl_status draw_together(const gather_request *q, const staleness_histogra
 }
 
 /* Draws figures of the outcomes that `gepolab results keep` stored in the file. */
-static gl_status draw_stored(const char *file, const char *set, const figure_request *q,
-                             gl_error *err) {
-  stored kept = {0};
+static gl_status draw_outcomes(stored *kept, const figure_request *q, gl_error *err) {
   stability s = {0};
-  gl_status status = set == NULL ? stored_read(&kept, file, err)
-                                 : gl_fail(err, GL_EINPUT,
-                                           "%s holds stored results, which know no evaluation "
-                                           "sets; leave --set out",
-                                           file);
-  if (status == GL_OK) status = stability_of_stored(&s, &kept, err);
+  gl_status status = stability_of_stored(&s, kept, err);
   if (status == GL_OK) status = figures_of_fates(&s, q, err);
   stability_fini(&s);
-  stored_fini(&kept);
   return status;
+}
+
+/* Draws the measurements over directions that are stored in files, a world each. */
+static gl_status draw_directions(const stored *kept, const gather_request *files,
+                                 const figure_request *q, gl_error *err) {
+  directions d = {.n = 0};
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < files->n_files && status == GL_OK; ++i) {
+    const char *title = kept[i].name;
+    if (!directions_are_stored(&kept[i]))
+      status = gl_fail(err, GL_EINPUT,
+                       "%s is not of `gepolab lab bias` with dial.directions as the others are; "
+                       "stored results of another kind are drawn one file at a time",
+                       files->files[i]);
+    if (status == GL_OK) status = gather_label(&title, files, i, err);
+    if (status == GL_OK) status = directions_add_stored(&d, &kept[i], title, err);
+  }
+  if (status == GL_OK) status = figure_of_directions(&d, q, err);
+  directions_fini(&d);
+  return status;
+}
+
+/* Files that `gepolab results keep` wrote: of outcomes one, of directions any number. */
+static gl_status draw_stored(const gather_request *files, const figure_request *q, gl_error *err) {
+  stored *kept = MUST_ARRAY(stored, files->n_files, "stored results");
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < files->n_files && status == GL_OK; ++i)
+    status = stored_read(&kept[i], files->files[i], err);
+  if (status == GL_OK)
+    status = files->n_files == 1 && !directions_are_stored(kept)
+                 ? draw_outcomes(kept, q, err)
+                 : draw_directions(kept, files, q, err);
+  for (size_t i = 0; i < files->n_files; ++i) stored_fini(&kept[i]);
+  free(kept);
+  return status;
+}
+
+/* *are: 1 if all files are stored results. */
+static gl_status recognise_stored(const gather_request *files, int *are, gl_error *err) {
+  *are = files->n_files > 0;
+  for (size_t i = 0; i < files->n_files && *are; ++i) {
+    if (folder_is(files->files[i])) return *are = 0, GL_OK;
+    gl_status status = stored_recognise(files->files[i], are, err);
+    if (status != GL_OK) return status;
+  }
+  return GL_OK;
 }
 
 /* One study by itself has a folder for each of its sweeps; everything else is drawn together. */
@@ -109,10 +149,17 @@ static gl_status draw_files(const args *a, const import_options *import,
   gl_status status = import_options_request(import, a->words, a->n_words, &together, err);
   const int alone = a->n_words == 1 && !import_options_given(import) && !folder_is(a->words[0]);
   if (status == GL_OK && alone) status = read_is_study(a->words[0], &is_study, err);
-  if (status == GL_OK && alone && !is_study)
-    status = stored_recognise(a->words[0], &is_stored, err);
+  if (status == GL_OK && !is_study) status = recognise_stored(&together, &is_stored, err);
   if (status != GL_OK) return status;
-  if (is_stored) return draw_stored(a->words[0], together.set, q, err);
+  import_options others = *import;
+  others.labels = (args_list){0};
+  if (is_stored && (together.set != NULL || import_options_given(&others)))
+    return gl_fail(
+        err, GL_EINPUT,
+        "%s holds stored results, which know no evaluation sets and no metrics; of these "
+        "options only --label applies",
+        together.files[0]);
+  if (is_stored) return draw_stored(&together, q, err);
   return is_study ? draw_studies(a->words[0], together.set, measured, q, err)
                   : draw_together(&together, measured, q, err);
 }
@@ -194,13 +241,15 @@ const command command_plot = {
         "Files are a study, or any number of studies, W&B panel exports, CSV, TSV and JSON\n"
         "Lines, drawn together: series of one run may come from several files, and labels\n"
         "distinguish benchmarks or settings (`--label eval.csv=cluster.max_delay=600`).",
-    .examples = "  gepolab plot study.db -o figures/\n"
-                "  gepolab plot study.db --width icml --highlight gepo,gspo\n"
-                "  gepolab plot study.db --figure staleness --measured staleness.csv\n"
-                "  gepolab plot study.db --each-set --figure eval_score\n"
-                "  gepolab plot study.db --figure training --figure window --points raw\n"
-                "  gepolab plot kl.csv staleness.csv eval.csv -o figures/\n"
-                "  gepolab plot a.csv b.csv -l a.csv=MATH500 -l b.csv=AIME24 --figure eval_score",
+    .examples =
+        "  gepolab plot study.db -o figures/\n"
+        "  gepolab plot study.db --width icml --highlight gepo,gspo\n"
+        "  gepolab plot study.db --figure staleness --measured staleness.csv\n"
+        "  gepolab plot study.db --each-set --figure eval_score\n"
+        "  gepolab plot study.db --figure training --figure window --points raw\n"
+        "  gepolab plot kl.csv staleness.csv eval.csv -o figures/\n"
+        "  gepolab plot a.csv b.csv -l a.csv=MATH500 -l b.csv=AIME24 --figure eval_score\n"
+        "  gepolab plot paper/results/bias_directions*.tsv   # stored results, a world each",
     .run = run_plot};
 
 /* --- report --- */

@@ -663,34 +663,24 @@ gl_status lab_table_store(const lab_table *t, const char *path, double wall_s, g
 
 /* --- many random directions --- */
 
-/* The quantities of one direction. */
-typedef enum quantity {
-  QUANTITY_COSINE,     /* of the expected and the true gradient */
-  QUANTITY_BIAS,       /* length of the bias over that of the true gradient */
-  QUANTITY_MSE,        /* mean squared error over the reference's */
-  QUANTITY_SCALED_MSE, /* the same after the best common factor of each */
-  QUANTITIES
-} quantity;
+static const char *const quantity_names[LAB_QUANTITIES] = {"cosine", "relative_bias", "mse_ratio",
+                                                           "scaled_mse_ratio"};
+static const char *const level_names[LAB_LEVELS] = {"median", "low", "high"};
+static const double levels[LAB_LEVELS] = {0.5, 0.1, 0.9};
 
-static const char *const quantity_names[QUANTITIES] = {"cosine", "relative_bias", "mse_ratio",
-                                                       "scaled_mse_ratio"};
-static const char *const level_names[] = {"median", "low", "high"};
-static const double levels[] = {0.5, 0.1, 0.9};
-enum { LEVELS = sizeof levels / sizeof *levels };
-
-static double quantity_of(quantity q, const lab_result *m, const lab_result *reference) {
+static double quantity_of(lab_quantity q, const lab_result *m, const lab_result *reference) {
   double square = 0;
   for (size_t i = 0; i < m->n_parameters; ++i) square += m->truth[i] * m->truth[i];
   switch (q) {
-  case QUANTITY_COSINE:
+  case LAB_QUANTITY_COSINE:
     return m->numbers.cosine;
-  case QUANTITY_BIAS:
+  case LAB_QUANTITY_BIAS:
     return m->numbers.bias / sqrt(square);
-  case QUANTITY_MSE:
+  case LAB_QUANTITY_MSE:
     return m->numbers.mse / reference->numbers.mse;
-  case QUANTITY_SCALED_MSE:
+  case LAB_QUANTITY_SCALED_MSE:
     return m->numbers.scaled_mse / reference->numbers.scaled_mse;
-  case QUANTITIES:
+  case LAB_QUANTITIES:
     break;
   }
   return NAN;
@@ -707,8 +697,8 @@ static void add_directions_columns(table *to, const lab_table *t) {
   table_add_column(to, c, "KL(p||q)");
   c = count, c.name = "directions";
   table_add_column(to, c, "directions");
-  for (size_t q = 0; q < QUANTITIES; ++q)
-    for (size_t i = 0; i < LEVELS; ++i) {
+  for (size_t q = 0; q < LAB_QUANTITIES; ++q)
+    for (size_t i = 0; i < LAB_LEVELS; ++i) {
       char name[64];
       snprintf(name, sizeof name, "%s/%s", quantity_names[q], level_names[i]);
       c = (table_column){.name = name, .type = TABLE_REAL, .width = 16, .format = "%.3f"};
@@ -722,7 +712,7 @@ static void add_directions_columns(table *to, const lab_table *t) {
 }
 
 /* The directions' values in which both are measured; returns how many. */
-static size_t gather(const lab_table *t, quantity q, size_t algorithm, size_t size, size_t kl,
+static size_t gather(const lab_table *t, lab_quantity q, size_t algorithm, size_t size, size_t kl,
                      double *value) {
   const lab_recipe *r = t->recipe;
   const size_t kls = r->n_pairs / r->directions;
@@ -743,24 +733,34 @@ static double fraction_below(const double *sorted, size_t n, double bound) {
   return n > 0 ? (double)below / (double)n : NAN;
 }
 
-static void add_directions_row(table *to, const lab_table *t, size_t algorithm, size_t size,
-                               size_t kl, double *value) {
+lab_over_directions lab_directions_measured(const lab_table *t, size_t algorithm, size_t size,
+                                            size_t k, double *scratch) {
   const lab_recipe *r = t->recipe;
-  double below[QUANTITIES];
+  lab_over_directions out = {.kl = t->results[(k * r->n_sizes + size) * r->n_algorithms].kl};
+  out.n = gather(t, LAB_QUANTITY_COSINE, algorithm, size, k, scratch);
+  for (lab_quantity q = 0; q < LAB_QUANTITIES; ++q) {
+    const size_t n = gather(t, q, algorithm, size, k, scratch);
+    for (size_t i = 0; i < LAB_LEVELS; ++i)
+      out.level[q][i] = n > 0 ? gsl_stats_quantile_from_sorted_data(scratch, 1, n, levels[i]) : NAN;
+    out.below[q] = fraction_below(scratch, n, q == LAB_QUANTITY_COSINE ? 0 : 1 - 1e-9);
+  }
+  return out;
+}
+
+static void add_directions_row(table *to, const lab_table *t, size_t algorithm, size_t size,
+                               size_t k, double *scratch) {
+  const lab_recipe *r = t->recipe;
+  const lab_over_directions m = lab_directions_measured(t, algorithm, size, k, scratch);
   table_row(to);
   table_text(to, r->algorithms[algorithm].name);
   table_real(to, r->group_size[size] == 0 ? NAN : (double)r->group_size[size]);
-  table_real(to, t->results[(kl * r->n_sizes + size) * r->n_algorithms].kl);
-  table_real(to, (double)gather(t, QUANTITY_COSINE, algorithm, size, kl, value));
-  for (quantity q = 0; q < QUANTITIES; ++q) {
-    const size_t n = gather(t, q, algorithm, size, kl, value);
-    for (size_t i = 0; i < LEVELS; ++i)
-      table_real(to, n > 0 ? gsl_stats_quantile_from_sorted_data(value, 1, n, levels[i]) : NAN);
-    below[q] = fraction_below(value, n, q == QUANTITY_COSINE ? 0 : 1 - 1e-9);
-  }
-  table_real(to, below[QUANTITY_COSINE]);
-  table_real(to, below[QUANTITY_MSE]);
-  table_real(to, below[QUANTITY_SCALED_MSE]);
+  table_real(to, m.kl);
+  table_real(to, (double)m.n);
+  for (lab_quantity q = 0; q < LAB_QUANTITIES; ++q)
+    for (size_t i = 0; i < LAB_LEVELS; ++i) table_real(to, m.level[q][i]);
+  table_real(to, m.below[LAB_QUANTITY_COSINE]);
+  table_real(to, m.below[LAB_QUANTITY_MSE]);
+  table_real(to, m.below[LAB_QUANTITY_SCALED_MSE]);
 }
 
 gl_status lab_directions_print(const lab_table *t, bool is_json, gl_error *err) {

@@ -33,6 +33,30 @@ gl_status lab_table_store(const lab_table *t, const char *path, double wall_s, g
 
 /* --- many random directions --- */
 
+/* The quantities of one direction. */
+typedef enum lab_quantity {
+  LAB_QUANTITY_COSINE,     /* of the expected and the true gradient */
+  LAB_QUANTITY_BIAS,       /* length of the bias over that of the true gradient */
+  LAB_QUANTITY_MSE,        /* mean squared error over that of the recipe's first algorithm */
+  LAB_QUANTITY_SCALED_MSE, /* the same after the best common factor of each */
+  LAB_QUANTITIES
+} lab_quantity;
+
+enum { LAB_LEVELS = 3 };
+
+/* An algorithm at one group size and KL, over the directions in which it and the first algorithm
+ * are measured. */
+typedef struct lab_over_directions {
+  double kl;
+  size_t n;                                 /* number of directions */
+  double level[LAB_QUANTITIES][LAB_LEVELS]; /* median, 10 and 90 % quantile; NaN: none measured */
+  double below[LAB_QUANTITIES]; /* fraction with a cosine below 0, or an error below the first's */
+} lab_over_directions;
+
+/* k: index of the KL. scratch[recipe->directions]. */
+lab_over_directions lab_directions_measured(const lab_table *t, size_t algorithm, size_t size,
+                                            size_t k, double *scratch);
+
 /* Prints to stdout, for a recipe with dial.directions: one line per algorithm, group size and KL.
  * Mean squared errors are relative to those of the recipe's first algorithm along the same
  * direction. */

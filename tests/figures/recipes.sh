@@ -48,7 +48,7 @@ shortened() { # RECIPE
     llm_delay_sweep) study $1 $small world.model.intermediate=48 tune=null 'sweep.seed=[1, 2]' ;;
     llm_quick) study $1 $tiny 'world.warmup={steps: 20}' 'sweep={seed: [1, 2]}' ;;
     bias_vs_kl) laboratory $1 dial.kl.points=6 ;;
-    bias_directions) table $1 dial.directions=20 ;;
+    bias_directions) laboratory $1 dial.directions=20 ;;
     bias_groups) laboratory $1 dial.kl.points=8 ;;
     four_arms) table $1 ;;
     bias_staleness | denominators | truncation | llm_exact_bias) laboratory $1 ;;

@@ -3,6 +3,7 @@
  */
 #include "experiments/lab/figures/figures.h"
 
+#include "analysis/figures/direct.h"
 #include "analysis/plot/draw.h"
 #include "analysis/plot/layout.h"
 #include "analysis/plot/page.h"
@@ -525,6 +526,53 @@ static const char *lab_figure_lacks(const void *data, unsigned needs) {
   return NULL;
 }
 
+/* --- many random directions --- */
+
+static directions_point directions_point_of(const lab_table *t, size_t a, size_t s, size_t k,
+                                            double *scratch) {
+  static const lab_quantity of[DIRECTIONS_QUANTITIES] = {
+      [DIRECTIONS_BIAS] = LAB_QUANTITY_BIAS,
+      [DIRECTIONS_MSE] = LAB_QUANTITY_MSE,
+      [DIRECTIONS_SCALED_MSE] = LAB_QUANTITY_SCALED_MSE,
+  };
+  const size_t size = t->recipe->group_size[s];
+  const lab_over_directions m = lab_directions_measured(t, a, s, k, scratch);
+  directions_point to = {.algorithm = a,
+                         .group_size = size == 0 ? INFINITY : (double)size,
+                         .kl = m.kl,
+                         .count = (double)m.n};
+  for (directions_quantity q = 0; q < DIRECTIONS_QUANTITIES; ++q) {
+    const double *level = m.level[of[q]];
+    to.median[q] = level[0], to.low[q] = level[1], to.high[q] = level[2];
+  }
+  return to;
+}
+
+static gl_status draw_directions(const lab_table *t, const figure_request *q, gl_error *err) {
+  const lab_recipe *r = t->recipe;
+  const size_t kls = r->n_pairs / r->directions;
+  double *scratch = MUST_ARRAY(double, r->directions, "the directions");
+  directions d = {.worlds = MUST_ARRAY(const char *, 1, "a figure"),
+                  .n_worlds = 1,
+                  .algorithms = MUST_ARRAY(const char *, r->n_algorithms, "a figure"),
+                  .n_algorithms = r->n_algorithms,
+                  .point =
+                      MUST_ARRAY(directions_point, kls * r->n_sizes * r->n_algorithms, "a figure")};
+  d.worlds[0] = r->name;
+  for (size_t a = 0; a < r->n_algorithms; ++a) {
+    d.algorithms[a] = r->algorithms[a].name;
+    for (size_t s = 0; s < r->n_sizes; ++s)
+      for (size_t k = 0; k < kls; ++k) {
+        const directions_point at = directions_point_of(t, a, s, k, scratch);
+        if (at.count > 0) d.point[d.n++] = at;
+      }
+  }
+  gl_status status = figure_of_directions(&d, q, err);
+  directions_fini(&d);
+  free(scratch);
+  return status;
+}
+
 gl_status lab_figures_draw(const lab_figure_data *data, const figure_request *q, gl_error *err) {
   static const figure_table table = {
       figures, FIGURE_COUNT, lab_figure_lacks,
@@ -532,6 +580,8 @@ gl_status lab_figures_draw(const lab_figure_data *data, const figure_request *q,
       "training path, or training"};
   figure_request named = *q;
   if (data->table != NULL) named.prefix = data->table->recipe->name;
+  if (data->table != NULL && data->table->recipe->directions > 1)
+    return draw_directions(data->table, &named, err);
   if (data->truncation != NULL) named.prefix = data->truncation->recipe.name;
   if (data->curves != NULL) named.prefix = data->curves->recipe->name;
   return figures_draw_table(&table, data, &named, err);

@@ -4,6 +4,8 @@
 #include "tests/support/files.h"
 #include "tests/support/suite.h"
 
+#include <cjson/cJSON.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +58,71 @@ static void paths_training_and_theorems_have_figures_of_their_own(void) {
   cli_scratch_remove(folder);
 }
 
+/* The k-th median of an algorithm in the first panel of a figure's data. */
+static double drawn_median(const char *folder, const char *name, const char *algorithm, int k) {
+  char path[128], start[64], *text = files_text(cli_path(path, folder, name));
+  CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+  snprintf(start, sizeof start, "\n0\t%s\t", algorithm);
+  const char *at = text;
+  for (int i = 0; i <= k && at != NULL; ++i) at = strstr(at + 1, start);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(at);
+  double median = NAN;
+  CU_ASSERT_EQUAL(sscanf(at + strlen(start), "%*s %lf", &median), 1);
+  free(text);
+  return median;
+}
+
+/* The measurements of one world over directions: what is drawn is what --json prints. */
+static void directions_are_drawn_as_they_are_printed(void) {
+  char folder[64];
+  cli_scratch_make(folder);
+  cli_result r = CLI("bias", "bias_directions", "dial.directions=20", "group_size=[2,3]",
+                     "dial.kl=[0.1,1]", "--json");
+  CU_ASSERT_EQUAL_FATAL(r.code, 0);
+  cJSON *printed = cJSON_Parse(r.out);
+  CU_ASSERT_EQUAL_FATAL(cJSON_GetArraySize(printed), 24);
+  cli_result_fini(&r);
+  CU_ASSERT(CLI_GIVES(0, "bias", "bias_directions", "dial.directions=20", "group_size=[2,3]",
+                      "dial.kl=[0.1,1]", "--figures", folder));
+  CU_ASSERT(cli_has(folder, "bias_directions_directions.png"));
+  for (int k = 0; k < 2; ++k) {
+    const cJSON *row = cJSON_GetArrayItem(printed, 8 + k); /* the third algorithm, G = 2 */
+    const cJSON *bias = cJSON_GetObjectItem(row, "relative_bias");
+    CU_ASSERT_STRING_EQUAL(cJSON_GetObjectItem(row, "algorithm")->valuestring, "gepo unclipped");
+    const double median = cJSON_GetObjectItem(bias, "median")->valuedouble;
+    CU_ASSERT(median > 0);
+    CU_ASSERT_DOUBLE_EQUAL(
+        drawn_median(folder, "bias_directions_directions.tsv", "gepo unclipped", k), median, 1e-15);
+  }
+  cJSON_Delete(printed);
+  cli_scratch_remove(folder);
+}
+
+/* The results behind the documents: what is drawn is what is stored. */
+static void stored_directions_are_drawn_with_a_column_for_each_world(void) {
+  static const char first[] = "paper/results/bias_directions.tsv",
+                    second[] = "paper/results/bias_directions_hard.tsv";
+  char folder[64], *stored = files_text(first);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(stored);
+  cli_scratch_make(folder);
+  CU_ASSERT(CLI_GIVES(0, "plot", first, second, "-l", "bias_directions.tsv=graded rewards", "-o",
+                      folder));
+  CU_ASSERT(script_says(folder, "directions.gp", "'graded rewards'"));
+  CU_ASSERT(script_says(folder, "directions.gp", "bias\\_directions\\_hard"));
+  static const char key[] = "[gepo unclipped,8].relative_bias.median\t"; /* KL of 0.001 */
+  const char *at = strstr(stored, key);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(at);
+  CU_ASSERT_DOUBLE_EQUAL(drawn_median(folder, "directions.tsv", "gepo unclipped", 0),
+                         strtod(at + strlen(key), NULL), 0);
+  free(stored);
+  REFUSED(2, "of these options only --label applies", "plot", first, "--lower-is-better", "-o",
+          folder);
+  REFUSED(2, "as the others are", "plot", first, "paper/results/frontier.tsv", "-o", folder);
+  REFUSED(2, "begins with none of the files given", "plot", first, "-l", "other.tsv=x", "-o",
+          folder);
+  cli_scratch_remove(folder);
+}
+
 static void unknown_and_impossible_figures_are_refused(void) {
   char folder[64];
   cli_scratch_make(folder);
@@ -74,4 +141,6 @@ static void unknown_and_impossible_figures_are_refused(void) {
 SUITE(lab_figures, "cli: figures of the laboratory",
       TEST(a_recipe_of_the_laboratory_becomes_figures),
       TEST(paths_training_and_theorems_have_figures_of_their_own),
+      TEST(directions_are_drawn_as_they_are_printed),
+      TEST(stored_directions_are_drawn_with_a_column_for_each_world),
       TEST(unknown_and_impossible_figures_are_refused));
