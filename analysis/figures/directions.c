@@ -21,14 +21,14 @@ static const char *const stored_names[DIRECTIONS_QUANTITIES] = {
 };
 static const char is_measured[] = ".relative_bias.median";
 
-static bool ends_in(const char *key, const char *end) {
+static bool directions_key_ends(const char *key, const char *end) {
   const size_t n = strlen(key), m = strlen(end);
   return n >= m && strcmp(key + n - m, end) == 0;
 }
 
 bool directions_are_stored(const stored *s) {
   for (size_t i = 0; i < s->n; i++)
-    if (s->entry[i].key[0] == '[' && ends_in(s->entry[i].key, is_measured)) return true;
+    if (s->entry[i].key[0] == '[' && directions_key_ends(s->entry[i].key, is_measured)) return true;
   return false;
 }
 
@@ -134,7 +134,7 @@ gl_status directions_add_stored(directions *d, const stored *s, const char *titl
   gl_status status = arena_check(&d->memory, "stored results", err);
   for (size_t i = 0; i < s->n && status == GL_OK; i++) {
     const char *key = s->entry[i].key;
-    if (key[0] != '[' || !ends_in(key, is_measured)) continue;
+    if (key[0] != '[' || !directions_key_ends(key, is_measured)) continue;
     const stored_row row = {s, key, strlen(key) - strlen(is_measured) + 1};
     status = add_row(d, &row, err);
   }
@@ -167,7 +167,7 @@ typedef struct column {
   double group_size;
 } column;
 
-static int ascending(const void *a, const void *b) {
+static int directions_ascending(const void *a, const void *b) {
   const double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
 }
@@ -178,7 +178,7 @@ static double *group_sizes(const directions *d, figure_page *p, size_t *n) {
   *n = 0;
   if (size == NULL) return NULL;
   for (size_t i = 0; i < d->n; i++) size[i] = d->point[i].group_size;
-  qsort(size, d->n, sizeof *size, ascending);
+  qsort(size, d->n, sizeof *size, directions_ascending);
   for (size_t i = 0; i < d->n; i++)
     if (*n == 0 || size[*n - 1] != size[i]) size[(*n)++] = size[i];
   return size;

@@ -95,7 +95,7 @@ static gl_status draw_outcomes(stored *kept, const figure_request *q, gl_error *
 }
 
 /* Draws the measurements over directions that are stored in files, a world each. */
-static gl_status draw_directions(const stored *kept, const gather_request *files,
+static gl_status plot_directions(const stored *kept, const gather_request *files,
                                  const figure_request *q, gl_error *err) {
   directions d = {.n = 0};
   gl_status status = GL_OK;
@@ -123,7 +123,7 @@ static gl_status draw_stored(const gather_request *files, const figure_request *
   if (status == GL_OK)
     status = files->n_files == 1 && !directions_are_stored(kept)
                  ? draw_outcomes(kept, q, err)
-                 : draw_directions(kept, files, q, err);
+                 : plot_directions(kept, files, q, err);
   for (size_t i = 0; i < files->n_files; ++i) stored_fini(&kept[i]);
   free(kept);
   return status;
