@@ -51,6 +51,13 @@ paper: $(BUILD)/gepolab
 	@$(MAKE) --no-print-directory deps PACKAGES="$(PACKAGES) $(PAPER_PACKAGES)"
 	@paper/make.sh $(BUILD) $(RESULTS_LATER)
 
+# The pictures of documents that are drawn with names of the article: long runs and bias over directions.
+.PHONY: document-figures
+document-figures: $(BUILD)/gepolab
+	@paper/figures.sh $(BUILD) $(BUILD)/document-figures
+	@for f in long_regime/eval_score=long_regime long_regime_small/eval_score=long_regime_small bias_directions/directions=bias_directions; do \
+	  cp $(BUILD)/document-figures/$${f%=*}.png paper/figures/$${f#*=}.png || exit 1; done
+
 # The tables and figures of one study as a paper: make study-paper STUDY=study.db
 study-paper: $(BUILD)/gepolab
 	@$(MAKE) --no-print-directory deps PACKAGES="$(PACKAGES) $(PAPER_PACKAGES)"

@@ -234,7 +234,7 @@ class Site:
 
 
 # Commands of the gallery whose section of the findings has another name than their recipe.
-SECTIONS = {"bias_groups": "laboratory", "bias_staleness": "laboratory", "published": "published_*"}
+SECTIONS = {"bias_groups": "laboratory", "bias_directions": "laboratory", "bias_staleness": "laboratory", "published": "published_*"}
 
 
 def answers(text):
