@@ -10,7 +10,8 @@ F = np.longdouble
 assert np.finfo(F).maxexp > 10000, "needs a long double with a 15-bit exponent (x86-64)"
 
 OWN = ["clip_fraction", "iw_mean", "iw_max", "iw_variance", "log_iw_mean", "log_iw_max",
-       "log_iw_variance", "ess", "aw_variance", "clipped_positive", "clipped_negative"]
+       "log_iw_variance", "ess", "aw_variance", "clipped_positive", "clipped_negative",
+       "log_ratio_positive", "log_ratio_negative"]
 
 
 def number(x):
@@ -52,8 +53,14 @@ def clipped_of_sign(groups, clipped, gated, sign):
     return F(np.mean([c > 0 and not out for c, out, s in zip(clipped, gated, signs) if s == sign]))
 
 
-def own(groups, clipped, gated):
-    """groups[g][i] = (A_i, log-ratios of response i: one per token, or one for a response ratio);
+def moved(moves, sign):
+    """The mean over the tokens of the responses with that sign of advantage of logp - logq."""
+    steps = [F(l) for a, tokens in moves if np.sign(a) == sign for l in tokens]
+    return F(np.mean(steps)) if steps else F("nan")
+
+
+def own(groups, clipped, gated, moves):
+    """moves: (A_i, [logp - logq of each token]) of every response. groups[g][i] = (A_i, log-ratios of response i: one per token, or one for a response ratio);
     clipped, gated: 0/1 per unit; gated None: the method has no clip by response. Returns the values named in OWN and mean_i A_i w_i of every group."""
     w = [[np.exp(np.array(x, F)) for _, x in g] for g in groups]
     aw = [[F(a) * v for (a, _), v in zip(g, ws)] for g, ws in zip(groups, w)]
@@ -64,7 +71,8 @@ def own(groups, clipped, gated):
     ess = mean_of_valid([v.sum() ** 2 / (len(v) * (v * v).sum()) for v in flat])
     products = mean_of_valid([variance(np.concatenate(v)) for v in aw])
     values = [np.mean(clipped), mean, top, spread, log(mean), log(top), log(spread), ess, products,
-              clipped_of_sign(groups, clipped, gated, 1), clipped_of_sign(groups, clipped, gated, -1)]
+              clipped_of_sign(groups, clipped, gated, 1), clipped_of_sign(groups, clipped, gated, -1),
+              moved(moves, 1), moved(moves, -1)]
     return [number(v) for v in values], [number(np.mean([v.mean() for v in g])) for g in aw]
 
 

@@ -617,7 +617,7 @@ def evaluate(f, case):
         if f["ref_kl_ratio"]:
             ratio = torch.exp(l if f["ratio"] == "token" else torch.clamp(X[g][i], f["log_floor"], f["log_cap"]))
         loss = loss + divergence(f, p, lq[g][i], lr[g][i], z(g, i) * counted, wanted, ratio)
-    return finish(loss - obj, lp, adv, logs, acts, left_out)
+    return finish(loss - obj, lp, adv, logs, acts, left_out, lq)
 
 
 def kl_tokens(f, tokens):
@@ -668,7 +668,7 @@ def real(f, lp, lq, lr, L, groups):
     for pg, qg, rg in zip(lp, lq, lr):
         for p, q, ref in zip(pg, qg, rg):
             loss = loss + divergence(f, p, q, ref, 1 / n)
-    return finish(loss, lp, advs, [l.tolist() for lg in L for l in lg], [0.0], None)
+    return finish(loss, lp, advs, [l.tolist() for lg in L for l in lg], [0.0], None, None)
 
 
 def disco(f, lp, lq, lr, L, groups):
@@ -696,16 +696,19 @@ def disco(f, lp, lq, lr, L, groups):
     for pg, qg, rg in zip(lp, lq, lr):
         for p, q, ref in zip(pg, qg, rg):
             loss = loss + divergence(f, p, q, ref, 1 / n)
-    return finish(loss, lp, advs, logs, [0.0], None)
+    return finish(loss, lp, advs, logs, [0.0], None, None)
 
 
-def finish(loss, lp, adv, logs, acts, left_out):
+def finish(loss, lp, adv, logs, acts, left_out, lq):
+    """lq: the sampler's log-probabilities, or None where the method has no advantages."""
     leaves = [p for g in lp for p in g]
     grads = torch.autograd.grad(loss, leaves, allow_unused=True) if loss.requires_grad else [None] * len(leaves)
     c = [(-g if g is not None else torch.zeros_like(p)) for g, p in zip(grads, leaves)]
     each = iter(logs)
     units = [[(float(a), next(each)) for a in g] for g in adv]
-    metrics, mean_aw = metrics_oracle.own(units, acts, left_out)
+    moves = [] if lq is None else [(float(a), (p - q).tolist()) for ag, pg, qg in zip(adv, lp, lq)
+                                   for a, p, q in zip(ag, pg, qg)]
+    metrics, mean_aw = metrics_oracle.own(units, acts, left_out, moves)
     return dict(loss=float(loss.detach()), advantages=[a for g in units for a, _ in g],
                 log_weights=[x for v in logs for x in v], mean_aw=mean_aw, metrics=metrics,
                 coefficients=[float(w) for v in c for w in v])
