@@ -139,7 +139,8 @@ static size_t known_runs(const one_study *o, known_run *of) {
   return n;
 }
 
-/* Sorts them into the order of the list. Both come from the same state of the file. */
+/* Fills known[]: for each run of the list its results and its cell. The list and the results come
+ * from the same state of the file. */
 static gl_status match_runs(one_study *o, gl_error *err) {
   const size_t n = o->from->n_runs + o->from->n_repeats;
   known_run *of = ARENA_ARRAY(&o->memory, known_run, n);

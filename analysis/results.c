@@ -124,8 +124,9 @@ typedef struct swept_axis {
   size_t axis;
   size_t *of; /* [n] distinct values, each as the first group that has it */
   size_t n;
-  size_t changes; /* first group that differs from group 0; the later, the slower the axis varies */
-  size_t stride;  /* distance between consecutive values, in groups */
+  size_t first_change; /* first group that differs from group 0; the later, the slower the axis
+                          varies */
+  size_t stride;       /* distance between consecutive values, in groups */
 } swept_axis;
 
 static axis_value level_value(const results_group *grid, const swept_axis *l, size_t i) {
@@ -156,7 +157,7 @@ static swept_axis find_levels(const results_group *grid, size_t n, size_t which,
   swept_axis l = {.axis = which, .of = of};
   for (size_t g = 0; g < n; g++)
     if (level_of(grid, &l, grid[g].value[which]) == l.n) l.of[l.n++] = g;
-  l.changes = l.n > 1 ? l.of[1] : 0;
+  l.first_change = l.n > 1 ? l.of[1] : 0;
   sort_levels(grid, &l);
   return l;
 }
@@ -166,7 +167,7 @@ static void nest(swept_axis *l, size_t n_axes) {
   for (size_t i = 1; i < n_axes; i++) {
     const swept_axis moved = l[i];
     size_t at = i;
-    for (; at > 0 && l[at - 1].changes < moved.changes; at--) l[at] = l[at - 1];
+    for (; at > 0 && l[at - 1].first_change < moved.first_change; at--) l[at] = l[at - 1];
     l[at] = moved;
   }
   for (size_t i = n_axes, stride = 1; i-- > 0; stride *= l[i].n) l[i].stride = stride;

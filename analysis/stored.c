@@ -365,7 +365,7 @@ static bool may_be_missing(const document *d, const char *name) {
   return false;
 }
 
-/* *out is NULL if the results are missing and may be. */
+/* *out is NULL if the results have no file and their name is in the request's missing[]. */
 static gl_status find_results(document *d, const char *at, const char *name, const stored **out) {
   char path[2 * MOST_WORD];
   for (size_t i = 0; i < d->n_results; i++)
@@ -385,8 +385,7 @@ static gl_status find_results(document *d, const char *at, const char *name, con
   return status;
 }
 
-/* Formats a number as the document requests, allocated; NULL if its results are missing and may be.
- */
+/* Formats a number as the document requests, allocated; NULL if find_results() finds none. */
 static gl_status cited(document *d, const char *at, const char *name, const char *key,
                        const char *format, char **out) {
   const stored *from = NULL;

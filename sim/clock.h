@@ -564,7 +564,8 @@ gl_status turns_call(sim_clock *c, uint32_t i, uint32_t place, gl_error *err);
 /* Handler of CALL_ENDS; *goes_on: the response has its slot and decodes its next turn now. The
  * call of a response that was dropped goes on to its end and has only held its place. */
 gl_status turns_call_ends(sim_clock *c, uint32_t i, uint64_t which, bool *goes_on, gl_error *err);
-/* The next response that is back and gets a slot; UINT32_MAX: none. */
+/* Gives a slot to the response whose environment call ended first among those that wait for a slot,
+ * and returns it; UINT32_MAX: none waits. */
 uint32_t turns_take_back(sim_clock *c, uint32_t i);
 /* A response is dropped. */
 void turns_drop(sim_clock *c, uint32_t i, uint32_t place);

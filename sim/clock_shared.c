@@ -1,7 +1,8 @@
-/* Shared by all parts of the clock: posting events; the pool of units; the ledger of units by fate,
- * length and prompt, which shows selection bias if slow units are dropped; the rule for a learner
- * that waits instead of dropping units; the versions a coupled learner must hold, no longer than
- * some sampler may use them; and a sampler's state, sampled times and pauses. */
+/* Shared by all parts of the clock: posting events; the pool of units (a unit is a batch, a group
+ * or a response); the ledger, which counts units by fate, length and prompt and so shows selection
+ * bias if slow units are dropped; the rule for a learner that waits instead of dropping units; the
+ * weight versions that a coupled learner (one trained inside the simulation) keeps, each until no
+ * sampler can use it any more; and a sampler's state, sampled times and pauses. */
 #include "sim/clock.h"
 
 #include "core/random/rng.h"

@@ -437,7 +437,8 @@ static void read_measured(decoding_spec *d, cfg_reader *r, const cfg_node *node)
     free(speed);
 }
 
-/* What the load does not know, and memory that one response alone would not fit into. */
+/* Refuses `decoding` with unit: batch, because it models only responses that stream, and kv_tokens
+ * smaller than one response with its prompt. */
 static void check_decoding(const decoding_spec *d, cfg_reader *r, const cfg_node *node,
                            const cluster_spec *c) {
   if (r->status == GL_OK && c->unit == UNIT_BATCH)

@@ -206,9 +206,9 @@ struct cluster_spec {
   double reject;   /* probability that a unit is rejected when it reaches the learner */
   size_t capacity; /* maximum number of waiting units; 0: no limit */
   stale_rule stale;
-  double oversample;   /* units that may be begun for an update, over those that it takes */
-  size_t surplus;      /* units that may be begun beyond those that the gate's updates take */
-  bool aborts_surplus; /* units that an update leaves are dropped when it starts */
+  double oversample;   /* units that may be started per update / units that it takes */
+  size_t surplus;      /* units that may be started beyond those that the gate's updates take */
+  bool aborts_surplus; /* units that an update does not take are dropped when it starts */
   bool cancels_stale;  /* units in progress that have become staler than the window are cancelled */
   double stale_decay;
   evict_rule evict;

@@ -404,7 +404,7 @@ gl_status learner_start(sim_clock *c, gl_error *err) {
                         .pause_s = c->learner.paused_s,
                         .catch_ups = catch_ups + catches_up(&c->learner, c->buffer.waiting)};
   clock_trace(c, (schedule_span){SPAN_IDLE, SPAN_DONE, 0, c->learner.idle_since, c->now, 0, -1});
-  if (c->spec->restarts == NULL) /* otherwise at its end, which a restart may prevent */
+  if (c->spec->restarts == NULL) /* with restarts: traced at the update's end */
     clock_trace(c, (schedule_span){SPAN_TRAINING, SPAN_DONE, 0, c->now, c->now + step, 0,
                                    c->learner.version});
   c->learner.paused_s = 0;

@@ -36,7 +36,7 @@ gl_status restart_plan(sim_clock *c, gl_error *err) {
   return status == GL_OK ? plan_next(c, err) : status;
 }
 
-/* --- events that a restart meets --- */
+/* --- events in the queue when a restart begins --- */
 
 /* Removes what an event carries: a unit in transfer is lost, weights are no longer referred to. */
 static void drop_event(sim_clock *c, const sim_event *e) {
@@ -46,7 +46,9 @@ static void drop_event(sim_clock *c, const sim_event *e) {
     version_release(c, (int64_t)e->data);
 }
 
-/* What becomes of an event: false if it does not happen. A sampled restart is planned anew. */
+/* Returns true if an event still happens after a restart, `later` seconds later where responses are
+ * kept. The next sampled restart is removed here and sampled again; restarts at fixed times stay.
+ */
 static bool keep_event(sim_clock *c, sim_event *e, double later) {
   if (e->kind == RESTART_BEGINS) return e->data == 0;
   if (c->spec->restarts->keeps == RESTART_KEEPS_RESPONSES) {

@@ -743,9 +743,10 @@ static void stream_place_responses(const sim_clock *c, uint32_t i, uint32_t slot
   }
 }
 
-/* Updates the end times of the unit's running responses for their new lengths; old lengths are in
- * c->coupled. */
-static gl_status take_new_lengths(sim_clock *c, uint32_t i, uint32_t slot, gl_error *err) {
+/* After the weights changed, the coupled learner has sampled the rest of the unit again
+ * (draw_rest): scales the decoding time of its running responses by new / old length. Old lengths
+ * are in c->coupled, new ones in the unit's progress. */
+static gl_status rescale_running(sim_clock *c, uint32_t i, uint32_t slot, gl_error *err) {
   streaming *t = &c->stream;
   const unit_progress *u = &t->units[slot];
   gl_status status = GL_OK;
@@ -766,7 +767,7 @@ static gl_status take_new_lengths(sim_clock *c, uint32_t i, uint32_t slot, gl_er
   return status;
 }
 
-/* The learner samples the rest of a unit again. */
+/* The weights changed: the coupled learner samples the rest of a unit again, with new lengths. */
 static gl_status draw_rest(sim_clock *c, uint32_t i, uint32_t slot, int64_t version,
                            gl_error *err) {
   const size_t n = c->spec->unit_responses;
@@ -780,7 +781,7 @@ static gl_status draw_rest(sim_clock *c, uint32_t i, uint32_t slot, int64_t vers
   if (status != GL_OK) return status;
   add_up_lengths(c->spec, facts, u->lengths);
   ledger_add_lengths(c, slot);
-  return take_new_lengths(c, i, slot, err);
+  return rescale_running(c, i, slot, err);
 }
 
 /* Visits each unit in progress once: those with running responses, and the one still open. */

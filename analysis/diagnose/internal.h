@@ -10,7 +10,7 @@
 
 /* Sums over tokens. */
 typedef struct token_sums {
-  double n, l, l2, k3; /* l and its square, exp(l) - l - 1 */
+  double n, l, l2, k3; /* l = logp - logq, its square, k3 = exp(l) - l - 1 */
   double difference;   /* |p - q| */
   double far;          /* 1 where |p - q| > DIAGNOSE_FAR */
   double factor;       /* exp(|l|): NeMo-RL's multiplicative probability error */
@@ -145,7 +145,9 @@ block_statistic block_ratio;
 block_statistic block_deviation;
 /* LINE_SUMS to intercept, slope. */
 block_statistic block_line;
-/* LINE_SUMS of k3 on lag, then n and sum of k3 at lag 0, to LINE_PARTS. */
+/* block_parts: divides mean k3 into a part at lag 0 and a part that grows with the lag. Input: the
+ * LINE_SUMS sums of k3 (y) against lag (x), then number and sum of k3 of the tokens at lag 0. (Also
+ * used with exp(|l|) for k3.) Output: LINE_PARTS numbers. */
 typedef enum line_part {
   PART_FLOOR,             /* mean at lag 0; the intercept, at least 0, if no token has lag 0 */
   PART_SLOPE,             /* per version */
@@ -289,10 +291,11 @@ struct diagnosis {
   size_t value_room; /* updates that row[i].value has room for */
   double not_finite;
   size_t restarts, restart_at; /* restart_at: the update of the first one */
-  const char **source;         /* [n_sources] lines that numbers come from, in `memory` */
+  const char **source;         /* [n_sources] texts that say which lines of the log the numbers are
+                                from; in `memory` */
   size_t n_sources;
   size_t n_prefix;       /* bytes of the folders that all files have in common */
-  bool has_token_source; /* the first one is that of the token-level logs */
+  bool has_token_source; /* source[0] is that of the token-level logs */
   policy_workspace *workspace;
   double *scratch; /* work arrays of a batch */
   size_t scratch_room;

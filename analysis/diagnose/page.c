@@ -79,7 +79,7 @@ static interval alone(double value) {
   return (interval){value, NAN, NAN};
 }
 
-/* A table without rows is only for programs. */
+/* Shows a table without rows only in formats for programs. */
 static void hide_if_empty(table *t, size_t n_rows, size_t n_columns) {
   for (size_t c = 0; c < n_columns && n_rows == 0; ++c) table_hide_head(t, c);
 }

@@ -31,7 +31,8 @@ static size_t common_prefix(const diagnosis *d) {
   return n;
 }
 
-/* "FILE:7", "FILE:7-90", "FIRST:1 to LAST:64", with the number of lines where it is not seen. */
+/* "FILE:7", "FILE:7-90", "FIRST:1 to LAST:64", followed by "(9 lines)" where the number of lines
+ * does not follow from the two ends. */
 static void write_place(char *text, size_t size, const log_place *p, size_t n_prefix) {
   const char *first = p->first_file + n_prefix, *last = p->last_file + n_prefix;
   int n = snprintf(text, size, "%s:%zu", first, p->first);

@@ -21,7 +21,8 @@ const cell_summary *cell_of(const summary *s, size_t group, size_t algorithm);
 
 /* The run of a cell with the most evaluations; NULL if the cell has no run. */
 const results_run *longest_evaluated(const results *r, const results_cell *c);
-/* Every how many of n evaluations are drawn, so that a figure has at most a few thousand points. */
+/* Returns k: figures draw every k-th of n evaluations, so that they have at most a few thousand
+ * points. */
 size_t evaluations_apart(size_t n);
 /* Adds a remark about this, once per page. */
 gl_status remark_every(figure_page *p, size_t every, gl_error *err);

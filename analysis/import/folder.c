@@ -99,7 +99,8 @@ static gl_status find_folder_files(found_files *to, const char *folder, int dept
 
 /* --- checkpoints --- */
 
-/* Of "out/checkpoint-20/trainer_state.json" 20 and *length of "out"; -1: no checkpoint. */
+/* Returns the number in a checkpoint's path, 20 of "out/checkpoint-20/trainer_state.json", and in
+ * *length the length of the folder before it ("out"). Returns -1 for other paths. */
 static long checkpoint_number(const char *path, size_t *length) {
   static const char state[] = "/trainer_state.json", folder[] = "checkpoint-";
   const size_t n = unpacked_length(path);

@@ -87,7 +87,7 @@ static gl_status named_format(size_t *out, const char *name, gl_error *err) {
                  cfg_hint(name, format_names, N_FORMATS, hint));
 }
 
-/* The trainer's log that the file is; N_FORMATS: none. */
+/* *out is the index of the trainer's format that recognises the file; N_FORMATS: none does. */
 static gl_status find_log(size_t *out, import_file *f, gl_error *err) {
   gl_status status = GL_OK;
   *out = N_FORMATS;

@@ -77,8 +77,9 @@ static void insert_numbers(lines *to, numbers x) {
   to->n++;
 }
 
-/* Name of a study's run: its algorithm. If a label replaces the setting, the setting is part of the
- * name, so that runs of different settings are not taken for seeds of one run. */
+/* Name of a study's run: its algorithm. If the user's label is printed instead of the setting's
+ * heading, the setting is part of the name, so that runs of different settings are not taken for
+ * seeds of one run. */
 static const char *name_in_study(arena *m, const gathered_study *s, const results_run *run) {
   const char *algorithm = s->algorithms[run->algorithm];
   const char *heading = s->from->groups[run->group].heading;

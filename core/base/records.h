@@ -40,7 +40,7 @@ typedef struct table_column {
   const char
       *name; /* name in formats for programs; a/b: b within the object a; NULL: only for people */
   table_type type;    /* type of its cells, unless they are missing */
-  const char *unit;   /* "s"; "" or NULL for pure numbers and words */
+  const char *unit;   /* such as "s"; "" or NULL for pure numbers and words */
   const char *about;  /* description, or NULL */
   const char *head;   /* heading in formats for people; NULL: only for programs */
   const char *format; /* printf format for reals and intervals shown to people, with one double;

@@ -129,7 +129,8 @@ void table_hide_head(table *t, size_t column) {
 
 /* --- filling --- */
 
-/* The next cell; NULL if out of memory. In a document its column was added just before. */
+/* The next cell; NULL if out of memory. In a document (one row of named fields) every cell has a
+ * column of its own, which the caller adds first. */
 static cell *next_cell(table *t) {
   if (table_has_failed(t)) return NULL;
   assert(t->n_cells < t->n_rows * t->n_columns);

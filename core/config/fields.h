@@ -219,9 +219,10 @@ enum { FIELD_HINT_SIZE = 320 };
 const char *fields_alias(const char *name, const char *not_at, char text[FIELD_HINT_SIZE]);
 /* The same, and without an alias the fields elsewhere with that last word. */
 const char *fields_elsewhere(const char *name, const char *not_at, char text[FIELD_HINT_SIZE]);
-/* The first of those paths (of an axis without "sweep."), or path if it is a field or has none. */
+/* Returns the path that the user probably meant: `path` itself if it is a field or has no alias,
+ * else the first path of fields_alias(), without "sweep." if it is an axis. */
 const char *fields_meant(const char *path, char text[FIELD_HINT_SIZE]);
-/* What serves in place of a field of another program that has none here, or NULL. */
+/* Returns what gepolab has instead of a field of another program without a counterpart; or NULL. */
 const char *fields_absent(const char *name);
 /* What is written in place of a value that a field does not have, as fields_elsewhere(). */
 const char *fields_value_elsewhere(const char *path, const char *value, char text[FIELD_HINT_SIZE]);

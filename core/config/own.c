@@ -1,4 +1,5 @@
-/* What a user defines by name: reading the files, and replacing the names in recipes. */
+/* Users' definitions of presets and algorithms: reads their files, and replaces their names in
+ * recipes by their fields. */
 #include "core/config/own.h"
 
 #include "core/base/array.h"

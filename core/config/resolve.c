@@ -129,7 +129,7 @@ static gl_status visit_node(visit *v, cfg_node *node, const cfg_node *around) {
   return status;
 }
 
-/* Visits definitions: each is like the section that the kind is about. */
+/* Visits each definition as if it stood in the recipe's section of that kind. */
 static gl_status visit_definitions(visit *v, cfg_node *all, const own_kind *kind) {
   gl_status status = GL_OK;
   for (size_t i = 0; i < all->n && status == GL_OK; ++i) {

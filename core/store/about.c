@@ -297,11 +297,12 @@ enum {
   TEXT_IN_EFFECT,
   TEXTS
 };
-static const char sql[] =
+/* The columns are those of the enum, in its order, and then id, ordinal, seed, lr, meaning. */
+static const char sql_of_runs[] =
     "SELECT study, key, algorithm, recipe, swept, chosen, in_effect, id, ordinal, seed, lr, meaning"
     " FROM runs r WHERE r.key NOT IN (SELECT key FROM superseded) ORDER BY study, ordinal, key";
 
-/* Reserves space for one more run. */
+/* Reserves space for one more run. compared [l->n]: the runs as axes_find() compares them. */
 static bool run_list_make_room(run_list *l, axes_run **compared, size_t room[3]) {
   return ARRAY_RESERVE(l->run, room[0], l->n + 1) && ARRAY_RESERVE(*compared, room[1], l->n + 1) &&
          ARRAY_RESERVE(l->texts, room[2], (l->n + 1) * TEXTS);
@@ -342,7 +343,7 @@ static gl_status add_listed_run(run_list *l, axes_run *compared, const query *q)
 static gl_status run_list_read_runs(run_list *l, axes_run **compared, store *s, gl_error *err) {
   size_t room[3] = {0};
   query q;
-  query_begin(&q, s, sql, err);
+  query_begin(&q, s, sql_of_runs, err);
   while (query_next(&q))
     q.status = run_list_make_room(l, compared, room) ? add_listed_run(l, *compared, &q)
                                                      : gl_fail_memory(err, "the runs of a study");

@@ -169,7 +169,8 @@ void args_print_command_row(const command *c) {
   args_print_field(c->summary, '\n');
 }
 
-/* An option's row: "o", command, letter, long form, value, help. */
+/* Prints rows of fields with tabs between. An option has: "o", command, letter, long form, value,
+ * help. */
 static void args_print_rows(const command *c, const args_option *options, size_t n) {
   args_print_command_row(c);
   for (size_t i = 0; i < n; ++i) {

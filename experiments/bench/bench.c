@@ -213,9 +213,9 @@ static int read_answer(int line, char *text, size_t size, double seconds, int wh
 
 /* --- a script that answers --- */
 
-/* Stops the process and its children, and waits until it has stopped. (If it has ended, the next
- * request finds out.) Otherwise its start, which takes a library like PyTorch seconds, and threads
- * that wait for work by spinning would disturb the measurement in between. */
+/* Suspends the process and its children, and waits until it is suspended. A running peer would
+ * disturb measurements of other programs: libraries like PyTorch need seconds to load, and their
+ * idle threads spin. (If the process has ended, the next request detects it.) */
 static void peer_hold(const peer_process *p) {
   siginfo_t seen;
   kill(-p->pid, SIGSTOP);

@@ -22,7 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- policy_evaluate() on a batch as a transformer learner has it, beside PyTorch --- */
+/* --- policy_evaluate() on a batch as a transformer learner has it, compared with PyTorch --- */
 
 enum { GROUPS = 8, GROUP_SIZE = 8, TOKENS = 512, RESPONSES = GROUPS * GROUP_SIZE, THREADS = 1 };
 
@@ -229,7 +229,7 @@ gl_status bench_lab(bench *b, gl_error *err) {
   return status;
 }
 
-/* --- the transformer on the CPU, beside PyTorch --- */
+/* --- the transformer on the CPU, compared with PyTorch --- */
 
 enum { N_SHAPES = 4, RATE_SIDE = 1024 };
 /* Minimum seconds of a repetition; a single call may take longer. */
@@ -299,7 +299,7 @@ static gl_status measure_product(bench *r, backend *b, bench_rate *rate, gl_erro
   return status;
 }
 
-/* --- one shape, beside PyTorch --- */
+/* --- one shape, compared with PyTorch --- */
 
 /* Sends a request to experiments/bench/llm.py. */
 static void time_llm_ask(bench *r, bench_number *number, peer_process *torch, const bench_shape *s,

@@ -97,7 +97,8 @@ static size_t conditions_of(const field *f) {
   return n;
 }
 
-/* The default of a path: in the table's words, or with its cases. */
+/* Writes a path's default: the rule that the table states, or the values under each preset or
+ * condition. */
 static void describe_default(const entries *e, char text[DEFAULT_SIZE]) {
   const field *f = e->of[0];
   fallbacks all = {.n = 0};
@@ -217,7 +218,7 @@ static bool is_selected_of_plan(const selection *s, const plan_field *f) {
   return false;
 }
 
-/* A cell of a Markdown table: a bar ends it otherwise. */
+/* Prints a cell of a Markdown table. A '|' is escaped, because it would end the cell. */
 static void print_cell(const char *text) {
   for (const char *c = text; *c != '\0'; ++c) {
     if (*c == '|') putchar('\\');

@@ -281,7 +281,7 @@ static gl_status report_sft(const llm_session *s, const curve *c, const char *fo
 
 typedef struct sft_options {
   const char *folder;
-  size_t every, threads; /* 0: as the recipe looks at the score, all */
+  size_t every, threads; /* every: steps between points; 0: warmup.check_every; threads 0: all */
   int json, quiet;
 } sft_options;
 

@@ -89,7 +89,8 @@ static void report_parts(table *d, table *staleness, const run_result *o) {
 #undef REPORT_PART
 }
 
-/* With several optimiser updates a step: what is added to the staleness of its batches. */
+/* With several optimiser updates per step: the mean staleness that the step itself adds
+ * (staleness_within). */
 static void run_report_within(table *d, table *staleness, const recipe *r, const run_result *o) {
   const double updates = (double)r->minibatches * (double)r->epochs;
   double sum = 0;
@@ -147,7 +148,8 @@ static void report_last_update(table *d, const run_result *o) {
     table_real(table_field(all, metric_about((metric)m)->name), o->steps[o->n_steps - 1].metric[m]);
 }
 
-/* Of a run that was stopped: the staleness of what it trained. The clock is that of all updates. */
+/* For a stopped run: the mean staleness of the batches that it trained. (The clock simulates all
+ * updates of the recipe.) */
 static void report_trained_staleness(table *d, const run_result *o) {
   double sum = 0;
   for (size_t i = 0; i < o->n_steps; ++i) sum += o->steps[i].metric[METRIC_STALENESS];

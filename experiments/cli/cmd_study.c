@@ -647,7 +647,7 @@ static gl_status export_to(store *s, const export_table *of, records_format form
     if (err != NULL) *err = why;
     return status;
   }
-  return file_commit(&w, err); /* it reports a write error with the file's name */
+  return file_commit(&w, err); /* reports a failed write with the file's name */
 }
 
 /* The options of the command line. */

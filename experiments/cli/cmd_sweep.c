@@ -30,7 +30,8 @@ static char *value_text(const cfg_node *value) {
 
 /* --- in words --- */
 
-/* A design's values are maps of several fields, and thousands of them fill a terminal. */
+/* Columns after which a printed list of an axis's values is cut. The list of a design can be very
+ * long. */
 enum { VALUE_COLUMNS = 120 };
 
 static void print_axes(const sweep_grid *grid, const char *title) {

@@ -271,7 +271,8 @@ static const entry *find_first(const char *word) {
   return NULL;
 }
 
-/* The command that had this first word before. */
+/* Finds the command with this second word, if the word alone also calls it, as in earlier versions.
+ */
 static const command *find_old(const char *word) {
   const command *found = NULL;
   for (size_t i = 0; i < N_ENTRIES && found == NULL; ++i)

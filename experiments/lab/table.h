@@ -38,7 +38,8 @@ typedef enum lab_quantity {
   LAB_QUANTITY_COSINE,     /* of the expected and the true gradient */
   LAB_QUANTITY_BIAS,       /* length of the bias over that of the true gradient */
   LAB_QUANTITY_MSE,        /* mean squared error over that of the recipe's first algorithm */
-  LAB_QUANTITY_SCALED_MSE, /* the same after the best common factor of each */
+  LAB_QUANTITY_SCALED_MSE, /* the same ratio, each estimator scaled by the factor that
+                           minimises its error */
   LAB_QUANTITIES
 } lab_quantity;
 

@@ -122,7 +122,7 @@ typedef struct llm_bias_spec {
   size_t n_algorithms;
   size_t groups, group_size;
   size_t batches;    /* number per algorithm: a multiple of GRADIENT_BLOCKS */
-  size_t references; /* batches for the true gradient: also such a multiple */
+  size_t references; /* batches for the true gradient: a multiple of GRADIENT_BLOCKS */
   uint64_t
       seed; /* below 2^29; use different seeds for independent measurements of the same policies */
   double confidence; /* confidence level of intervals */

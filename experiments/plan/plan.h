@@ -252,8 +252,11 @@ typedef struct plan_result {
   plan_resource binds; /* the bottleneck; PLAN_RESOURCES: none */
   size_t binding_site; /* site, if the bottleneck is weights or responses */
   double in_use;       /* fraction of the time that the most used resource is in use */
-  /* Samplers that the selected candidate had and the recommended one leaves out, because they bring
-   * less than half the indifference zone; and what they all bring. */
+  /* Per site, samplers removed from the selected candidate because it is as good without them: it
+   * keeps the limits, and the mean losses of throughput and of freshness are at most half the
+   * indifference zone, with 95 % intervals within the whole zone. (Throughput does not count where
+   * only throughput is limited and the least stale system is wanted.) Then the throughput and the
+   * staleness that all removed samplers together would add. */
   size_t spared[PLAN_MOST_SITES]; /* [n_sites] */
   plan_estimate spared_throughput, spared_staleness;
   plan_gain *gains; /* [n_gains] */

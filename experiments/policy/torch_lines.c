@@ -746,7 +746,7 @@ static void torch_policy_gradient(torch *t) {
   torch_return(t, a->aggregate, average);
 }
 
-/* The objectives by scores of right and wrong answers. */
+/* Writes the objectives that compare scores of right and wrong responses (DisCO, REAL). */
 static void torch_scores(torch *t) {
   const policy_algorithm *a = t->a;
   const bool real = a->objective == OBJECTIVE_REAL;

@@ -1,4 +1,5 @@
-/* From a trainer's switches to the algorithm that they make. */
+/* Converts a trainer's loss options (loss_mode=gspo, ...) to the gepolab algorithm with the same
+ * loss. */
 #ifndef GEPOLAB_EXPERIMENTS_POLICY_TRAINER_SETTINGS_H
 #define GEPOLAB_EXPERIMENTS_POLICY_TRAINER_SETTINGS_H
 
@@ -12,7 +13,8 @@ typedef struct trainer_reading {
   policy_algorithm algorithm; /* its name: a published one, or the nearest and what differs */
   int is_published;           /* all fields are those of the published algorithm */
   size_t n_notes;
-  const char *notes[TRAINER_NOTES_MOST]; /* static: what no algorithm does, and what to mind */
+  const char *notes[TRAINER_NOTES_MOST]; /* static: effects of switches that no gepolab algorithm
+                                            has; warnings */
 } trainer_reading;
 
 /* Whether trainer_read() knows the trainer's switches. */

@@ -608,8 +608,9 @@ static void survey_selection_init(selection *x, const sweep_cells *cells) {
                    .job = MUST_ARRAY(size_t, cells->n_cells, "the cells of the sweep")};
 }
 
-/* Opens the study, or returns NULL if there is no file yet. */
-static gl_status open_if_there(sweep *s) {
+/* For the survey of what is left to run: opens the study to read, and checks it. s->store stays
+ * NULL if there is no file yet. */
+static gl_status open_existing(sweep *s) {
   char path[PATH_MAX];
   const sweep_options *o = s->options;
   if (o->file == NULL) return GL_OK;
@@ -756,7 +757,7 @@ static gl_status survey_estimate(const sweep *s, sweep_survey *out, const select
 }
 
 static gl_status survey_look(sweep *s, sweep_survey *out, selection *tuning, selection *grid) {
-  gl_status status = open_if_there(s);
+  gl_status status = open_existing(s);
   survey_selection_init(tuning, &s->tuning);
   if (status == GL_OK) status = left_to_tune(s, out, tuning);
   if (status == GL_OK) status = set_choices(s, out);

@@ -37,7 +37,8 @@ typedef struct token_builder {
   double step, learner_version;
   /* Set by the reader at any response. */
   bool advantages_vary;
-  uint64_t index, rank; /* for the reader: of the last response */
+  uint64_t index, rank; /* sample index and rank, in the log, of the last response read; readers use
+                           them to detect missing lines */
   bool is_cut;          /* the file ends within a line: the last group may be incomplete */
   char unread[256];     /* keys that are not read, separated by ", "; of the whole log */
   /* Responses so far. */

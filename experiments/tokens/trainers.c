@@ -379,7 +379,7 @@ static bool same_folder(const char *a, const char *b) {
   return x - a == y - b && memcmp(a, b, (size_t)(x - a)) == 0;
 }
 
-/* The i-th run [version, tokens] of version_rle; false: it is none. */
+/* Reads an element [version, tokens] of version_rle; false if it is not such a pair. */
 static bool read_version_run(scan_piece run, double *version, uint64_t *tokens) {
   scan_piece first, second, none;
   if (!scan_element(&run, &first) || !scan_element(&run, &second) || scan_element(&run, &none))

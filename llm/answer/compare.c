@@ -215,7 +215,7 @@ bool answer_list_read(answer_list *out, answer_span s, bool thousands) {
 bool answer_is_name(answer_span s) {
   size_t depth = 0;
   bool in_argument = 0; /* f(-0.5), but not (-x) */
-  bool has_letter = 0;  /* \frac{22}{7} has none: a command's letters do not count */
+  bool has_letter = 0;  /* letters of commands do not count: \frac{22}{7} has no letter */
   if (s.n == 0 || s.n > 40 || answer_is_digit(*s.at)) return false;
   for (size_t i = 0, command; i < s.n; i += 1 + command) {
     char c = s.at[i];

@@ -71,7 +71,7 @@ static size_t least(size_t a, size_t b) {
 typedef struct common_part {
   const pack_member *with; /* NULL: no packed response to compare with */
   size_t tokens;           /* common tokens of the responses */
-  size_t rows;             /* rows that need not be packed again */
+  size_t rows; /* leading rows (prompt and common tokens) that `with` has already packed */
 } common_part;
 
 /* Finds the response with the longest common prefix; the first one on ties. */

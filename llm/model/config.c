@@ -653,7 +653,8 @@ static int add_rope(cJSON *to, const char *key, const model_config *c, int param
            json_add_number(rope, "original_max_position_embeddings", s->positions) != NULL));
 }
 
-/* Adds the keys that are off, each where transformers' class of the type has it. */
+/* Adds the options that gepolab's models do not have, switched off: those that the configuration
+ * class of the type has in Hugging Face's transformers. */
 static int add_keys_off(cJSON *to, model_type type) {
   return (type == MODEL_QWEN2 || cJSON_AddFalseToObject(to, "attention_bias") != NULL) &&
          cJSON_AddFalseToObject(to, type == MODEL_LLAMA ? "mlp_bias" : "use_sliding_window") !=

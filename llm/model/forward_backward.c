@@ -222,7 +222,7 @@ gl_status model_pack(model *m, gl_error *err) {
   return status;
 }
 
-/* The product with matrix number i. */
+/* Multiplies rows by the model's i-th weight matrix, in packed form where the backend has one. */
 static void product(const model *m, size_t i, void *out, const void *in, size_t rows, int flags) {
   const backend_ops *ops = m->b->ops;
   const matrix w = matrix_at(&m->c, m, i);

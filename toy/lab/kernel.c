@@ -585,8 +585,8 @@ static lab_denominator denominator_of(policy_denominator which) {
   return LAB_LOCAL;
 }
 
-/* Fills w, z, u, v for an algorithm with a group denominator. Returns 0 if products could
- * underflow. */
+/* Fills w, z, u, v (formula at the top of kernel.h) for an algorithm with a group denominator.
+ * Returns 0 if products could underflow; the caller then uses the slow path. */
 static int group_tables(lab_form *f, const policy_algorithm *algorithm, const lab_tables *t) {
   const int expectation = algorithm->ratio == RATIO_GROUP_EXPECTATION;
   double top = -INFINITY, low = INFINITY;

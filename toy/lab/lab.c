@@ -414,8 +414,9 @@ typedef struct task_workspace {
   lab_block block;
   lab_scratch scratch;
   lab_group group;
-  lab_moments *moments; /* [n_algorithms] for algorithms with a form */
-  lab_sums *sums;       /* [n_algorithms] for the others */
+  lab_moments *moments; /* [n_algorithms] set for algorithms that the fast kernels evaluate
+                           (lab_form) */
+  lab_sums *sums;       /* [n_algorithms] set for the others */
   arena memory;
 } task_workspace;
 

@@ -258,7 +258,9 @@ static void set_reference(toy_learner *l) {
 }
 
 /* Computes the policy that the behaviour policy is mixed with. */
-static gl_status set_initial(toy_learner *l, const cfg_node *sampling, gl_error *err) {
+/* Sets l->initial to the policy that is mixed into the behaviour policy: the initial or the uniform
+ * one. */
+static gl_status set_mixed_in(toy_learner *l, const cfg_node *sampling, gl_error *err) {
   const toy_world *w = l->world;
   const size_t edges = w->tree.n_edges, n = w->n_prompts * edges;
   if (w->sampling.behaviour.with == OTHER_NONE) return GL_OK;
@@ -336,7 +338,7 @@ gl_status toy_learner_new(learner *out, const learner_setup *setup, gl_error *er
   if (l->average != NULL)
     memcpy(l->average, l->theta, l->world->features.n_parameters * sizeof *l->average);
   set_reference(l);
-  status = set_initial(l, setup->sampling, err);
+  status = set_mixed_in(l, setup->sampling, err);
   if (status == GL_OK) status = toy_learner_take_sets(l, setup, err);
   if (status != GL_OK) {
     toy_learner_free(l);

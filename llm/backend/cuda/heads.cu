@@ -246,8 +246,8 @@ head_grads(T *dqkv, float (&da_weight)[vector16<T>::N], float (&db_weight)[vecto
   store_vector16<WIDE>(dqkv + half + i, b, half - i);
 }
 
-/* Writes this lane's four vectors of weight gradients (halves for queries, halves for keys) to
- * dweight [2 * dim] of its group. */
+/* Writes this lane's gradients of q_weight (two halves) and of k_weight (two halves) to dweight
+ * [2 * dim] of its group. */
 template <unsigned N>
 static __device__ __forceinline__ void
 write_weight_grads(float *dweight, const float (&weight_grad)[4][N], size_t i, size_t half) {
@@ -270,7 +270,7 @@ __global__ void head_rows_backward(T *dqkv, float *part, const T *dqk, const T *
                  group = threadIdx.x / at.lanes;
   const head_shape s = at.shape;
   const size_t heads = s.q + s.kv, half = s.dim / 2, width = 2 * s.dim;
-  float weight_grad[4][N]; /* halves for queries, halves for keys */
+  float weight_grad[4][N]; /* of q_weight: two halves; of k_weight: two halves */
 #pragma unroll
   for (unsigned e = 0; e < N; ++e)
     weight_grad[0][e] = weight_grad[1][e] = weight_grad[2][e] = weight_grad[3][e] = 0;

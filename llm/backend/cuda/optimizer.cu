@@ -83,7 +83,7 @@ static __device__ __forceinline__ void cast_four(T *out, const float *in, size_t
 
 /* out [n] = in [n] as T. Only the last thread may have fewer than EACH numbers. */
 template <typename T, bool WIDE>
-__global__ void cast_numbers(T *out, const float *in, size_t n, rounding r) {
+__global__ void cast_elements(T *out, const float *in, size_t n, rounding r) {
   const size_t i = (blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x) * EACH;
   if (i >= n) return;
   if (WIDE && n - i >= EACH)
@@ -95,7 +95,7 @@ __global__ void cast_numbers(T *out, const float *in, size_t n, rounding r) {
 template <typename T>
 static void cast(cuda_backend *b, void *out, const void *in, size_t n, rounding r) {
   if (out == in) return;
-  LAUNCH_VECTOR16(b, aligned16(0, out, in), cast_numbers, T, blocks_of(n, EACH * THREADS), THREADS,
+  LAUNCH_VECTOR16(b, aligned16(0, out, in), cast_elements, T, blocks_of(n, EACH * THREADS), THREADS,
                   0, static_cast<T *>(out), static_cast<const float *>(in), n, r);
 }
 
@@ -123,13 +123,13 @@ template <typename T> struct step_arrays {
   rounding round;
 };
 
-/* adamw_step as the parameters of adamw_number (kernels_rows.h). */
-struct adamw_numbers {
+/* The hyperparameters of a step as adamw_number (kernels_rows.h) expects them. */
+struct adamw_scalars {
   float beta1, beta2, keep, coupled, scale, rate, root, eps;
 };
 
 template <typename T, bool WIDE>
-static __device__ __forceinline__ void adamw_four(const step_arrays<T> &a, const adamw_numbers &s,
+static __device__ __forceinline__ void adamw_four(const step_arrays<T> &a, const adamw_scalars &s,
                                                   size_t i, size_t left) {
   float p[EACH], g[EACH], m[EACH], v[EACH];
   load_floats<WIDE>(p, a.param + i, left);
@@ -148,7 +148,7 @@ static __device__ __forceinline__ void adamw_four(const step_arrays<T> &a, const
 }
 
 template <typename T, bool WIDE>
-__global__ void adamw_step_numbers(step_arrays<T> a, adamw_numbers s) {
+__global__ void adamw_step_elements(step_arrays<T> a, adamw_scalars s) {
   const size_t i = (blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x) * EACH;
   if (i >= a.n) return;
   if (WIDE && a.n - i >= EACH)
@@ -175,7 +175,7 @@ template <typename T>
 static void op_adamw(backend *base, void *param, void *copy, const void *grad, void *m, void *v,
                      size_t n, const adamw_step *s) {
   cuda_operation op(base, "adamw", n);
-  const adamw_numbers numbers = {static_cast<float>(s->beta1),
+  const adamw_scalars scalars = {static_cast<float>(s->beta1),
                                  static_cast<float>(s->beta2),
                                  static_cast<float>(1 - s->lr * s->decoupled),
                                  static_cast<float>(s->coupled),
@@ -183,17 +183,17 @@ static void op_adamw(backend *base, void *param, void *copy, const void *grad, v
                                  static_cast<float>(s->lr / s->correct1),
                                  static_cast<float>(1 / sqrt(s->correct2)),
                                  static_cast<float>(s->eps)};
-  LAUNCH_VECTOR16(op.b, aligned16(0, param, copy, grad, m, v), adamw_step_numbers, T,
+  LAUNCH_VECTOR16(op.b, aligned16(0, param, copy, grad, m, v), adamw_step_elements, T,
                   blocks_of(n, EACH * THREADS), THREADS, 0,
-                  optimizer_arrays<T>(param, copy, grad, m, v, n, s->rounding), numbers);
+                  optimizer_arrays<T>(param, copy, grad, m, v, n, s->rounding), scalars);
 }
 
-struct sgd_numbers {
+struct sgd_scalars {
   float lr, momentum, coupled, scale;
 };
 
 template <typename T, bool WIDE>
-static __device__ __forceinline__ void sgd_four(const step_arrays<T> &a, const sgd_numbers &s,
+static __device__ __forceinline__ void sgd_four(const step_arrays<T> &a, const sgd_scalars &s,
                                                 size_t i, size_t left) {
   const bool moves = a.m != nullptr;
   float p[EACH], g[EACH], m[EACH];
@@ -212,7 +212,8 @@ static __device__ __forceinline__ void sgd_four(const step_arrays<T> &a, const s
     store_copy<WIDE>(a.copy, p, i, left, a.round);
 }
 
-template <typename T, bool WIDE> __global__ void sgd_step_numbers(step_arrays<T> a, sgd_numbers s) {
+template <typename T, bool WIDE>
+__global__ void sgd_step_elements(step_arrays<T> a, sgd_scalars s) {
   const size_t i = (blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x) * EACH;
   if (i >= a.n) return;
   if (WIDE && a.n - i >= EACH)
@@ -225,11 +226,11 @@ template <typename T>
 static void op_sgd(backend *base, void *param, void *copy, const void *grad, void *m, size_t n,
                    const sgd_step *s) {
   cuda_operation op(base, "sgd", n);
-  const sgd_numbers numbers = {static_cast<float>(s->lr), static_cast<float>(s->momentum),
+  const sgd_scalars scalars = {static_cast<float>(s->lr), static_cast<float>(s->momentum),
                                static_cast<float>(s->coupled), static_cast<float>(s->scale)};
-  LAUNCH_VECTOR16(op.b, aligned16(0, param, copy, grad, m), sgd_step_numbers, T,
+  LAUNCH_VECTOR16(op.b, aligned16(0, param, copy, grad, m), sgd_step_elements, T,
                   blocks_of(n, EACH * THREADS), THREADS, 0,
-                  optimizer_arrays<T>(param, copy, grad, m, NULL, n, s->rounding), numbers);
+                  optimizer_arrays<T>(param, copy, grad, m, NULL, n, s->rounding), scalars);
 }
 
 /* --- sum of squares: blocks sum parts of a fixed size, the host adds the parts in their order --- */
