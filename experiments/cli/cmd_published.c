@@ -40,7 +40,8 @@ static int published_by_size(const void *a, const void *b) {
 }
 
 /* Median of the absolute errors of what was never fitted: of speed-ups of simulated cases, and of
- * declared predictions, whose numbers may have been seen or not. NaN: none. */
+ * declared predictions. Predictions whose numbers had been seen are in neither median. NaN: none.
+ */
 typedef struct unfitted_errors {
   double median, median_unseen;
   size_t n, n_unseen;
@@ -54,9 +55,8 @@ static unfitted_errors errors_of(const published_cases *cases, const declared_pr
     if (!cases->of[i].in_turns && !cases->of[i].fitted)
       all[e.n++] = fabs(relative_error(&cases->of[i]));
   for (size_t i = 0; i < p->n; ++i) {
-    const double error = fabs(prediction_error(&p->of[i]));
-    all[e.n++] = error;
-    if (!p->of[i].seen) unseen[e.n_unseen++] = error;
+    if (p->of[i].seen) continue;
+    all[e.n++] = unseen[e.n_unseen++] = fabs(prediction_error(&p->of[i]));
   }
   qsort(all, e.n, sizeof *all, published_by_size);
   qsort(unseen, e.n_unseen, sizeof *unseen, published_by_size);
@@ -278,7 +278,8 @@ const command command_published = {
         "of each number and state the assumptions, and prints the predictions that were committed\n"
         "before they were compared (experiments/predictions). The first line is the median error\n"
         "over cases to which nothing was fitted, in speed-ups of the simulated ones and in the\n"
-        "predicted quantities; cases marked fitted, and those in turns, are not in it.",
+        "predicted quantities; cases marked fitted, predictions marked seen (made by someone who\n"
+        "had seen the run's numbers), and cases in turns are not in it.",
     .examples = "  gepolab list published\n"
                 "  gepolab list published published_verl --format markdown\n"
                 "  gepolab list published --json -f figures/\n"

@@ -31,6 +31,18 @@ ABLATIONS = {"threshold 0.1": 171.30, "threshold 0.3": 146.11, "require_batches 
              "require_batches 4": 124.64}
 
 
+MARIN = "marin-community/marin, issues 8936 and 8955"
+# Core seconds of 25 updates; the pilot with 4,096 tokens for `ungated`, and its ledger of 5,807,538 tokens; E5.2 v3 for 8 and 16 GPUs.
+SNOWBALL = {("in turns", "seconds_a_step"): 1652.8 / 25, ("sync every update", "seconds_a_step"): 1182.2 / 25,
+            ("sync every update", "speed_up_over_turns"): 1652.8 / 1182.2,
+            ("sync every two updates", "seconds_a_step"): 959.7 / 25,
+            ("sync every two updates", "speed_up_over_turns"): 1652.8 / 959.7,
+            ("sync every update, ungated", "seconds_a_step"): 1202.4 / 25,
+            ("sync every update, ungated", "stale"): 1910321 / 5807538, ("sync every update, ungated", "surplus"): 268189 / 5807538,
+            ("8 GPUs generate", "seconds_a_step"): 920.208 / 25, ("16 GPUs generate", "speed_up_over_8"): 1 / (1 - 0.042)}
+VERL_V1 = {"sync": 22.79, "colocate_async": 14.72, "separate_async": 14.10}  # hours of 150 steps
+
+
 def table(name):
     with open(HERE / f"{name}.tsv") as f:
         return list(csv.DictReader(f, delimiter="\t"))
@@ -54,6 +66,30 @@ def ablations():
                 yield [row["case"], "seconds a step", "s", row["predicted"], row["least"], row["largest"], str(measured), "no", VERL]
 
 
+QUANTITIES = {"seconds_a_step": ("seconds a step", "s"), "speed_up_over_turns": ("speed-up over turns", ""),
+              "speed_up_over_8": ("speed-up over 8 GPUs", ""), "stale": ("groups stale, fraction of generated", ""),
+              "surplus": ("groups left over, fraction of generated", "")}
+
+
+def snowball():
+    for row in table("marin_snowball"):
+        measured = SNOWBALL.get((row["case"].removeprefix("Snowball, "), row["quantity"]))
+        if measured is not None:
+            yield [row["case"], *QUANTITIES[row["quantity"]], row["predicted"], row["least"], row["largest"], f"{measured:.4g}", "yes", MARIN]
+
+
+def verl_v1():
+    for row in table("verl_v1"):
+        hours = VERL_V1[row["case"].removeprefix("verl V1, ")]
+        place = "verl, docs/advance/v1_async_trainer.md at 1dda039b9"
+        if row["quantity"] == "seconds_a_step":
+            values = [f"{float(row[key]) * 150 / 3600:.2f}" for key in ("predicted", "least", "largest")]
+            yield [row["case"], "time of 150 steps", "h", *values, str(hours), "yes", place]
+        else:
+            yield [row["case"], *QUANTITIES[row["quantity"]], row["predicted"], row["least"], row["largest"],
+                   f"{VERL_V1['sync'] / hours:.4g}", "yes", place]
+
+
 def flash():
     rows = {int(r["step"]): r for r in table("mimo_flash") if r["quantity"] == "own_version"}
     for name, (steps, measured) in FLASH.items():
@@ -64,5 +100,5 @@ def flash():
 
 with open(HERE / "compared.tsv", "w") as out:
     out.write("case\tquantity\tunit\tpredicted\tleast\tlargest\tmeasured\tseen\tsource\n")
-    for row in [*flash(), *nemo(), *ablations()]:
+    for row in [*flash(), *nemo(), *ablations(), *snowball(), *verl_v1()]:
         out.write("\t".join(row) + "\n")

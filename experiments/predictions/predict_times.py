@@ -39,6 +39,10 @@ MODELS = {
     "Qwen3-30B-A3B": (30.5e9, 3.3e9, 48 * 4 * 128 * 2 * 2),
     "Qwen3-235B-A22B": (235e9, 22e9, 94 * 4 * 128 * 2 * 2),
     "DeepSeek-V3": (671e9, 37e9, 61 * 576 * 2),
+    # marin#6044: 26 layers, 5 heads of keys and values of 128; the sliding window of most layers is left out
+    "Snowball-67B-A2B": (67.1e9, 2.01e9, 26 * 5 * 128 * 2 * 2),
+    # transformers, configuration_qwen3_5_moe.py: full attention in every fourth of 40 layers, 2 heads of 256
+    "Qwen3.5-35B-A3B": (35e9, 3e9, 10 * 2 * 256 * 2 * 2),
 }
 
 
@@ -64,7 +68,7 @@ def cluster_of(run, e):
     gpus = run["generate"]  # devices that generate
     engines = gpus // run["engine"]
     tokens = run["prompts"] * run["group"] * run["mean"]
-    step = tokens * run["passes"] * active / (run["train"] * peak * e["mfu"]) + e["refit"]
+    step = tokens * run["passes"] * active / (run["train"] * peak * e["mfu"]) + e["refit"] / run.get("updates_a_sync", 1)
     decoding = {"kind": "roofline", "parameters": parameters, "active_parameters": active, "kv_bytes": kv,
                 "memory_bandwidth": run["engine"] * bandwidth * e["bandwidth"], "flops": run["engine"] * peak * e["flops"],
                 "memory": run["engine"] * memory * run["utilisation"], "overhead": 0.002}
@@ -77,7 +81,7 @@ def cluster_of(run, e):
     return c
 
 
-def seconds(gepolab, run, e, seed, steps=STEPS):
+def simulate(gepolab, run, e, seed, steps=STEPS):
     cluster = run["cluster"] if "cluster" in run else cluster_of(run, e)
     recipe = {"name": "prediction", "description": "prediction", "steps": steps, "seed": seed,
               "train": {"groups": run["prompts"], "group_size": run["group"]}, "world": {"kind": "bandit"},
@@ -86,7 +90,11 @@ def seconds(gepolab, run, e, seed, steps=STEPS):
         json.dump(recipe, f)
         f.flush()
         out = subprocess.run([gepolab, "sim", f.name, "--json"], check=True, capture_output=True, text=True).stdout
-    return json.loads(out)["compared_s"]
+    return json.loads(out)
+
+
+def seconds(gepolab, run, e, seed, steps=STEPS):
+    return simulate(gepolab, run, e, seed, steps)["compared_s"]
 
 
 def settings():
@@ -173,21 +181,59 @@ def ablations(gepolab):
     (HERE / "verl_ablations.tsv").write_text("\n".join(lines) + "\n")
 
 
-FAMILIES = {"nemo_rl_06": NEMO}
+
+def seen(name, model, gpus, train, engine, mean, longest, prompts, group, preset, per_step, rules=None, **more):
+    """Of `gpus` that generate; a step of the run is per_step updates of `prompts`, and an update takes log-probabilities of its
+    policy and recomputed activations beside its 6 operations: no reference."""
+    return {"name": name, "model": model, "device": "H100", "engine": engine, "mean": mean, "longest": longest, "prompts": prompts,
+            "group": group, "passes": 10, "preset": preset, "generate": gpus, "train": train, "per_step": per_step,
+            "utilisation": 0.6 if gpus == train else 0.8, "rules": rules or {}, **more}
+
+
+# marin#8936 and #8955 (Apache-2.0): 32 GPUs train, one engine of 8 generates, 25 updates of 32 prompts x 4, at most 4,096 tokens; lengths
+# are what 3,200 responses consumed. MarinSkyRL is a fork of SkyRL. An update may be one behind. `ungated` is the trainer before it
+# looked at staleness before it begins a group: 64 workers (the least that its ppo_base_config.yaml advises are one or two batches), and
+# stale groups are discarded.
+SNOWBALL = [seen(f"Snowball, {name}", "Snowball-67B-A2B", gpus, 32, 8, mean, 4096, 32, 4, preset, 1, rules, under_way=way, **more)
+            for name, gpus, mean, preset, way, rules, more in (
+                ("in turns", 8, 1197, "sync", 1, None, {}),
+                ("sync every update", 8, 1150, "skyrl_03", 2, {"ahead": 1, "window": 1}, {}),
+                ("sync every two updates", 8, 1184, "skyrl_03", 2, {"ahead": 1, "window": 1}, {"updates_a_sync": 2}),
+                ("sync every update, ungated", 8, 1134, "skyrl_03", 2, {"ahead": None, "window": 1}, {"ledger": True}),
+                ("8 GPUs generate", 8, 1072, "skyrl_03", 2, {"ahead": 1, "window": 1}, {}),
+                ("16 GPUs generate", 16, 1117, "skyrl_03", 2, {"ahead": 1, "window": 1}, {"against": "Snowball, 8 GPUs generate"}))]
+# verl, docs/advance/v1_async_trainer.md at 1dda039b9 (Apache-2.0), lines 247-261: four nodes, 64 prompts a step, mini-batches of 16, engines
+# of 4. Responses a prompt are not given: tokens a second x time over the mean length are 8.1 of them. Devices are not given: H100.
+VERL_V1 = [seen(f"verl V1, {name}", "Qwen3.5-35B-A3B", gpus, train, 4, mean, 32768, prompts, 8, preset, 64 // prompts, under_way=way, **more)
+           for name, gpus, train, mean, prompts, preset, way, more in (
+               ("sync", 32, 32, 12720, 64, "sync", 1, {}),
+               ("colocate_async", 32, 32, 12854, 64, "verl_v1_colocate", 2, {}),
+               ("separate_async", 16, 16, 12288, 16, "verl_v1", 8, {"updates_a_sync": 4}))]
+
+FAMILIES = {"nemo_rl_06": NEMO, "marin_snowball": SNOWBALL, "verl_v1": VERL_V1}
 
 
 def main(gepolab, family):
     lines = ["case\tquantity\tpredicted\tleast\tlargest"]
-    clusters, previous = [], None
+    clusters, previous, of = [], None, {}
     for run in FAMILIES[family]:
-        every = [[seconds(gepolab, run, e, seed) for seed in SEEDS] for e in settings()]
-        all_of = [x for of in every for x in of]
+        n = run.get("per_step", 1)
+        results = [[simulate(gepolab, run, e, seed, 25 if run.get("ledger") else STEPS * n) for seed in SEEDS] for e in settings()]
+        every = of[run["name"]] = [[n * r["compared_s"] for r in of_one] for of_one in results]
+        all_of = [x for of_one in every for x in of_one]
         lines.append(f"{run['name']}\tseconds_a_step\t{statistics.mean(every[0]):.2f}\t{min(all_of):.2f}\t{max(all_of):.2f}")
         if run["preset"] == "sync":
             previous = every
         elif previous:
-            ratio = [statistics.mean(p) / statistics.mean(q) for p, q in zip(previous, every)]
-            lines.append(f"{run['name']}\tspeed_up_over_turns\t{ratio[0]:.3f}\t{min(ratio):.3f}\t{max(ratio):.3f}")
+            ratio = [statistics.mean(p) / statistics.mean(q) for p, q in zip(of[run["against"]] if "against" in run else previous, every)]
+            quantity = "speed_up_over_8" if "against" in run else "speed_up_over_turns"
+            lines.append(f"{run['name']}\t{quantity}\t{ratio[0]:.3f}\t{min(ratio):.3f}\t{max(ratio):.3f}")
+        if run.get("ledger"):  # fractions of the groups that were generated
+            left = lambda r: r["batches_generated"] - r["batches_trained"] - r["batches_dropped"]
+            for quantity, count in (("stale", lambda r: r["batches_dropped"]), ("surplus", left)):
+                part = [[count(r) / r["batches_generated"] for r in of_one] for of_one in results]
+                all_of = [x for of_one in part for x in of_one]
+                lines.append(f"{run['name']}\t{quantity}\t{statistics.mean(part[0]):.3f}\t{min(all_of):.3f}\t{max(all_of):.3f}")
         print(lines[-1], flush=True)
         clusters.append((run, cluster_of(run, next(settings()))))
     (HERE / f"{family}.tsv").write_text("\n".join(lines) + "\n")

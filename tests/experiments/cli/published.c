@@ -88,7 +88,11 @@ static void what_cannot_be_compared_is_refused_at_its_place(void) {
 /* The table of declared predictions is printed with the cases that come with the program. */
 static void check_declared(const cJSON *json) {
   const cJSON *item = NULL;
-  size_t n = 0, unseen = 0;
+  size_t n = 0, unseen = 0, unfitted = 0;
+  cJSON_ArrayForEach(item, member_at(json, "cases")) {
+    const cJSON *fitted = cJSON_GetObjectItem(item, "fitted"); /* cases in turns have none */
+    unfitted += fitted != NULL && !cJSON_IsTrue(fitted);
+  }
   cJSON_ArrayForEach(item, member_at(json, "predictions")) {
     const double measured = number_at(item, "measured"), predicted = number_at(item, "predicted");
     ASSERT_CLOSE(number_at(item, "off_by"), predicted / measured - 1, 1e-9);
@@ -99,6 +103,8 @@ static void check_declared(const cJSON *json) {
   }
   CU_ASSERT(n >= 27);
   CU_ASSERT_EQUAL(number_at(json, "never_fitted.unseen"), unseen);
+  CU_ASSERT(unseen < n && unfitted > 0); /* those seen before are in neither median */
+  CU_ASSERT_EQUAL(number_at(json, "never_fitted.cases"), unfitted + unseen);
 }
 
 /* The cases in turns are given by their parts, so that the clock has nothing to say about them. */
