@@ -202,7 +202,7 @@ dropping() {
 
 known="delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, frontier_sorting, frontier_automaton, gepo_parts, \
 gepo_parts_sorting, two_bits, causes, sensitivity, screening, remedies, remedies_stale, remedies_half_rate, mixture_shares, confirmation, confirmation_mixture, tuned, long_regime, long_regime_countdown, \
-long_regime_tuned, long_regime_far, long_regime_weights, which_wrong, which_wrong_placebo, remedies_again, mismatch, \
+long_regime_tuned, long_regime_far, long_regime_weights, long_regime_variance, which_wrong, which_wrong_placebo, remedies_again, mismatch, \
 announcements, declines, features, real_bias, laboratory, weights_in_flight, dropping, clock or published"
 keys=
 for study in "$@"; do
@@ -227,7 +227,7 @@ for study in "$@"; do
     sensitivity) cells sensitivity analyze; ends sensitivity ;;
     screening) cells screening effects ;;
     two_bits) cells two_bits outcomes; thinned two_bits 1 100 ;;
-    long_regime | long_regime_weights) declared "$study"; thinned "$study" 0.0002 250 ;;
+    long_regime | long_regime_weights | long_regime_variance) declared "$study"; thinned "$study" 0.0002 250 ;;
     confirmation | confirmation_mixture | long_regime_countdown | long_regime_tuned | long_regime_far | which_wrong | \
       which_wrong_placebo | remedies_again) declared "$study" ;;
     tuned)

@@ -37,7 +37,7 @@ shortened() { # RECIPE
       outcomes $1 ;;
     confirmation) study $1 "$toy" steps=40 eval_every=2 'sweep.seed=[1, 2, 3]' ;;
     screening) study $1 steps=12 eval_every=2 world.model.layers=1 'world.warmup={steps: 20}' world.evaluation.prompts=8 train.groups=2 train.group_size=4 ;;
-    remedies_half_rate | which_wrong | which_wrong_placebo | long_regime_far | long_regime_weights) study $1 $tiny 'world.warmup={steps: 20}' 'sweep.seed=[1, 2]' ;;
+    remedies_half_rate | which_wrong | which_wrong_placebo | long_regime_far | long_regime_weights | long_regime_variance) study $1 $tiny 'world.warmup={steps: 20}' 'sweep.seed=[1, 2]' ;;
     long_regime_countdown | remedies_again) study $1 $tiny 'world.warmup={steps: 20}' 'sweep.seed=[1]' ;;
     long_regime_tuned) study $1 $tiny 'world.warmup={steps: 20}' 'sweep.seed=[1, 2]' tune=null ;;
     long_regime) study $1 $tiny 'world.warmup={steps: 20}' 'sweep.seed=[1, 2]' 'sweep.optimizer.lr=[2.0e-4]' ;;
