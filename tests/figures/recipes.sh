@@ -15,7 +15,7 @@ small="world.model.layers=1 world.warmup.steps=20 world.evaluation.prompts=8 tra
 tiny="$small world.model.hidden=16 world.model.heads=2"
 
 # Recipes whose shortened form trains a transformer.
-shortened_llm="weights_in_flight confirmation_mixture long_regime long_regime_weights long_regime_countdown long_regime_tuned which_wrong which_wrong_placebo long_regime_far remedies_again remedies_half_rate mixture_shares remedies remedies_stale tuned gepo_parts_sorting screening benchmarks \
+shortened_llm="weights_in_flight confirmation_mixture long_regime long_regime_weights long_regime_variance long_regime_countdown long_regime_tuned which_wrong which_wrong_placebo long_regime_far remedies_again remedies_half_rate mixture_shares remedies remedies_stale tuned gepo_parts_sorting screening benchmarks \
 released_online released_delay paper_online paper_delay llm_delay_sweep llm_quick llm_exact_bias llm_exact_gradient"
 
 shortened() { # RECIPE
