@@ -11,9 +11,11 @@
 
 #include <CUnit/Basic.h>
 #include <ctype.h>
+#include <errno.h>
 #include <gsl/gsl_errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 extern const test_suite *const __start_gl_suites[];
@@ -168,6 +170,8 @@ int main(int argc, char **argv) {
   gsl_set_error_handler_off(); /* as the command does */
   /* No cache: the commands under test must not write into the caller's. */
   if (setenv("GEPOLAB_CACHE", "", 1) != 0) return EXIT_FAILURE;
+  /* Tests write their files into build/, which a build in another folder did not make. */
+  if (mkdir("build", 0777) != 0 && errno != EEXIST) return EXIT_FAILURE;
   if (CU_initialize_registry() != CUE_SUCCESS || !add_suites(suite, test)) return EXIT_FAILURE;
   if (suites.n == 0)
     fprintf(stderr, "no suite's name begins with \"%s\"%s%s: --list prints them all\n",
