@@ -96,8 +96,8 @@ typedef struct announcement {
 gl_status announcement_of(announcement *out, arena *to, const announce_series *runs, size_t n,
                           const announce_rule *rule, gl_error *err);
 
-/* How often a metric that doubles or halves against its run's beginning (drift_rule) warns of a
- * collapse, and how often in vain. Only updates before the onset count. */
+/* How often a metric that doubles or halves relative to its run's beginning (drift_rule) warns of a
+ * collapse, and how often it is a false alarm. Only updates before the onset count. */
 typedef struct announce_drift {
   metric m;
   bool falls;

@@ -41,7 +41,7 @@ static void find_eval_windows(windowed_run *w, const declines_rule *rule) {
   }
 }
 
-/* Each update but the last is a window: the reward of the next update tells whether it declines. */
+/* Each update but the last is a window; it declines if the reward of the next update does. */
 static void find_reward_windows(windowed_run *w, const declines_rule *rule) {
   const results_run *r = w->of;
   w->by_reward = true;

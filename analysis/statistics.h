@@ -165,7 +165,7 @@ double auc_power(double auc, size_t events, size_t others, double level);
 enum { AUC_MOST_EVENTS = 100000 };
 size_t auc_events_needed(double auc, double ratio, double level, double power);
 
-/* What is asked of the table power. */
+/* The request for the table `power`. */
 typedef struct power_request {
   size_t events, others;  /* declines, and windows or runs without one; 0: unknown */
   double against;         /* the AUC that is to be distinguished from 0.5 */

@@ -531,7 +531,7 @@ size_t load_bytes(const sim_clock *c);
 bool load_join(sim_clock *c, uint32_t i, uint32_t place, double tokens, double factor);
 void load_leave(sim_clock *c, uint32_t i, uint32_t place);
 bool load_rescale(sim_clock *c, uint32_t i, uint32_t place, double factor);
-/* Decoding stands still for `seconds` from now. */
+/* Pauses decoding for `seconds` from now. */
 void load_pause(sim_clock *c, uint32_t i, double seconds);
 /* Whether there is memory for a new response. */
 bool load_has_room(const sim_clock *c, uint32_t i);
@@ -593,7 +593,7 @@ gl_status sampler_push(sim_clock *c, uint32_t i, gl_error *err);
 gl_status sampler_receive(sim_clock *c, uint32_t i, int64_t version, gl_error *err);
 /* SYNC_PULL: fetches the newest weights while the sampler waits. */
 gl_status sampler_fetch(sim_clock *c, uint32_t i, gl_error *err);
-/* Generation stands still for `seconds`, from now or from the end of a pause. */
+/* Pauses generation for `seconds`, from now or from the end of the current pause. */
 gl_status sampler_stop(sim_clock *c, uint32_t i, double seconds, gl_error *err);
 /* Sends a unit to the learner after its generation. */
 gl_status sampler_send(sim_clock *c, uint32_t i, uint32_t slot, gl_error *err);

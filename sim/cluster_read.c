@@ -300,7 +300,7 @@ static void set_surplus(cluster_spec *c, cfg_reader *r) {
                          "or comes later; leave one of them out");
 }
 
-/* What queues that wait for units in progress do not go with. */
+/* Refuses sections that cannot be combined with a queue that waits for units in progress. */
 static void check_order(const cluster_spec *c, cfg_reader *r, const cfg_node *at) {
   const char *with =
       c->tokens > 0            ? "learner.tokens"

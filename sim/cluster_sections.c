@@ -253,7 +253,7 @@ static void check_before(const restart_spec *s, cfg_reader *r) {
                            "restarts.before lists updates in ascending order, as in [16, 25]");
 }
 
-/* What the clock does not know together with restarts. */
+/* Refuses sections that the clock does not support together with restarts. */
 static void check_restarts(const restart_spec *s, cfg_reader *r, const cfg_node *node,
                            const cluster_spec *c) {
   const bool goes_back = s->checkpoint_every > 1;
@@ -586,7 +586,7 @@ static void mark_colocated(cluster_spec *c) {
   for (size_t i = 0; i < c->n_groups && !any; ++i) c->groups[i].colocated = true;
 }
 
-/* What GPUs that switch do not go with. */
+/* Returns what cannot be combined with colocated GPUs, for a message; NULL: nothing. */
 static const char *not_with_colocated(const cluster_spec *c) {
   for (size_t i = 0; i < c->n_groups; ++i)
     if (!delay_is_zero(c->groups[i].mtbf)) return "crashes of samplers (mtbf)";

@@ -191,8 +191,8 @@ static void preempt_last(sim_clock *c, uint32_t i) {
   *r = (loaded_response){r->from - l->steps, r->to - l->steps, r->rate, c->now, true};
 }
 
-/* Lets preempted responses go on, the one begun first first, as far as memory allows; their tokens
- * are computed again, for which decoding stands still if this takes time. */
+/* Resumes preempted responses as far as memory allows, in the order in which they were started.
+ * Their tokens are computed again; decoding pauses for the time that this takes. */
 static bool resume_preempted(sim_clock *c, uint32_t i) {
   streaming *t = &c->stream;
   engine_load *l = &t->loads[i];

@@ -19,7 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What is subtracted from what. A unit is a batch or group; with `unit: response`, the response. */
+/* The two versions whose difference a definition counts. A unit is a batch or group; with `unit:
+ * response`, the response. */
 typedef enum counted_now {
   NOW_LEARNER,   /* the version that the update starts from */
   NOW_PUBLISHED, /* the newest published version at that time */

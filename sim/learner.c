@@ -299,7 +299,7 @@ static gl_status learner_publish(sim_clock *c, gl_error *err) {
   const bool pull = c->spec->sync == SYNC_PULL;
   gl_status status = GL_OK;
   if (c->net.nodes != NULL) return relay_publish(c, err);
-  if (pull && c->n_gated == 0) return status; /* avoids reading a million samplers in vain */
+  if (pull && c->n_gated == 0) return status; /* avoids a useless pass over a million samplers */
   for (size_t i = 0; i < c->spec->n_samplers && status == GL_OK; ++i) {
     sampler *s = &c->samplers[i];
     if (pull && s->state == SAMPLER_GATED)
@@ -336,8 +336,8 @@ static bool catches_up(learner_side *l, size_t waiting) {
   return l->catches_up;
 }
 
-/* What the update that starts now leaves is dropped: waiting units, and those in progress. Units in
- * transfer are dropped when they arrive. */
+/* Drops the units that the update starting now does not take: waiting units, and those in progress.
+ * Units in transfer are dropped when they arrive. */
 static gl_status abort_surplus(sim_clock *c, gl_error *err) {
   while (c->buffer.oldest != BUFFER_NONE) choice_drop(c, c->buffer.oldest, FATE_ABORTED);
   return stream_cancel_below(c, INT64_MAX, err);

@@ -196,7 +196,8 @@ static void rules_of_speed(diagnosis *d) {
   report_above(d, CAUSE_ENVIRONMENT, f->environment_fraction, LIMIT_WAIT);
 }
 
-/* What changes the result comes before what only takes time; then by severity. */
+/* Sorts findings: those that affect the result before those that only cost time, then by severity.
+ */
 static int worse_first(const void *a, const void *b) {
   const diagnose_finding *x = a, *y = b;
   const int speed_x = causes[x->cause].is_speed, speed_y = causes[y->cause].is_speed;

@@ -110,7 +110,7 @@ gl_status diagnosis_section(table *to, const diagnosis *d, diagnose_section s, g
 
 /* --- findings --- */
 
-/* What can be wrong with a run. The order is that of the rules in findings.c. */
+/* Possible problems of a run, in the order of the rules in findings.c. */
 typedef enum diagnose_cause {
   CAUSE_MISMATCH,    /* sampler and learner compute different probabilities with equal weights */
   CAUSE_AGE,         /* old weights generated the data, and the policy has moved since */

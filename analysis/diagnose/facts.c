@@ -203,7 +203,8 @@ static double clamped(double x, double most) {
   return x < 0 ? 0 : x > most ? most : x;
 }
 
-/* Without lags: the data of a run's first update are of the learner's own version. */
+/* For logs without lags: takes the first update of a run as on-policy, because its data have the
+ * learner's version. */
 static void parts_from_first(diagnosis *d) {
   divergence_facts *to = &d->divergence;
   const update_facts *first = &d->update[0];

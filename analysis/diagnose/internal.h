@@ -1,4 +1,4 @@
-/* What the files of this folder share. Private to this folder. */
+/* Shared declarations of this folder, and private to it. */
 #ifndef GEPOLAB_ANALYSIS_DIAGNOSE_INTERNAL_H
 #define GEPOLAB_ANALYSIS_DIAGNOSE_INTERNAL_H
 
@@ -179,7 +179,7 @@ typedef enum floor_kind {
   FLOOR_LAG_0, /* mean of the tokens of lag 0 */
   FLOOR_LINE,  /* intercept of the regression on the lag */
   FLOOR_FRESH, /* every token has lag 0 */
-  FLOOR_FIRST  /* mean of the first update, whose data are of the learner's own version */
+  FLOOR_FIRST  /* mean of the run's first update, whose data are on-policy */
 } floor_kind;
 
 typedef struct divergence_facts {

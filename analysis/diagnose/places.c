@@ -1,4 +1,4 @@
-/* Where in the logs a number comes from: lines of files, and steps where a format has no lines. */
+/* Finds the origin of a number in the logs: lines of files, or steps if the format has no lines. */
 #include "analysis/diagnose/internal.h"
 #include "core/base/array.h"
 

@@ -197,8 +197,8 @@ gl_status diagnosis_add_batch(diagnosis *d, const diagnose_batch *batch, gl_erro
 
 /* --- every algorithm's weights --- */
 
-/* What every algorithm would do with the batches of a log: weights, and what is clipped, gated and
- * dropped by the sign of the advantage. */
+/* Evaluates every algorithm on the batches of a log: its weights, and the fractions that it clips,
+ * masks and drops by the sign of the advantage. */
 
 gl_status rows_init(diagnosis *d, gl_error *err) {
   const policy_algorithm *ran = d->request.algorithm;

@@ -135,7 +135,7 @@ typedef struct directions {
   arena memory;
 } directions;
 
-/* Returns true if stored results are of `gepolab lab bias` with dial.directions. */
+/* Returns true if the stored results come from `gepolab lab bias` with dial.directions. */
 bool directions_are_stored(const stored *s);
 /* Adds stored results as a world with that title. Errors: GL_ENOMEM, GL_EINPUT (a key is missing or
  * no number; another reference than the worlds before). */

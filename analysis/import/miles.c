@@ -35,7 +35,8 @@ static size_t n_stream_keys(miles_stream s) {
   return n;
 }
 
-/* The stream whose keys the first line has, and no others; MILES_STREAMS: none. */
+/* Returns the stream whose keys are exactly those of the first line; MILES_STREAMS: there is none.
+ */
 static miles_stream miles_stream_of(const import_file *f) {
   for (int s = 0; s < MILES_STREAMS; s++) {
     const size_t n = n_stream_keys((miles_stream)s);

@@ -46,7 +46,7 @@ typedef struct series_table {
   size_t n_series;
   size_t n_left_out;  /* number of non-numeric values, such as lists in JSON lines */
   size_t n_restarts;  /* how often a trainer's log went back to an earlier step */
-  const char **notes; /* [n_notes] what a reader must tell its user about the file */
+  const char **notes; /* [n_notes] messages for the user about the file */
   size_t n_notes;
   arena memory; /* memory of texts and of the table itself */
 } series_table;
@@ -168,7 +168,7 @@ gl_status read_series_text(series_table **out, const char *text, size_t size, co
 /* Name and description of format i, in the order of formats.h; NULL after the last one. */
 const char *import_format_about(size_t i, const char **name);
 
-/* What kind of a trainer's log a file is. */
+/* Kinds of trainers' logs. */
 typedef enum read_kind {
   READ_IS_SERIES, /* metrics by step */
   READ_IS_ROWS,   /* times of requests */

@@ -491,7 +491,8 @@ static const char *report_files(table *to, const gathered *g) {
   return n == 1 ? last : NULL;
 }
 
-/* What was left out or replaced, and by what definition the trainers count. */
+/* Reports data that reading left out or replaced, and the definitions by which the trainers count.
+ */
 static void report_read_notes(table *to, const gathered *g) {
   table *notes = table_list(table_field(to, "notes"));
   for (size_t i = 0; i < g->n_notes; i++) {

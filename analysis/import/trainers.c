@@ -441,7 +441,7 @@ static bool read_axis_member(step_axis *a, json_reader *r) {
   return true;
 }
 
-/* Reads the axis of the file itself, or of the file's text if `beside`. */
+/* Reads "steps" from a JSON text, that of the log itself or of axis.json, and checks it. */
 static gl_status read_axis(step_axis *a, const char *text, size_t size, const char *name,
                            gl_error *err) {
   json_reader r;

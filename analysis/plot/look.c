@@ -309,8 +309,8 @@ static look variant_look(const char *text, look of, const look *looks, size_t n)
   return l;
 }
 
-/* What is known of the line; NULL: nothing, or its name says as much, because it begins with its
- * algorithm's. */
+/* Returns the variant with the line's name; NULL if there is none, or if the name begins with its
+ * algorithm's name and so gives the same facts. */
 static const look_variant *find_variant(const look_variant *variants, size_t n, const char *name) {
   for (size_t i = 0; i < n; i++) {
     const size_t base = in_table(variants[i].base);

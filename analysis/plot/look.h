@@ -34,7 +34,7 @@ const char *look_dash(int dash);
 /* Returns the i-th published algorithm with a style, or NULL past the end. */
 const char *look_name(size_t i, look *out);
 
-/* What is known of a line besides its name: the algorithm that it varies, and its other fields. */
+/* Facts about a line besides its name: the algorithm that it varies, and its other fields. */
 typedef struct look_variant {
   const char *name, *base, *fields;
 } look_variant;

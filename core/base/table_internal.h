@@ -1,4 +1,4 @@
-/* What a table holds, for its writers. */
+/* The contents of a table, for its writers. */
 #ifndef GEPOLAB_CORE_BASE_TABLE_INTERNAL_H
 #define GEPOLAB_CORE_BASE_TABLE_INTERNAL_H
 

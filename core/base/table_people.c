@@ -249,7 +249,7 @@ typedef struct block {
   size_t from, end;
 } block;
 
-/* The columns from `from` on that fit a terminal beside the first; at least one. */
+/* Selects the columns from `from` on that fit a terminal next to the first column; at least one. */
 static block block_from(const lettering *l, size_t from) {
   size_t end = from, width = l->width[0];
   while (end < l->n_columns &&

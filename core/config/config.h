@@ -114,7 +114,7 @@ gl_status cfg_resolve_quantities(cfg_doc *doc, const cfg_quantity *table, size_t
 gl_status cfg_override(cfg_doc *doc, const char *assignment, gl_error *err);
 /* Sets the dotted path to a deep copy of value, which may belong to another doc. */
 gl_status cfg_set(cfg_doc *doc, const char *path, const cfg_node *value, gl_error *err);
-/* Writes a scalar of doc in other words, which must stay where they are. */
+/* Replaces the text of a scalar of doc. The text is borrowed and must outlive doc. */
 void cfg_respell(cfg_doc *doc, const cfg_node *scalar, const char *text);
 /* Replaces a node of doc by a deep copy of value, which may belong to another doc. */
 gl_status cfg_replace(cfg_doc *doc, const cfg_node *node, const cfg_node *value, gl_error *err);

@@ -224,7 +224,8 @@ const char *fields_elsewhere(const char *name, const char *not_at, char text[FIE
 const char *fields_meant(const char *path, char text[FIELD_HINT_SIZE]);
 /* Returns what gepolab has instead of a field of another program without a counterpart; or NULL. */
 const char *fields_absent(const char *name);
-/* What is written in place of a value that a field does not have, as fields_elsewhere(). */
+/* Writes the correct value or field for a value that this field does not have, in the form of
+ * fields_elsewhere(). */
 const char *fields_value_elsewhere(const char *path, const char *value, char text[FIELD_HINT_SIZE]);
 
 /* --- reading a field --- */

@@ -381,7 +381,7 @@ gl_status cfg_settle_files(cfg_doc *doc, gl_error *err) {
   return status == GL_OK ? GL_OK : gl_fail_memory(err, "names of files");
 }
 
-/* --- files that were read, or are named --- */
+/* --- files of a recipe: those read for it, and data files that its fields name --- */
 
 typedef struct seeing {
   gl_status (*see)(void *self, const char *path, gl_error *err);

@@ -182,7 +182,7 @@ void policy_binary_divergence(policy_state *s);
 policy_bounds policy_bounds_of(const policy_algorithm *algorithm);
 /* Whether token_mask drops a token with log-ratio x. */
 bool policy_masked(const policy_state *s, double x, double advantage);
-/* What a clip looks at: a log-ratio x and its ratio u = exp(x), the advantage, and for a token its
+/* The input of a clip: a log-ratio x and its ratio u = exp(x), the advantage, and for a token its
  * position, counted from 1, and its log-probability under the old policy. */
 typedef struct policy_unit {
   double x, u, advantage, position, logold;

@@ -1,4 +1,4 @@
-/* Which switches of which trainer make a published algorithm. */
+/* The settings of trainers that give a published algorithm. */
 #ifndef GEPOLAB_CORE_POLICY_SETTINGS_H
 #define GEPOLAB_CORE_POLICY_SETTINGS_H
 

@@ -94,7 +94,7 @@ typedef struct store_column {
   const char *unit, *about; /* as exported; about NULL: not exported */
 } store_column;
 
-/* What the rows of a table belong to. */
+/* The object that the rows of a table belong to. */
 typedef enum table_kind {
   TABLE_OF_RUNS,  /* the table of runs, one row per run */
   TABLE_OF_A_RUN, /* rows belong to a run: the first column is the run's number; the checksum is in

@@ -203,7 +203,8 @@ static const args_option *option_lettered(const parser *p, char letter) {
   return NULL;
 }
 
-/* Of a command that takes a recipe: --steps 20 is written steps=20. */
+/* For commands with a recipe: refuses `--steps 20`, which should be steps=20. Returns true if it
+ * did. */
 static bool is_field_as_option(const parser *p, const char *word, size_t length, gl_error *err) {
   char name[64], own[FIELD_HINT_SIZE], path[FIELD_HINT_SIZE];
   if (!p->command->words.overrides || !is_embedded(p->command)) return false;
@@ -219,7 +220,8 @@ static bool is_field_as_option(const parser *p, const char *word, size_t length,
   return true;
 }
 
-/* Of a command that takes a recipe: steps 20 and steps = 20 are written steps=20. */
+/* For commands with a recipe: refuses `steps 20` and `steps = 20`, which should be steps=20.
+ * Returns true if it did. */
 static bool is_field_as_word(const parser *p, const char *word) {
   char own[FIELD_HINT_SIZE];
   if (p->command->words.input != ARGS_RECIPE) return false;
@@ -440,7 +442,7 @@ gl_status args_read_files(args *a, const cfg_doc *doc, gl_error *err) {
   return cfg_files(doc, add_read, a, err);
 }
 
-/* What a file holds would be lost if a command wrote its result over it. */
+/* Refuses to overwrite a file whose contents would be lost. */
 static gl_status check_written(const parser *p) {
   args *a = p->out;
   gl_status status = GL_OK;

@@ -1,5 +1,5 @@
-/* What a command of gepolab is, and the words after it: options, then paths and `key=value`
- * overrides in any order. */
+/* Commands of gepolab and their arguments: options, then paths and `key=value` overrides in any
+ * order. */
 #ifndef GEPOLAB_EXPERIMENTS_BASE_ARGS_H
 #define GEPOLAB_EXPERIMENTS_BASE_ARGS_H
 
@@ -16,7 +16,7 @@
  * first error; it never exits by itself. Help on the terminal and the manual page are both printed
  * from these fields and from the command's options. */
 
-/* What the first word of a command names. */
+/* The kind of a command's first argument. */
 typedef enum args_input {
   ARGS_ANY,     /* none of the following */
   ARGS_RECIPE,  /* a recipe, from a file or inside the program, or a folder in its place */

@@ -24,7 +24,8 @@ uint64_t build_number(void) {
   return 0;
 }
 #else
-/* Notes are a header, a name and what is noted, the latter two filled up to four bytes. */
+/* An ELF note is a header, a name and a description; name and description are padded to multiples
+ * of four bytes. */
 static size_t filled(size_t n) {
   return (n + 3) & ~(size_t)3;
 }

@@ -25,7 +25,7 @@
 #include <mpi.h>
 #endif
 
-/* Of build/gen/source.c, which experiments/write_source.sh makes. */
+/* Defined in build/gen/source.c, which experiments/write_source.sh writes. */
 extern const char source_commit[], source_cuda[];
 extern const int source_dirty;
 
@@ -106,8 +106,8 @@ char *provenance_command(const char *const *words, size_t n, size_t most) {
   return text;
 }
 
-/* All words of this process's command line, each ended by a NUL; *size bytes of them. NULL where
- * the system does not tell. */
+/* Reads the arguments of this process, each ended by a NUL, *size bytes. NULL if the system does
+ * not provide them. */
 static char *read_command_line(size_t *size) {
   char *text = NULL, piece[4096];
   size_t got;
@@ -121,7 +121,7 @@ static char *read_command_line(size_t *size) {
   return NULL;
 }
 
-/* This process's command line; "" where the system does not tell. */
+/* Returns this process's command line; "" if the system does not provide it. */
 static char *own_command(void) {
   enum { MOST = 1 << 16 };
   size_t size = 0, count = 0, n = 0;

@@ -124,7 +124,7 @@ meter_load meter_heavier(meter_load a, meter_load b) {
   return isnan(y) || y > x ? b : a;
 }
 
-/* --- programs that are measured beside ours --- */
+/* --- peers: other programs that are measured for comparison --- */
 
 enum { ANSWER_TEXT = 4096, NOT_STARTED = 127 };
 

@@ -59,7 +59,7 @@ int meter_is_quiet(meter_load load);
 /* The larger of the two loads; an unknown one is larger than any other. */
 meter_load meter_heavier(meter_load a, meter_load b);
 
-/* --- programs that are measured beside ours --- */
+/* --- peers: other programs that are measured for comparison --- */
 
 /* Other programs for comparison (peers): a script that keeps running and answers requests, and a
  * program that runs to its end. Prefix: peer_. */

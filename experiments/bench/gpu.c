@@ -319,8 +319,8 @@ const char *gpu_key(const gpu_run *r, const char *what, char key[BENCH_NAME]) {
   return key;
 }
 
-/* A number, the minimum that one of its units (tokens) needs, and the fraction of that limit that
- * is the goal; NaN: none. */
+/* A measured rate, the operations and bytes that one of its units (such as a token) needs at least,
+ * and the goal as a fraction of the rate that the device's limits allow; NaN: no goal. */
 typedef struct row {
   const char *what, *text;
   double amount; /* units per call; units per second if computed */

@@ -74,7 +74,8 @@ static const char *basis_words(policy_setting_basis basis) {
   return "";
 }
 
-/* What `--from` makes of a setting; "" where it is the algorithm itself or no switch. */
+/* Returns the name of the algorithm that `algorithms --from` reads from the setting; "" if it is
+ * the algorithm that the setting is listed for, or if the setting cannot be read. */
 static const char *setting_makes(const policy_setting *s, trainer_reading *r) {
   gl_error err = {0};
   if (trainer_read_text(r, s->trainer, s->setting, &err) != GL_OK ||
@@ -127,8 +128,9 @@ static gl_status algorithms_print_json(const listed_algorithm *a, size_t n, gl_e
   return report_json(list, err);
 }
 
-/* Shown for every algorithm; the many other fields only where they differ from `reinforce`, the
- * plainest one, because those that do nothing would hide the rest. JSON has them all. */
+/* Returns 1 for fields that are printed for every algorithm. Other fields are printed only if they
+ * differ from those of `reinforce`, so that unused fields do not hide the rest. JSON has all
+ * fields. */
 static int is_main_field(const char *name) {
   static const char *const main_fields[] = {"objective", "baseline", "scale",    "ratio",
                                             "log_prob",  "clip",     "aggregate"};
@@ -349,7 +351,8 @@ static gl_status choose_trainer(policy_trainer *trainer, const char *word, gl_er
   return status;
 }
 
-/* Words are switches, several in one word with blanks between, or one configuration file. */
+/* The arguments are switches (an argument may contain several, separated by blanks) or one
+ * configuration file. */
 static gl_status read_switches(trainer_reading *r, policy_trainer trainer, const args *a,
                                gl_error *err) {
   if (a->n_words == 1 && strchr(a->words[0], '=') == NULL)

@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Prints a report, or frees it where its maker failed. */
+/* Prints a report, or frees it if making it failed (`made`). */
 static gl_status print_report(table *t, gl_status made, table_form format, bool is_json,
                               gl_error *err) {
   if (made == GL_OK) return report_table(t, format, is_json, err);
@@ -136,7 +136,8 @@ static gl_status add_outcomes(table *to, store *from, const char *name, const ou
   return status;
 }
 
-/* Of another program's log, or a folder of them; scores are what is evaluated in it. */
+/* Reports the outcomes of another program's log, or of a folder of logs. Scores are the log's
+ * evaluation metrics. */
 static gl_status report_outcomes_of_log(const char *path, const outcomes_request *q,
                                         gl_error *err) {
   gathered g;
@@ -154,7 +155,7 @@ static gl_status report_outcomes_of_log(const char *path, const outcomes_request
   return print_report(t, status, q->format, q->json, err);
 }
 
-/* All studies of the file; of several the JSON is {"studies": [...]}. */
+/* Reports all studies of the file. With several the JSON is {"studies": [...]}. */
 static gl_status report_outcomes(store *from, const outcomes_request *q, gl_error *err) {
   char **names = NULL;
   size_t n = 0;
@@ -266,7 +267,7 @@ static int find_in_recipe(void *self, const char *json) {
   return s->status == GL_OK;
 }
 
-/* Which of the contrasts stand in a recipe that was swept into the study. */
+/* Sets the origin of each contrast: whether a recipe that was swept into the study declares it. */
 static gl_status find_origins(declared_contrasts *d, store *from, const char *study,
                               gl_error *err) {
   origin_search s = {d, GL_OK, err};
@@ -358,7 +359,7 @@ typedef struct effects_request {
   int json;
 } effects_request;
 
-/* The only study of the file, or the one of that name. */
+/* Reports the only study of the file, or the study with that name. */
 static gl_status report_effects(store *from, const char *study, const effects_request *q,
                                 gl_error *err) {
   const outcome_rule rule = outcome_rule_default();
@@ -461,7 +462,8 @@ static gl_status announcements_add_study(studies *s, store *from, const char *na
   return status == GL_OK ? studies_add(s, r, err) : status;
 }
 
-/* Runs of logs that name no seed are starts of their own. */
+/* If the logs name no seeds (all runs have the same one), numbers the runs, so that each counts as
+ * an independent seed. */
 static void number_starts_of(results *r) {
   for (size_t i = 1; i < r->n_runs; ++i)
     if (r->runs[i].seed != r->runs[0].seed) return;
@@ -538,7 +540,7 @@ static gl_status add_run_field(contrast_arm *to, const char *path, const char *v
   return GL_OK;
 }
 
-/* FIELD=VALUE, split in place of a copy that is the caller's. */
+/* Adds a --of choice, FIELD=VALUE. Splits `choice`, a copy that the caller owns, in place. */
 static gl_status add_run_choice(contrast_arm *to, char *choice, gl_error *err) {
   char *equals = strchr(choice, '=');
   if (equals == NULL || equals == choice)

@@ -96,7 +96,7 @@ static void bench_print_text(const bench *b) {
   bench_print(b);
 }
 
-/* One line on stderr for every rate, for minutes pass until the table. */
+/* Prints a line on stderr for every measured rate, because the table follows only after minutes. */
 static void bench_print_measured(const bench_number *number, const bench_peer *peer) {
   char median[SCALED_TEXT], others[SCALED_TEXT];
   const bench_rate *rate = peer != NULL ? &peer->rate : &number->rate;
@@ -174,8 +174,8 @@ static gl_status bench_choose(int wanted[N_PARTS], const args *a, gl_error *err)
   return status;
 }
 
-/* Ratios that are asked for and not given are a failure, so that no script takes rates from a busy
- * machine for a comparison. */
+/* Fails if a requested ratio was withheld because the machine was busy, so that scripts do not
+ * compare such rates. */
 static gl_status all_compared(const bench *b, gl_error *err) {
   const size_t n = bench_kept_back(b);
   if (n == 0) return GL_OK;
@@ -296,7 +296,7 @@ static cJSON *document_of(const gpu_bench *g) {
   return document;
 }
 
-/* Measurements are printed even where the file cannot be written; a failure is reported last. */
+/* Prints the measurements even if the file cannot be written; that error is returned at the end. */
 static gl_status gpu_bench_show(const gpu_bench *g, const char *output, int json, gl_error *err) {
   cJSON *document = document_of(g);
   char *text = document != NULL ? cJSON_Print(document) : NULL;

@@ -22,7 +22,7 @@ typedef struct diagnose_options {
   token_request log;
 } diagnose_options;
 
-/* The files of the command line by what they are. */
+/* The files of the command line: token-level logs and logs of series. */
 typedef struct diagnose_files {
   char **tokens, **series; /* owned */
   size_t n_tokens, n_series;
@@ -36,7 +36,7 @@ static void files_fini(diagnose_files *f) {
 
 /* --- reading --- */
 
-/* Standard input is a token-level log, and so is all that --format names. */
+/* Sorts the files. Standard input, and every file if --format is given, is a token-level log. */
 static gl_status sort_files(diagnose_files *f, const args *a, const char *format, gl_error *err) {
   gl_status status = GL_OK;
   for (size_t i = 0; i < a->n_words && status == GL_OK; ++i) {
@@ -172,14 +172,15 @@ static gl_status diagnose_check(const diagnose_options *q, gl_error *err) {
   return q->trainer == NULL ? GL_OK : args_choose(&at, "--trainer", q->trainer, names, n, err);
 }
 
-/* Whether a format of token-level logs is also the name of a trainer. */
+/* Returns the trainer with the same name as this format of token-level logs; NULL if there is none.
+ */
 static const char *known_trainer(const char *name) {
   for (size_t i = 0; name != NULL && diagnose_trainer_at(i) != NULL; ++i)
     if (strcmp(name, diagnose_trainer_at(i)) == 0) return diagnose_trainer_at(i);
   return NULL;
 }
 
-/* Trainers' logs of series that stand in the folders beside the token-level logs. */
+/* Adds the logs of series that the trainer wrote into the same folders as the token-level logs. */
 static gl_status add_series_beside(diagnose_files *f, const token_log *log, gl_error *err) {
   gl_status status = GL_OK;
   const char *path;
@@ -205,7 +206,7 @@ static gl_status read_token_logs(diagnosis *d, diagnose_files *f, const diagnose
   return status;
 }
 
-/* Adds the token-level logs, then the series. The trainer is known after the first. */
+/* Adds the token-level logs, which identify the trainer, then the series. */
 static gl_status read_logs(diagnosis *d, diagnose_files *f, const diagnose_options *q,
                            gathered *from_series, gl_error *err) {
   gl_status status = f->n_tokens > 0 ? read_token_logs(d, f, q, err) : GL_OK;

@@ -24,7 +24,7 @@ enum {
   LEFT = 4 /* columns before a meaning */
 };
 
-/* Appends to text of DEFAULT_SIZE; what does not fit is cut. */
+/* Appends to text[DEFAULT_SIZE]; truncates if it does not fit. */
 static void append(char *text, const char *what) {
   const size_t used = strlen(text);
   snprintf(text + used, DEFAULT_SIZE - used, "%s", what);
@@ -76,7 +76,8 @@ static size_t fields_add_case(fallbacks *all, const char *value, const char *of,
   return k;
 }
 
-/* "1 (preset sync); else 4": the usual default, MOST_CASES where none is, comes last. */
+/* Writes "1 (preset sync); else 4". usual: index of the default that comes last, after "else";
+ * MOST_CASES: there is none. */
 static void append_cases(char text[DEFAULT_SIZE], const fallbacks *all, size_t usual) {
   for (size_t k = 0; k < all->n; ++k) {
     if (k == usual) continue;
@@ -112,7 +113,7 @@ static void describe_default(const entries *e, char text[DEFAULT_SIZE]) {
   }
   for (size_t i = 0; (preset = field_preset_at(f, i, &name, value)) != NULL; ++i)
     last = fields_add_case(&all, preset, last_word(f->presets->path), name);
-  /* The default of most presets; of as many, that of the last. */
+  /* The default of most presets; on ties, that of the last preset. */
   for (size_t k = 0; k < all.n; ++k)
     if (all.of[k].n > all.of[usual].n || (all.of[k].n == all.of[usual].n && k == last)) usual = k;
   for (size_t k = 0; f->presets == NULL && k < e->n; ++k) {
@@ -121,7 +122,7 @@ static void describe_default(const entries *e, char text[DEFAULT_SIZE]) {
     if (e->of[k]->fallback == NULL) continue;
     last = fields_add_case(&all, e->of[k]->fallback, own != NULL ? last_word(own->path) : "",
                            own != NULL && own->is != NULL ? own->is : "");
-    /* An entry with fewer conditions is what holds elsewhere. */
+    /* The entry with the fewest conditions has the default for all other cases. */
     usual = k == 0 || n < conditions_of(f) ? last : MOST_CASES;
   }
   append_cases(text, &all, usual);
@@ -141,7 +142,8 @@ static void join(char *text, size_t size, const char *separator, const char *wha
   snprintf(text + used, size - used, "%s%s", used > 0 ? separator : "", what);
 }
 
-/* Beside what a field that cannot always be stated may be. */
+/* Appends the condition under which the field may be stated: "only beside `x`" or "not with `x:
+ * y`". */
 static void join_companion(char *text, size_t size, const field_condition *unless) {
   char said[128];
   if (unless->path == NULL) return;
@@ -165,8 +167,9 @@ static void describe_field(description *d, const field *first) {
   }
 }
 
-/* Which fields are asked for: those of the paths, and unless `only`, all below them; of a word that
- * is no path, those that have it in their path, name or meaning; all where there is no word. */
+/* The requested fields. A path selects itself and, unless `only` is set, all fields below it.
+ * Another word selects fields that have it in their path, name or meaning. Without words all fields
+ * are selected. */
 typedef struct selection {
   const char *const *word; /* [n] */
   size_t n;
@@ -206,7 +209,7 @@ static bool is_selected(const selection *s, const field *f) {
   return s->n == 0;
 }
 
-/* They are printed where words ask for them, not beside all fields of recipes. */
+/* Returns true if a word selects the field. Without words the plan's fields are not printed. */
 static bool is_selected_of_plan(const selection *s, const plan_field *f) {
   for (size_t i = 0; i < s->n; ++i) {
     const size_t length = strlen(s->word[i]);
@@ -309,7 +312,7 @@ static gl_status print_units(form as, gl_error *err) {
   return as == JSON ? report_json(list, err) : GL_OK;
 }
 
-/* A word that is neither a path nor in any field's name or meaning. */
+/* Refuses a word that is neither a path nor in any field's name or meaning. */
 static gl_status refuse_unknown(const char *path, gl_error *err) {
   const char *names[LONGEST_HINTS];
   char other[FIELD_HINT_SIZE];

@@ -164,7 +164,8 @@ static void put_field(table *to, fit_field f, const delay_fit *of, const char *l
                   "themselves are used.");
 }
 
-/* An empirical distribution is read from one CSV file; of other logs its recipe line is a wish. */
+/* Prints the recipe lines. A recipe can read an empirical distribution from one CSV file only; for
+ * other logs a note says so. */
 static void fit_print_recipe(char *const line[FIT_FIELDS], const delay_fit *fits, size_t n_files) {
   int empirical = 0, others = 0;
   puts("\ncluster:");

@@ -14,9 +14,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* All that is printed is gathered as one JSON document while the file is held, and printed when it
- * has been left: a terminal that pauses must not hold a sweep up. The words are printed from it
- * too. */
+/* The file is read into one JSON document and closed before anything is printed, text included, so
+ * that a paused terminal does not block a sweep that writes to the file. */
 
 /* --- gathering --- */
 
@@ -24,14 +23,14 @@ static void info_add_bytes(cJSON *to, const char *name, int64_t bytes) {
   json_number(to, name, bytes >= 0 ? (double)bytes : NAN);
 }
 
-/* 64 bits, which a JSON number of cJSON would round. */
+/* Adds a seed as an exact number; a number of cJSON, a double, would round 64 bits. */
 static void info_add_seed(cJSON *to, const char *name, uint64_t seed) {
   char text[24];
   snprintf(text, sizeof text, "%llu", (unsigned long long)seed);
   json_raw(to, name, text);
 }
 
-/* A text that should be JSON, as what it says; as a string where it is none. */
+/* Adds a stored JSON text as JSON, or as a string if it is not valid JSON. */
 static void info_add_json(cJSON *to, const char *name, const char *text) {
   cJSON *tree = NULL;
   if (text != NULL && json_tree_read(&tree, text, strlen(text), 0, name, NULL) == GL_OK)
@@ -127,7 +126,7 @@ static void info_add_run(void *document, const store_run *r) {
     json_place(o, "provenance", cJSON_CreateNull());
 }
 
-/* key NULL: of the whole file. */
+/* Gathers the facts about the run with that key; key NULL: about the whole file. */
 static gl_status gather_info(cJSON **out, const char *path, const char *key, gl_error *err) {
   static const char *const read[] = {"runs",          "evals",      "plan",       "sweeps",
                                      "tuning_scores", "provenance", "laboratory", NULL};
@@ -150,7 +149,7 @@ static const cJSON *item(const cJSON *o, const char *name) {
   return cJSON_GetObjectItemCaseSensitive(o, name);
 }
 
-/* Of strings and of numbers; "" for null. */
+/* The text of a string, or of a number stored as raw text; "" for null. */
 static const char *text(const cJSON *o, const char *name) {
   const cJSON *i = item(o, name);
   return i != NULL && i->valuestring != NULL ? i->valuestring : "";

@@ -188,7 +188,8 @@ static gl_status report_theory(const cfg_doc *doc, int json, gl_error *err) {
   return status;
 }
 
-/* The figures are of the theorems alone; the recipe is read for its mistakes. */
+/* Draws the figures of the theorems, which do not depend on the recipe; the recipe is read to
+ * report its errors. */
 static gl_status draw_theory(const cfg_doc *doc, const char *folder, const char *only,
                              const figure_form *form, gl_error *err) {
   theory_spec spec;

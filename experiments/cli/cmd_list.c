@@ -32,7 +32,7 @@ typedef struct listed_recipe {
   const char *command;
 } listed_recipe;
 
-/* 0 if the resource is not a recipe. */
+/* Returns 0 if the resource is not a recipe. */
 static int describe_recipe(listed_recipe *out, const resource *r) {
   size_t length = 0;
   const char *name = resources_recipe_name(r, &length);
@@ -123,7 +123,7 @@ static const table_column metric_columns[] = {{"name", TABLE_TEXT, .head = "", .
                                               TABLE_KEY("source", TABLE_TEXT),
                                               TABLE_KEY("misread", TABLE_TEXT)};
 
-/* Whether the metric has every word in its name or meaning. */
+/* Returns true if every word occurs in the metric's name or meaning. */
 static bool is_metric_wanted(const metric_info *m, const args *a) {
   for (size_t i = 0; i < a->n_words; ++i)
     if (strcasestr(m->name, a->words[i]) == NULL && strcasestr(m->meaning, a->words[i]) == NULL)
@@ -441,7 +441,7 @@ static void add_preset_limit(char text[FIELDS_SIZE], const char *name, int64_t l
   if (limit < INT64_MAX) add_preset_field(text, name, number);
 }
 
-/* Fields with the value that every other preset has are left out. */
+/* Writes the fields of the preset, except those with the same value in every other preset. */
 static const char *preset_fields(const cluster_preset *p, char text[FIELDS_SIZE]) {
   const int64_t gated = p->window < p->ahead ? p->window : p->ahead;
   text[0] = '\0';
@@ -468,7 +468,7 @@ static void print_wrapped(const char *title, const char *text) {
   putchar('\n');
 }
 
-/* What the user's own preset changes: "samplers: 8, delay: {"law":"gamma",…}". */
+/* Writes the fields that the user's preset changes: "samplers: 8, delay: {"law":"gamma",…}". */
 static char *own_preset_fields(const cfg_node *section) {
   char *text = must_copy("", "a preset");
   for (size_t i = 0; i < cfg_size(section); ++i) {

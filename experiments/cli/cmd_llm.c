@@ -19,7 +19,7 @@
 
 /* --- info --- */
 
-/* The model, in JSON and in words. */
+/* Adds the model to the document, for JSON and for people. */
 static void put_model(table *d, const llm_session *s) {
   const model_config *c = &s->spec.model;
   const char *path = s->spec.tokenizer_path, *word = model_traits_of(c)->word;
@@ -54,7 +54,7 @@ static void put_model(table *d, const llm_session *s) {
     table_line(d, "  task         not known; responses of up to %zu tokens", s->spec.max_tokens);
 }
 
-/* The memory that is needed: bytes in JSON, MiB in words. */
+/* Adds the required memory: in bytes in JSON, in MiB for people. */
 static void put_memory(table *d, const memory_need *n, bool is_cuda) {
   char activations[80], generation[80];
   const struct {

@@ -39,8 +39,8 @@ typedef struct bias_options {
   int json, quiet;
 } bias_options;
 
-/* What is measured of a run, and what came out: results[(u * staleness.n + k) * n_algorithms + a].
- */
+/* The measurements requested for a run and their results: results[(u * staleness.n + k) *
+ * n_algorithms + a]. */
 typedef struct study {
   llm_run run;
   cfg_doc *rows; /* the algorithms' text */
@@ -99,8 +99,8 @@ static size_t whole_blocks(uint64_t n) {
   return (size_t)((n + GRADIENT_BLOCKS - 1) / GRADIENT_BLOCKS * GRADIENT_BLOCKS);
 }
 
-/* Responses for the true gradient, in whole blocks of whole batches. Without a word as many as the
- * algorithms' batches have, four times. */
+/* Reads the number of responses for the true gradient, in whole blocks of whole batches. Default:
+ * four times the responses of the algorithms' batches. */
 static gl_status bias_read_sizes(study *s, const bias_options *o, gl_error *err) {
   const recipe *r = &s->run.recipe;
   llm_bias_spec *q = &s->spec;
@@ -167,7 +167,7 @@ static void workspace_fini(workspace *w) {
   free(w->old);
 }
 
-/* All ages of sampling at one checkpoint of the learner. */
+/* Measures all staleness values at one checkpoint of the learner. */
 static gl_status measure_at(study *s, size_t u, workspace *w, progress *bar, gl_error *err) {
   const uint64_t update = s->at.item[u];
   llm_bias_job job = {.learner = &s->run.learner,
@@ -270,7 +270,8 @@ static void print_result(const study *s, const llm_bias_result *r, size_t a, uin
   putchar('\n');
 }
 
-/* Of a checkpoint the length of the true gradient is the same for all algorithms. */
+/* Prints the heading of a checkpoint with the length of the true gradient, which is the same for
+ * all algorithms. */
 static void bias_print_head(const study *s, size_t u, int wide) {
   const llm_bias_result *r = s->results + u * s->staleness.n * s->spec.n_algorithms;
   size_t a = 0;
@@ -321,7 +322,7 @@ static gl_status draw_figure(const study *s, const bias_options *o, gl_error *er
 
 /* --- the command --- */
 
-/* Before the measurement, which takes long. */
+/* Checks the request for figures before the measurement, which takes long. */
 static gl_status check_figure(const study *s, const bias_options *o, gl_error *err) {
   if (o->folder == NULL) return GL_OK;
   if (o->json) return gl_fail(err, GL_EINPUT, "--json prints and --figures draws; ask for one");
@@ -578,7 +579,7 @@ static gl_status write_files(const page *p, const char *yaml, const char *csv, g
   return file_commit(&w, err);
 }
 
-/* A folder that cannot be written is found before anything is measured. */
+/* Tests whether the files can be written before anything is measured. */
 static gl_status try_files(const char *yaml, gl_error *err) {
   file_writer w;
   gl_status status = file_begin(&w, yaml, err);

@@ -123,7 +123,7 @@ static gl_status measure_sets(measured_set *set, size_t n, llm_session *s, const
 
 /* --- what is printed --- */
 
-/* Lines for people go to `lines`; NULL: none. */
+/* Adds a measurement; its lines for people go to `lines` (NULL: no lines). */
 static void put_measured(table *to, table *lines, const char *how, const measured *m) {
   table *o = table_object(table_field(to, how)), *list = table_list(table_field(o, "pass"));
   for (size_t i = 0; i < m->n_pass; ++i) {
@@ -373,7 +373,8 @@ typedef struct generate_options {
   int greedy, json;
 } generate_options;
 
-/* Prompt i's responses are numbered i * each …: the first are the same however many follow. */
+/* Samples the responses. Response k to prompt p has the number p * 4096 + k, so the first ones do
+ * not depend on how many follow. */
 static gl_status respond(llm_session *s, const prompt_list *p, const generate_options *o,
                          generate_result *r, gl_error *err) {
   const size_t each = o->n, n = p->n * each;
@@ -477,7 +478,7 @@ static const char *const place_names[] = {
     [BOX_OR_ALL] = "auto", [BOXED] = "boxed", [LAST_NUMBER] = "last_number"};
 enum { N_PLACES = sizeof place_names / sizeof *place_names };
 
-/* A text, the answer found in it, and how that is read. */
+/* A text, the answer found in it, and the parsed answer. */
 typedef struct side {
   const char *what;   /* "reference" or "response" */
   const char *answer; /* inside the text; NULL: none was found */
@@ -554,7 +555,7 @@ static void answer_add_text(cJSON *to, const char *key, const char *text, size_t
   free(copy);
 }
 
-/* Node *i and the parts that follow it; *i is then the place behind them. */
+/* Adds node *i and its parts, which follow it, and advances *i past them. */
 static void node_json(cJSON *o, const answer_reading *r, size_t *i) {
   const answer_node *node = &r->node[(*i)++];
   json_put(o, "kind %s", answer_kind_name(node->kind));

@@ -51,8 +51,8 @@ static int plan_is_stopped(void *self) {
 
 /* --- the recommended recipe --- */
 
-/* The recipe as JSON whose numbers are as they are written; *why_not as plan_recommend(). NULL and
- * GL_OK where there is none. */
+/* Returns the recommended recipe as JSON, with numbers as the recipe writes them. NULL and GL_OK if
+ * there is none; *why_not as in plan_recommend(). */
 static gl_status recommended(cJSON **out, const plan_result *r, char why_not[PLAN_WHY_SIZE],
                              gl_error *err) {
   cfg_doc *doc = NULL;
@@ -91,7 +91,8 @@ static pareto_point point_of(const plan_system *s, pareto_kind kind) {
                         t.mean, t.mean - t.half, t.mean + t.half};
 }
 
-/* Candidates first, then the front, then the recommended one, which lies over both. */
+/* Lists the points in drawing order: candidates, the Pareto front, and on top the recommended
+ * candidate. */
 static size_t list_points(const plan_result *r, pareto_point *out) {
   size_t n = 0;
   for (size_t i = 0; i < r->ranking.n; ++i) {
@@ -172,7 +173,7 @@ static gl_status plan_and_print(const plan_description *d, const request *q, gl_
   return status;
 }
 
-/* A folder that cannot be written is found before anything is simulated. */
+/* Tests whether the output can be written before anything is simulated. */
 static gl_status try_output(const char *path, gl_error *err) {
   file_writer w;
   if (path == NULL) return GL_OK;

@@ -35,7 +35,7 @@ static gl_status draw_study(store *from, const char *name, const char *set,
   return status;
 }
 
-/* FOLDER/STUDY, which must lie in the folder. */
+/* Writes the path FOLDER/STUDY; refuses a study name that would lead out of the folder. */
 static gl_status study_folder(char path[PATH_MAX], const char *folder, const char *study,
                               gl_error *err) {
   const int length = snprintf(path, PATH_MAX, "%s/%s", folder, study);
@@ -45,7 +45,7 @@ static gl_status study_folder(char path[PATH_MAX], const char *folder, const cha
   return gl_fail(err, GL_EINPUT, "no folder can be named after the study '%.100s'", study);
 }
 
-/* Where a file has several studies, each has a folder of its own, named after it. */
+/* Draws all studies of a file. If there are several, each gets a subfolder with its name. */
 static gl_status draw_studies(const char *file, const char *set,
                               const staleness_histogram *measured, const figure_request *q,
                               gl_error *err) {
@@ -67,7 +67,7 @@ static gl_status draw_studies(const char *file, const char *set,
   return status;
 }
 
-/* Studies and exports in one figure each. */
+/* Draws studies and exports together: one figure of each kind for all of them. */
 static gl_status draw_together(const gather_request *q, const staleness_histogram *measured,
                                const figure_request *drawn, gl_error *err) {
   gathered g;
@@ -140,7 +140,8 @@ static gl_status recognise_stored(const gather_request *files, int *are, gl_erro
   return GL_OK;
 }
 
-/* One study by itself has a folder for each of its sweeps; everything else is drawn together. */
+/* Draws the files. The studies of a single study file are drawn one by one; other files are drawn
+ * together. */
 static gl_status draw_files(const args *a, const import_options *import,
                             const staleness_histogram *measured, const figure_request *q,
                             gl_error *err) {
@@ -256,8 +257,8 @@ const command command_plot = {
 
 /* gepolab report: one HTML page about a study. */
 
-/* The page replaces an older one only when it is complete. A signal is looked up at the end, when
- * the folder of figures has been removed. */
+/* Writes the page, which replaces an older one only when it is complete. A signal is handled at the
+ * end, after the folder of figures was removed. */
 static gl_status write_to(const char *path, store *from, const report_request *q, gl_error *err) {
   file_writer w;
   gl_status status = file_begin(&w, path, err);

@@ -37,8 +37,8 @@ typedef struct policy_request {
   token_request log;
 } policy_request;
 
-/* The document is written as it is made: a batch of millions of tokens would take a hundred bytes a
- * number as a tree. */
+/* The JSON is printed directly, because a tree would need about a hundred bytes per number, and a
+ * batch may have millions of tokens. */
 static void policy_print_number(double value) {
   char text[NUMBER_TEXT_SIZE];
   fputs(isfinite(value) ? number_text(value, text) : "null", stdout);
@@ -74,8 +74,8 @@ static void print_group(const policy_input *in, size_t g, const policy_output *o
   print_token_lists(in, g, out->coefficient);
 }
 
-/* Whether policy_evaluate() can know a metric (it is null where the input lacks what it needs);
- * those of schedules, learners and worlds are left out, and the loss has a place of its own. */
+/* Returns 1 for metrics that policy_evaluate() computes (null if the input lacks what they need).
+ * Metrics of schedules, learners and worlds are not printed; the loss is printed separately. */
 static int is_diagnostic(metric m) {
   static const metric others[] = {METRIC_VERSION,      METRIC_LOSS,        METRIC_GRAD_NORM,
                                   METRIC_ENTROPY,      METRIC_KL_EXACT,    METRIC_KL_EXACT_QP,
@@ -126,9 +126,9 @@ static void policy_print_text(const policy_algorithm *algorithm, const policy_in
 
 /* JSON has no infinity, and no trainer can use one: it is refused by name. */
 
-/* A metric that another one gives the logarithm of may be too large for a double, and a logarithm
- * is -inf where there is no variance. Both are null; NaN stands for what the input does not tell.
- */
+/* Returns 1 for a metric that may be infinite: one whose logarithm is another metric may exceed a
+ * double, and the logarithm of a variance is -inf if there is no variance. Both are printed as
+ * null, as is NaN (not computable from the input). */
 static int may_overflow(metric m) {
   char name[64];
   const char *own = metric_about(m)->name;
@@ -172,7 +172,7 @@ static gl_status evaluate_groups(const policy_algorithm *algorithm, const group_
   return status;
 }
 
-/* The text of another trainer's log, which must hold one update. */
+/* Evaluates the text of another trainer's log, which must contain one update. */
 static gl_status evaluate_log(const policy_algorithm *algorithm, token_log *log, int json,
                               gl_error *err) {
   const token_batch *update = NULL;
@@ -389,7 +389,7 @@ static void put_warnings(table *d, const token_log_summary *log) {
                log->n_restarts, plural_ending(log->n_restarts));
 }
 
-/* What was read, and what was left out. */
+/* Adds how much of the log was read and what was skipped. */
 static void put_source(table *d, const token_log_summary *log) {
   table_text(table_field(d, "format"), log->format);
   table_count(table_field(d, "files"), log->n_files);

@@ -1,5 +1,5 @@
-/* gepolab list published: the speed-ups that systems were published to have over training in turns,
- * beside those of the clock. */
+/* gepolab list published: published speed-ups of asynchronous systems over training in turns,
+ * compared with simulated ones. */
 #include "analysis/figures/direct.h"
 #include "core/base/shown.h"
 #include "experiments/base/args.h"
@@ -77,7 +77,7 @@ static void print_errors(const unfitted_errors *e, const char *after) {
 
 /* --- tables --- */
 
-/* Within 80 columns; the preset is in the other formats. */
+/* Prints the cases within 80 columns. The preset is only in the other formats. */
 static void published_print_plain(const published_cases *cases, const declared_predictions *p) {
   const unfitted_errors e = errors_of(cases, p);
   print_errors(&e, "\n");

@@ -46,7 +46,7 @@ static void report_set_evals(table *d, const run_result *o) {
   }
 }
 
-/* Best and last of each whole set; those of the first are the run's own. */
+/* Reports best and last score of each whole set. Those of the first set are the run's scores. */
 static void report_best_of_sets(table *d, const run_result *o) {
   for (size_t i = 0; i < o->n_set_evals && o->set_evals[i].step == o->set_evals[0].step; ++i) {
     double best = NAN, last = NAN;
@@ -271,8 +271,8 @@ static gl_status run_keep(const char *file, const sweep_cell *cell, const recipe
   return status;
 }
 
-/* A folder that the user names stays his, with the run's last checkpoint in it; the one beside the
- * study file goes when the run is in the file. */
+/* Trains and reports. Checkpoints in a folder that the user names are kept; the default folder
+ * beside the study file is removed once the run is stored. */
 static gl_status train_and_report(const sweep_cell *cell, const recipe *r, const run_options *q,
                                   gl_error *err) {
   run_result o = {0};
@@ -308,7 +308,8 @@ static gl_status train_and_report(const sweep_cell *cell, const recipe *r, const
   return status;
 }
 
-/* The recipe as the one cell of a study: what it is known by in a study file and in checkpoints. */
+/* Treats the recipe as the only cell of a study, which gives the key of the run in study files and
+ * checkpoints. */
 gl_status run_recipe(const cfg_doc *doc, const recipe *r, const run_options *q, gl_error *err) {
   sweep_cells one = {0};
   const sweep_grid no_axes = {.n_axes = 0};

@@ -20,7 +20,7 @@ typedef struct comparison {
   theory_measured measured;
 } comparison;
 
-/* A report beside the schedule's own numbers: in its JSON under the key, or as text behind it. */
+/* Adds a further report to the schedule's: to its JSON under the key, or as text after it. */
 static gl_status add_report(cJSON *document, const char *key, table *report, gl_error *err) {
   gl_status status = GL_OK;
   if (document != NULL)
@@ -45,7 +45,7 @@ static void sim_report_within(cJSON *document, const recipe *r) {
            "staleness_within", (updates - 1) / 2, updates);
 }
 
-/* beside: NULL, or what theory says. */
+/* beside: comparison with theory, or NULL. */
 static gl_status report_schedule(const schedule *s, const recipe *r, const cluster_spec *cluster,
                                  const comparison *beside, bool selection, bool is_json,
                                  gl_error *err) {
@@ -113,12 +113,12 @@ enum { SCHEDULE_CSV = 1, SCHEDULE_TOKENS };
 /* The options of the command line. */
 typedef struct request {
   int json, timeline, densities, theory, selection, definitions;
-  size_t schedule;                     /* 0: none, or 1 + the place in schedule_forms */
+  size_t schedule;                     /* 0: none; else 1 + the index in schedule_forms */
   size_t format;                       /* of the definitions; a table_form */
   size_t replicas, threads;            /* 0 replicas: one run, in full */
   const char *measured, *measured_run; /* a W&B export and its run */
   const char *folder;                  /* for the figures; NULL: none */
-  const char *between;                 /* of the timeline; NULL: its own choice */
+  const char *between;                 /* interval of the timeline; NULL: chosen automatically */
   figure_form form;
 } request;
 
@@ -131,8 +131,8 @@ static gl_status draw_timeline(const schedule *s, const recipe *r, const cluster
   return timeline_draw(s, cluster, r->seed, q->between != NULL ? between : NULL, drawing, err);
 }
 
-/* Figures, if a folder is given: the staleness distribution, beside that of the W&B export or else
- * the one the recipe is compared with, the timeline and the densities. */
+/* Draws figures if a folder is given: the simulated staleness distribution compared with that of
+ * the W&B export (else with the measured one in the recipe), the timeline and the densities. */
 static gl_status sim_draw(const schedule *s, const recipe *r, const cfg_doc *doc,
                           const cluster_spec *cluster, const request *q, gl_error *err) {
   char none[] = "";
@@ -244,7 +244,8 @@ static gl_status check_options(const request *q, gl_error *err) {
   return GL_OK;
 }
 
-/* What the staleness counters of trainers would read, for every setting of the sweep. */
+/* Prints the values that the staleness counters of trainers would report, for every setting of the
+ * sweep. */
 static gl_status sim_definitions(const one_recipe *of, const request *q, gl_error *err) {
   definitions_comparison c;
   gl_status status = definitions_compare(&c, &of->r, of->doc, err);

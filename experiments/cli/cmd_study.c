@@ -101,8 +101,8 @@ static gl_status read_study(study_status *out, store *s, const char *name, size_
   return status;
 }
 
-/* All studies of the file in one state, and the file left alone before anything is printed: a
- * terminal that pauses must not hold the sweep up. */
+/* Reads all studies of the file in one transaction and closes the file before anything is printed,
+ * so that a paused terminal does not block a sweep. */
 static gl_status status_read_file(file_status *out, const char *path, size_t most, gl_error *err) {
   store *s = NULL;
   char **names = NULL;
@@ -209,7 +209,7 @@ static table *file_table(const file_status *f) {
   return d;
 }
 
-/* One line a study, for a log. */
+/* Prints one line per study, for use in logs. */
 static void print_lines(const file_status *f) {
   for (size_t i = 0; i < f->n; ++i) {
     const study_status *s = &f->studies[i];
@@ -222,7 +222,7 @@ static void print_lines(const file_status *f) {
   }
 }
 
-/* With --watch a document is a line, so that who reads them sees where each ends. */
+/* With --watch prints each JSON document on one line, so that readers can separate them. */
 static gl_status print_as_line(table *t, gl_error *err) {
   cJSON *document = table_to_json(t);
   char *text = document != NULL ? cJSON_PrintUnformatted(document) : NULL;
@@ -262,7 +262,8 @@ static gl_status fail_if_incomplete(const file_status *f, gl_error *err) {
   return GL_OK;
 }
 
-/* Once, or until the file is complete or its writer has gone. */
+/* Prints the status once; with --watch until the study is complete or no process writes the file.
+ */
 static gl_status status_show(const char *path, const status_options *o, gl_error *err) {
   gl_status status = GL_OK;
   int was_written = 0, ends = 0;
@@ -347,7 +348,8 @@ static void damages_fini(damages *d) {
   *d = (damages){0};
 }
 
-/* The shown form: a damaged file may hold bytes that are no text. */
+/* Copies a text in printable form (shown.h), because a damaged file may contain bytes that are not
+ * text. */
 static char *shown_copy(const char *text) {
   char *copy = NULL;
   size_t size = 0;
@@ -392,7 +394,8 @@ static gl_status find_damage(store *s, damages *d, int64_t *runs, gl_error *err)
   return status;
 }
 
-/* A file without damage is not written, also with --repair. */
+/* Searches for damage and repairs it with --repair. An undamaged file is never opened for writing.
+ */
 static gl_status examine(check_outcome *o, const char *path, int repair, gl_error *err) {
   store *s = NULL;
   *o = (check_outcome){.path = path};
@@ -411,7 +414,7 @@ static gl_status examine(check_outcome *o, const char *path, int repair, gl_erro
 
 /* --- what is printed --- */
 
-/* How records that a repair removed are made again, by table. */
+/* For each table, how records that a repair removed can be recreated. */
 static const struct {
   const char *name, *says;
   size_t offset;
@@ -486,7 +489,7 @@ static gl_status check_study(const char *path, int repair, int json, gl_error *e
   check_outcome o;
   gl_error why = {0};
   gl_status status = examine(&o, path, repair, &why);
-  /* Damage that was found is reported also where it cannot be repaired. */
+  /* Damage is reported even if the repair failed. */
   if (status == GL_OK || o.found.n > 0) {
     const gl_status printed = report_table(outcome_table(&o), TABLE_AS_TEXT, json, err);
     if (printed != GL_OK) status = printed;
@@ -582,7 +585,7 @@ static const char *type_name(table_type type) {
   return "";
 }
 
-/* Bars would end a cell of a Markdown table. */
+/* Prints text for a Markdown table, with '|' escaped. */
 static void put_markdown(const char *text) {
   for (; *text != '\0'; ++text) printf(*text == '|' ? "\\|" : "%c", *text);
 }
@@ -599,7 +602,8 @@ static void list_column(const table_column *c, int markdown) {
 
 static const char apart[] = "a column for each field in which runs differ, named by its path";
 
-/* Markdown says once, of `runs`, what the tables of runs begin with. */
+/* Lists the columns of a table. In Markdown the columns that all tables of runs begin with are
+ * listed for `runs` only. */
 static gl_status list_table(const export_table *t, int markdown, gl_error *err) {
   size_t n = 0;
   const size_t own = export_columns(t);
@@ -689,7 +693,7 @@ static gl_status choose_table(const export_table **out, const char *name, gl_err
   return status;
 }
 
-/* The format that a file's name says; csv for a name without an extension. */
+/* Determines the format from the file's extension; csv if there is none. */
 static gl_status format_of_name(size_t *format, const char *path, const char *const *formats,
                                 gl_error *err) {
   const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');

@@ -21,7 +21,7 @@
 
 /* --- sweep --dry-run --- */
 
-/* A value as the recipe's canonical text has it; owned. */
+/* Returns a value as canonical recipe text, malloc'd. */
 static char *value_text(const cfg_node *value) {
   char *text = cfg_canonical(value);
   must_have(text, "a value");
@@ -314,8 +314,8 @@ static gl_status sweep_and_report(const cfg_doc *doc, sweep_options *options, in
   /* The barrier before rank 0 reads the others' files. */
   status = ranks_share(s, NULL, 0, status);
   total_report(&report, s);
-  /* Rank 0 joins the files, also where a cell failed, and speaks for all. The others end quietly:
-   * mpirun stops the job at the first process that ends with a failure. */
+  /* Rank 0 joins the files, even if a cell failed, and reports for all ranks. The others exit
+   * without an error, because mpirun stops the job at the first process that fails. */
   if (s->mpi && s->index > 0) {
     if (err->text[0] == '\0') status = GL_OK;
   } else {

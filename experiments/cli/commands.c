@@ -25,8 +25,8 @@
 
 /* --- completion --- */
 
-/* A row: "v", what it is a name of (the word that help uses for it), the name, and what it means.
- * The name of a value of a field is one of `FIELD:path`. */
+/* Prints a row for completion: "v", the kind of the name (the placeholder in help texts, such as
+ * RECIPE; `FIELD:path` for values of a field), the name, its description. */
 static void print_name(const char *of, const char *name, const char *about) {
   printf("v\t%s\t%s\t", of, name);
   for (const char *c = about[0] != '\0' ? about : "-"; *c != '\0'; ++c)
@@ -45,7 +45,7 @@ static void print_recipes(void) {
   }
 }
 
-/* Of entries of one path the first is printed. */
+/* Prints all recipe fields; of several entries with one path only the first. */
 static void print_recipe_fields(void) {
   const char *about = "";
   char of[128];
@@ -67,8 +67,8 @@ static void print_recipe_fields(void) {
   print_name("FIELD:world.kind", "llm", "a transformer");
 }
 
-/* The fields of an algorithm, which `gepolab policy` takes as they are and a recipe below
- * `algorithm.`. */
+/* Prints the fields of an algorithm: `gepolab policy` accepts them by name, recipes as
+ * `algorithm.NAME`. */
 static void print_settings(void) {
   char of[128];
   for (size_t i = 0; i < policy_fields_count(); ++i) {
@@ -132,8 +132,8 @@ static void completion_end(const char *name) {
 
 /* Words below a first word; each is a command of its own. */
 typedef struct second_words {
-  const char *option; /* they are values of this option; NULL: they stand behind the first word */
-  bool were_first;    /* they also work as first words, as they did before */
+  const char *option; /* the words are values of this option; NULL: they follow the first word */
+  bool were_first;    /* they also work as first words, as in earlier versions */
   const command *const *of; /* ends with NULL */
 } second_words;
 
@@ -198,7 +198,7 @@ COMMANDS(DECLARED_FIRST)
 
 typedef struct entry {
   const char *task;
-  const command *self; /* without run: a word below it has to follow */
+  const command *self; /* self->run NULL: a second word must follow */
   const second_words *words;
 } entry;
 static const entry table[] = {COMMANDS(ENTRY)};
@@ -280,7 +280,7 @@ static const command *find_old(const char *word) {
   return found;
 }
 
-/* Words for what is called otherwise here. */
+/* Words of other programs and the commands of gepolab that correspond to them. */
 static const struct {
   const char *word, *ours;
 } other_words[] = {{"train", "run"},
@@ -317,7 +317,8 @@ static const struct {
                    {"study open", "study info"},
                    {"study show", "study info"}};
 
-/* The command that a word, or a first and a second, stand for; NULL: none. */
+/* Returns the command that corresponds to a word, or two words, of other programs; NULL: there is
+ * none. */
 static const char *other_word(const char *first, const char *second) {
   char both[128];
   snprintf(both, sizeof both, "%s%s%s", first, second != NULL ? " " : "",
@@ -327,7 +328,8 @@ static const char *other_word(const char *first, const char *second) {
   return NULL;
 }
 
-/* Names the nearest command: of one that is below another, both words. */
+/* Refuses an unknown word with the nearest command; for a second-level command both of its words.
+ */
 static gl_status no_command(const char *word, gl_error *err) {
   const char *ours = other_word(word, NULL);
   if (ours != NULL)
@@ -377,7 +379,7 @@ static void commands_print_words(const entry *e, FILE *to) {
   fprintf(to, "\n`gepolab %s WORD --help` describes one.\n\nexamples:\n%s\n", c->name, c->examples);
 }
 
-/* A command's help in a form of args_help_form(). */
+/* Prints a command's help in a form of args_help_form(). */
 static gl_status help_of(const command *c, const char *form, gl_error *err) {
   char name[64], asked[64];
   snprintf(name, sizeof name, "%s", c->name);
@@ -386,7 +388,7 @@ static gl_status help_of(const command *c, const char *form, gl_error *err) {
   return c->run(c, 2, line, err);
 }
 
-/* The same of every command, in the order of the overview. */
+/* Prints the help of every command, in the order of `gepolab help`. */
 static gl_status help_of_all(const char *form, bool families, gl_error *err) {
   gl_status status = GL_OK;
   for (size_t i = 0; i < N_ENTRIES && status == GL_OK; ++i) {
@@ -432,7 +434,8 @@ static gl_status print_manual(gl_error *err) {
   return status;
 }
 
-/* Rows of commands and options, and "a", the old word of a command, its name now. */
+/* Prints the rows for completion: commands, options, and "a" rows with the old word of a command
+ * and its present name. */
 static gl_status print_completion(const char *asked, gl_error *err) {
   gl_status status = completion_begin(asked, err);
   if (status != GL_OK) return status;
@@ -484,7 +487,8 @@ static gl_status no_second(const entry *e, int argc, char **argv, gl_error *err)
                  cfg_hint(argv[1], names, n, hint), all);
 }
 
-/* argv[0] is the first word. The words that choose a command are taken out of argv. */
+/* Runs the command. argv[0] is the first word; the words that choose the command are removed from
+ * argv. */
 static gl_status run_entry(const entry *e, int argc, char **argv, gl_error *err) {
   const command *chosen = NULL;
   const size_t at = chooser_of(e, argc, argv, &chosen);
@@ -496,7 +500,7 @@ static gl_status run_entry(const entry *e, int argc, char **argv, gl_error *err)
   return chosen->run(chosen, argc - (int)taken, argv, err);
 }
 
-/* argv[0] is a command's first word, or one that it had before. */
+/* Runs the command named by argv[0]: a first word, or one of earlier versions. */
 static gl_status run_word(int argc, char **argv, gl_error *err) {
   const entry *e = find_first(argv[0]);
   if (e != NULL) return run_entry(e, argc, argv, err);

@@ -1,5 +1,5 @@
-/* What several commands share: a recipe on the command line, options for files of others, what is
- * said of figures and of unfinished studies, and tables of fates. */
+/* Code shared by several commands: a recipe on the command line, options for other programs' files,
+ * messages about figures and unfinished studies, and tables of fates. */
 #include "experiments/cli/common.h"
 
 #include "analysis/plot/layout.h"
@@ -110,7 +110,7 @@ void tell_gathered(const gathered *g) {
 
 /* --- figures --- */
 
-/* context is the folder, as a pointer that is not written through. */
+/* Prints the files of a drawn figure, or why it was skipped. context: the folder (const char *). */
 static void figures_printed(void *context, const char *file, const char *why) {
   const char *folder = context;
   const size_t length = strlen(folder);
@@ -204,7 +204,7 @@ typedef struct total {
   double responses, tokens, reward;
 } total;
 
-/* Which records a total is of; NULL and 0: any. */
+/* Selects the records that a total sums; NULL and 0 match all. */
 typedef struct choice {
   const char *fate;
   int32_t quarter;
@@ -234,7 +234,7 @@ static double fates_fraction(total part, total of) {
   return of.responses > 0 ? part.responses / of.responses : NAN;
 }
 
-/* The k-th class of a table: quarters of prompts, or lengths. */
+/* Selects the k-th row of a table by quarter of prompts or by length. */
 static choice class_at(size_t k, bool by_length, const char *fate) {
   return by_length ? (choice){.fate = fate, .tokens_from = (int64_t)1 << k}
                    : (choice){.fate = fate, .quarter = (int32_t)k + 1};
@@ -244,8 +244,8 @@ static size_t classes(bool by_length) {
   return by_length ? LENGTH_CLASSES : STORE_QUARTERS;
 }
 
-/* The classes that have responses: of people's quarters and lengths, or of programs' `quarter` and
- * `tokens_from`. */
+/* Adds a table by quarter of prompts or by length of responses: a row for each class that has
+ * responses. */
 static void fates_report_classes(table *document, const fate_record *fates, size_t n,
                                  bool by_length) {
   const table_column columns[] = {

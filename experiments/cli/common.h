@@ -1,5 +1,5 @@
-/* What several commands share: a recipe on the command line, options for files of others, what is
- * said of figures and of unfinished studies, and tables of fates. */
+/* Code shared by several commands: a recipe on the command line, options for other programs' files,
+ * messages about figures and unfinished studies, and tables of fates. */
 #ifndef GEPOLAB_EXPERIMENTS_CLI_COMMON_H
 #define GEPOLAB_EXPERIMENTS_CLI_COMMON_H
 
@@ -18,7 +18,7 @@
 /* --- commands of one recipe --- */
 
 typedef struct one_recipe {
-  args words; /* words.help: help was asked for and printed, and there is nothing to do */
+  args words; /* words.help: help was requested and printed; the command has nothing to do */
   cfg_doc *doc;
   recipe r;
 } one_recipe;
@@ -47,24 +47,24 @@ typedef struct import_options {
 
 /* Fills IMPORT_OPTION_COUNT lines of a command's options. */
 void import_options_list(import_options *o, args_option *list);
-/* The request for those files; it borrows from both. GL_EINPUT for words that are none of an
- * option's. */
+/* Fills the request for those files, which borrows from both. GL_EINPUT for a value that an option
+ * does not have. */
 gl_status import_options_request(const import_options *o, const char *const *files, size_t n_files,
                                  gather_request *out, gl_error *err);
-/* Whether any option was given but --set, which is for studies alone. */
+/* Returns 1 if any option other than --set (for studies only) was given. */
 int import_options_given(const import_options *o);
 
-/* What was left out or replaced while the files were read, as notes on standard error. */
+/* Prints notes on standard error about data that reading left out or replaced. */
 void tell_gathered(const gathered *g);
 
 /* --- figures --- */
 
-/* A request for all figures into the folder, with the embedded scripts; drawn files, and figures
- * that lack their data, are told on standard output, what a figure leaves out on standard error. */
+/* A request for all figures into the folder, with the embedded scripts. Drawn files and figures
+ * without data are reported on standard output; omissions of a figure on standard error. */
 figure_request figures_request_to(const char *folder);
 
-/* What a command line says about the form of figures: the texts of --width and --highlight, or NULL
- * where they are not given. The options themselves stand in FIGURE_FORM_OPTIONS. */
+/* Values of the options for the form of figures (FIGURE_FORM_OPTIONS), such as --width and
+ * --highlight; NULL if not given. */
 typedef struct figure_form {
   const char *width, *highlight;
   const args *words; /* whose files no figure may be written onto; NULL: none */
@@ -83,20 +83,19 @@ typedef struct figure_form {
         &(form).highlight                                                                          \
   }
 
-/* Sets q->width_cm and q->highlight. GL_EINPUT says which widths there are. */
+/* Sets q->width_cm and q->highlight. GL_EINPUT lists the valid widths. */
 gl_status figures_request_form(figure_request *q, const figure_form *form, gl_error *err);
 
 /* --- studies that are not finished --- */
 
-/* "delay_sweep has 10 of 24 cells, 2 runs failed; shard 2/4 is missing":
- * what of a study is missing, on the heap; NULL where nothing is, or memory is short. */
+/* Returns what a study lacks, malloc'd: "delay_sweep has 10 of 24 cells, 2 runs failed; shard 2/4
+ * is missing". NULL if nothing is missing or memory runs out. */
 char *unfinished_text(const char *study, const study_progress *p);
-/* Warns on stderr of every study of the store that is not finished, and tells of superseded runs;
- * path is what the messages call the file. The command goes on with what is there: no exit code and
- * nothing on stdout changes. */
+/* Warns on stderr of every unfinished study of the store and of superseded runs; path: name of the
+ * file in messages. Neither the exit code nor stdout changes. */
 gl_status print_unfinished(store *s, const char *path, gl_error *err);
-/* The same of the file at path, if it is a study; what keeps it from being read is left to the
- * command to say. */
+/* The same for the file at path, if it is a study. A file that cannot be read is ignored; the
+ * command itself reports it. */
 void print_unfinished_file(const char *path);
 
 /* --- fates of responses --- */
@@ -112,14 +111,14 @@ void fates_report(table *document, const fate_record *fates, size_t n);
 /* One training run of a recipe, for `gepolab run` and `gepolab llm rl`. */
 typedef struct run_options {
   const char *file, *checkpoints, *save_to;
-  size_t every, threads; /* 0: as the recipe says, all */
+  size_t every, threads; /* every 0: as in the recipe; threads 0: all cores */
   int json, quiet;
   /* Called with the learner after its last update; or NULL. */
   gl_status (*at_end)(void *self, const learner *l, gl_error *err);
   void *self; /* of at_end */
 } run_options;
 
-/* Checks the recipe, trains as it says, keeps the run in the study file and prints the summary. */
+/* Checks the recipe, trains, stores the run in the study file and prints the summary. */
 gl_status run_recipe(const cfg_doc *doc, const recipe *r, const run_options *q, gl_error *err);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-/* What of a log is used: seconds of a step and of its parts, and staleness. */
+/* The series of a log that are used: seconds of a step and of its parts, and staleness. */
 typedef enum calibrate_series {
   CALIBRATE_STEP,
   CALIBRATE_GENERATION,

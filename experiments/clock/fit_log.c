@@ -80,8 +80,8 @@ static gl_status read_unit(fit_log *out, const char *name, gl_error *err) {
   return GL_OK;
 }
 
-/* The unit of time that a heading ends in, other than seconds: of "fetch_ms" and "fetch [ms]" ms.
- * NULL: none. */
+/* Returns the unit of time at the end of a heading, ms for "fetch_ms" and "fetch [ms]"; NULL for
+ * seconds or no unit. */
 static const unit *unit_of_heading(const char *heading) {
   size_t end = strlen(heading);
   while (end > 0 && strchr(")] ", heading[end - 1]) != NULL) --end;

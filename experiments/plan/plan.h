@@ -303,9 +303,9 @@ void plan_settings_print(const plan_result *r, size_t trainer, FILE *to);
 /* `trainer`, `version`, `settings` [{setting, quantity, place, note}], `not_settings` [{…}]. */
 void plan_settings_json(cJSON *to, const plan_result *r, size_t trainer);
 
-/* What asynchrony brings to the recommended candidate, from the fractions of the time in which the
- * learner, the samplers and the link with the most traffic of weights are in use. In turn, an
- * update would take their sum; with overlap it takes at least the longest. */
+/* The recommended candidate's gain from asynchrony, computed from the fractions of the time in
+ * which the learner, the samplers and the busiest link for weights are in use. Without overlap an
+ * update would take the sum of the three times; with overlap it takes at least the longest. */
 typedef struct plan_verdict {
   double most;   /* sum / longest: how many times as fast it can be at most */
   double brings; /* sum of the fractions: how many times as fast the plan is */
@@ -316,8 +316,9 @@ void plan_verdict_print(const plan_result *r, FILE *to);
 
 /* --- print.c, again --- */
 
-/* What a stored study says of the staleness that a method bears: paper/results/frontier.tsv, the
- * fraction of 16 runs (four learning rates, four starts) that collapsed at each staleness. */
+/* Result of a stored study of the staleness that a method tolerates: paper/results/frontier.tsv,
+ * the fraction of 16 runs (four learning rates, four warm-up checkpoints) that collapsed at each
+ * staleness. */
 enum { PLAN_STUDIED = 5 };
 extern const int plan_studied_staleness[PLAN_STUDIED];
 typedef struct plan_studied {

@@ -222,7 +222,7 @@ static void print_more(const plan_result *r, const plan_gain *g, FILE *to) {
           100 * g->throughput.mean / base, g->staleness.mean, g->staleness.half);
 }
 
-/* What more of each brings, or what is lost without each site. */
+/* Prints the gain from one more of each resource, or (`without`) the loss without each site. */
 static void print_gains(const plan_result *r, bool without, FILE *to) {
   size_t n = 0;
   for (size_t i = 0; i < r->n_gains; ++i) {

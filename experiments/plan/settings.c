@@ -19,7 +19,7 @@ static const plan_trainer trainers[TRAINERS] = {
     [SLIME] = {"slime", "slime", "0.3.1, 624b824"},
 };
 
-/* What of a plan a setting has. */
+/* The quantity of a plan that a setting contains. */
 typedef enum quantity {
   ALWAYS, /* a constant: the switch to asynchronous training */
   LEARNER_GPUS,
@@ -251,7 +251,8 @@ static size_t number_of(quantity what, const plan_candidate *c, const plan_descr
   return 0;
 }
 
-/* Whether the plan says anything of it that a trainer must be told. */
+/* Returns true if the plan determines this quantity, so that the trainer's setting must state it.
+ */
 static bool is_of_plan(quantity what, const plan_candidate *c, const plan_description *d) {
   const bool is_window = what == WINDOW || what == WINDOW_SPAN || what == WINDOW_SYNCS;
   return is_window || number_of(what, c, d) > 0;

@@ -295,7 +295,7 @@ static const char *write_factors(formulas *f) {
   return truncated && masked ? "b[i,t] m[i,t] " : truncated ? "b[i,t] " : masked ? "m[i,t] " : "";
 }
 
-/* The average over the batch of `each`, which is of a token; `whole` is the same summed over a
+/* Writes the formula of the batch average. each: formula of a token's term; whole: its sum over a
  * response's tokens. */
 static char *averaged(const policy_algorithm *a, const char *each, const char *whole) {
   if (a->aggregate == AGGREGATE_SEQUENCE_MEAN && strcmp(whole, "f_i") == 0)

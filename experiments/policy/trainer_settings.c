@@ -581,8 +581,8 @@ static gl_status apply_switch(cfg_doc *doc, const trainer_switch *s, const given
   return status;
 }
 
-/* What depends on two switches: DPPO's dual clip is its cap, TRL's CISPO caps at epsilon_high
- * itself, and ROLL's dual clip follows its widths. */
+/* Settles fields that depend on two switches: DPPO's dual clip is its cap, TRL's CISPO caps at
+ * epsilon_high itself, and ROLL's dual clip follows its widths. */
 static void trainer_settle(policy_algorithm *a, policy_trainer trainer) {
   const int binary = a->clip == CLIP_BINARY_TV || a->clip == CLIP_BINARY_KL;
   if (trainer == TRAINER_VERL && binary && !isinf(a->dual_clip)) {

@@ -705,8 +705,9 @@ static int trial_is_over_early(void *self, uint64_t step, uint64_t steps, double
   return signals_caught() || seconds_now() - t->begun_s > TRIAL_S;
 }
 
-/* Where no run of the study has finished: runs the first cell that is left, and learns from the
- * time of its updates. A cell that fails, or makes no update in that time, teaches nothing. */
+/* If no run of the study has finished: runs the first missing cell for a few seconds and measures
+ * the time of its updates. A cell that fails, or makes no update in that time, gives no estimate.
+ */
 static gl_status time_one_cell(const sweep *s, sweep_survey *out, costs *c, const selection *left) {
   const sweep_cell *cell = &left->cells->cells[left->job[0]];
   trial t = {.begun_s = seconds_now()};

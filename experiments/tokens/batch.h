@@ -25,7 +25,7 @@ typedef struct token_response {
   double reward, advantage;
   token_sample sample;
   size_t first, tokens; /* of the columns; no tokens: not trained */
-  size_t untrained;     /* tokens that would be trained if the response was; 0: unknown */
+  size_t untrained;     /* of an untrained response: tokens that training would use; 0: unknown */
 } token_response;
 
 typedef struct token_builder {
@@ -68,7 +68,7 @@ token_response *token_builder_add(token_builder *b);
 /* Makes room for n more tokens in the columns that b->has; they are counted by
  * token_builder_keep(). */
 void token_builder_reserve(token_builder *b, size_t n);
-/* Where the next tokens of the column go. */
+/* Returns the address for the next tokens of the column. */
 double *token_builder_column(token_builder *b, token_column c);
 /* The last response has n tokens, which are in all columns. */
 void token_builder_keep(token_builder *b, size_t n);

@@ -1,4 +1,4 @@
-/* What the readers of all formats use: fields of a line, and errors at their place. */
+/* Shared by the readers of all formats: fields of a line, and errors with file and line. */
 #include "experiments/tokens/formats.h"
 
 #include "core/base/hash.h"

@@ -77,7 +77,7 @@ typedef struct token_request {
   size_t group_size;  /* responses of a group, which follow each other; 0: found in the log */
 } token_request;
 
-/* What was read so far, for reports. */
+/* Summary of the data read so far, for reports. */
 typedef struct token_log_summary {
   const char *format, *title; /* name for --format; title for people; NULL before the first file */
   size_t n_files, n_batches;

@@ -208,7 +208,7 @@ typedef struct answer_list {
   bool nameless; /* no part has a name, and none is an equation */
   struct {
     answer_span text;
-    answer_span name; /* the name of the part's value; empty: none */
+    answer_span name; /* x in x=1; empty: the part has no name */
     bool has_sign;    /* the text includes the name and the equals sign */
   } part[ANSWER_PARTS];
 } answer_list;

@@ -23,9 +23,9 @@ typedef struct backend_work {
   double seconds, flops, bytes;
 } backend_work;
 
-/* What to measure. WATCH_MEMORY: only memory. WATCH_TIMES: the time of each operation, where a
- * recorded graph counts as one, as do the operations within in_ranges. WATCH_TIMES_UNRECORDED: the
- * time of each, without recording or ranges, so that their operations are listed, too. */
+/* The kind of measurement. WATCH_MEMORY: only memory. WATCH_TIMES: the time of each operation; a
+ * recorded graph counts as one operation, as do the operations within in_ranges.
+ * WATCH_TIMES_UNRECORDED: without recording or ranges, so that their operations are listed, too. */
 typedef enum watch_kind { WATCH_MEMORY, WATCH_TIMES, WATCH_TIMES_UNRECORDED } watch_kind;
 
 typedef struct backend_watch backend_watch;

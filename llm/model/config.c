@@ -145,8 +145,8 @@ typedef enum key_kind {
   KEY_SPECIAL /* read by the key's own function */
 } key_kind;
 
-/* What keys with functions of their own say; put together at the end, because keys have no order.
- */
+/* Values of keys that have their own functions. They are combined at the end, because keys may come
+ * in any order. */
 typedef struct config_parts {
   model_type type;
   unsigned architectures;       /* bit 1 << type for each class that `architectures` names */

@@ -1,5 +1,5 @@
-/* The transformer in the WebAssembly module: there is none. The rooms that ask llm/ for one get a
- * refusal that says so, or an empty table of fields. Linked into that module only (mk/wasm.mk). */
+/* Replaces llm/ in the WebAssembly module, which has no transformer: its functions return an error
+ * that says so, or an empty table of fields. Linked into that module only (mk/wasm.mk). */
 #include "core/config/fields.h"
 #include "llm/backend/open/open.h"
 #include "llm/exact/exact_world.h"

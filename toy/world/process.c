@@ -165,7 +165,8 @@ static gl_status set_features(toy_features *f, growth *g, gl_error *err) {
   return GL_OK;
 }
 
-/* What changes the distribution of tokens would change the environment, too. */
+/* Refuses evaluation sets and, with random transitions, sampling settings that change the
+ * distribution of tokens, because they would change the environment, too. */
 static gl_status check_process_sampling(const toy_world *w, const cfg_node *section,
                                         gl_error *err) {
   const sampling_spec *s = &w->sampling, *e = &w->evaluation.dist;

@@ -1,4 +1,4 @@
-/* Attention over packed sequences, forward and backward. Part of the template body.c, compiled once
+/* Attention over packed sequences, forward and backward. Part of template.c, compiled once
  * per number type and instruction set.
  *
  * A task is one key/value head of one sequence, with the query heads that read it. It packs the

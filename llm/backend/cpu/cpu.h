@@ -1,6 +1,6 @@
 /* Shared by the files of the CPU backend.
  *
- * The arithmetic is written once, as a template: body.c and the parts that it includes. It is
+ * The arithmetic is written once, as a template: template.c and the parts that it includes. It is
  * compiled for each number type and instruction set, and each time defines one table of operations.
  * backend_cpu_new takes the best instruction set that the processor supports, or the one named in
  * GEPOLAB_CPU_FORM. cpu.c detects instruction sets and has the operations that do not depend on the

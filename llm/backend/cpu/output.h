@@ -1,5 +1,5 @@
 /* The output layer: product with the output embedding, log-probabilities and entropies, and their
- * backward. For generation: logits, and tokens sampled from them. Part of the template body.c,
+ * backward. For generation: logits (sample.h samples tokens from them). Part of template.c,
  * compiled once per number type and instruction set.
  *
  * Forward: a task computes OUTPUT_ROWS rows for OUTPUT_SPAN tokens of the vocabulary, and keeps

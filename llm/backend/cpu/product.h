@@ -1,4 +1,4 @@
-/* Matrix products and their division into tasks. Part of the template body.c, compiled once per
+/* Matrix products and their division into tasks. Part of template.c, compiled once per
  * number type and instruction set.
  *
  * There are four methods. Products with packed weights read the panels, for one row or thousands.

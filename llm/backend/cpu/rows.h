@@ -1,6 +1,6 @@
 /* Row-wise operations: copies of rows, norms, attention heads, the gated unit; and the steps of the
  * optimisers, on chunks of numbers. A task is some rows, or a chunk. kernels_rows.h has the
- * arithmetic of a row, shared with CUDA. Part of the template body.c, compiled once per number type
+ * arithmetic of a row, shared with CUDA. Part of template.c, compiled once per number type
  * and instruction set. */
 
 /* The arguments of the tasks of any row-wise operation. Each operation defines what out, a, ... are

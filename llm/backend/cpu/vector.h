@@ -1,7 +1,7 @@
 /* Vectors of numbers in registers. `vector` has 32 bytes with AVX2 and AVX-512, else 16; the order
  * in which a sum's terms are added depends on its size. `wide_vector` holds tiles of products
  * (product.h) and has 64 bytes with AVX-512, else the same. There each element is a separate sum,
- * whose bits do not depend on the vector's size. Part of the template body.c, compiled once per
+ * whose bits do not depend on the vector's size. Part of template.c, compiled once per
  * number type and instruction set. */
 
 #ifdef __AVX2__
