@@ -413,7 +413,7 @@ static inline void ledger_end(sim_clock *c, uint32_t slot, unit_fate fate) {
   ++c->out->fate[fate].units;
   if (c->ledger.selects) ledger_end_unit(c, slot, fate);
 }
-/* A unit that was trained by an update that is lost, with this staleness, is lost itself. */
+/* Counts a unit as lost, because the update that trained it (with this staleness) was lost. */
 void ledger_untrain(sim_clock *c, const schedule_batch *b, int64_t staleness);
 /* Drops a unit: it no longer counts at the gate, and its slot is freed. */
 void ledger_discard(sim_clock *c, uint32_t slot, unit_fate fate);

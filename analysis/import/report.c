@@ -24,7 +24,8 @@ typedef struct numbers {
   const double *step, *value; /* [n], borrowed or owned below */
   size_t n, n_all;
   size_t not_finite;    /* number of cells that are NaN or infinite */
-  bool ends_not_finite; /* 1: the last cell is one of these, so there is no last value and no gap */
+  bool ends_not_finite; /* 1: the last cell is NaN or infinite, so there is no last value and no gap
+                         */
   double first, best, best_step, last, last_step, gap, mean;
 } numbers;
 

@@ -308,7 +308,8 @@ static gl_status own_replace(const own_names *n, const cfg_node *node) {
   return GL_OK;
 }
 
-/* An axis of bases changes one field, which an own name cannot. */
+/* Refuses users' own names as values of an axis over `base`: such an axis changes a single field,
+ * but an own name stands for several. */
 static gl_status own_refuse_bases(const own_names *n, const cfg_node *node) {
   const own_entry *e = own_named(n, node);
   if (e != NULL)

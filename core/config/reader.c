@@ -200,9 +200,10 @@ void cfg_defaults(cfg_reader *r, const void *set) {
   r->defaults = set;
 }
 
-/* Writes the field that an unknown key means, "optimizer.lr": that of an alias, or the one of the
- * same name in another section; `written` is the key with what stands alone below it. "" if there
- * is none, or if the key is no alias and one edit away from a name of this section. */
+/* Writes the field that the user of an unknown key probably meant, "optimizer.lr": that of an
+ * alias, or the one of the same name in another section. written: the dotted name from
+ * written_below(). "" if there is none, or if the key is no alias and one edit away from a name of
+ * this section. */
 static const char *meant(const cfg_reader *r, const char *key, const char *written,
                          char text[FIELD_HINT_SIZE]) {
   char path[FIELD_PATH_SIZE], head[CFG_MAX_KEY + 1];
@@ -230,8 +231,8 @@ static const char *written_below(const cfg_entry *e, char text[FIELD_PATH_SIZE])
   return text;
 }
 
-/* Says so where the key is one of the section with other settings, as world.model is of kind llm.
- */
+/* Writes a hint if the key exists in this section under other settings, as world.model exists for
+ * kind llm. */
 static const char *of_another_kind(const cfg_reader *r, const char *key, char text[]) {
   char path[FIELD_PATH_SIZE];
   snprintf(path, sizeof path, "%s.%.64s", r->path, key);

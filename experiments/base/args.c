@@ -38,7 +38,7 @@ static bool has_letter(const args_option *o) {
   return o->letter != 0 && (o->letter & 0x80) == 0;
 }
 
-/* "-o, --output FILE", or with four blanks in place of a letter. */
+/* Writes "-o, --output FILE"; four blanks replace a missing letter. */
 static void option_left(const args_option *o, char *left, size_t size) {
   int used =
       has_letter(o) ? snprintf(left, size, "-%c, ", o->letter) : snprintf(left, size, "    ");

@@ -347,7 +347,8 @@ static gl_status des_run_clock(void *self, gl_error *err) {
   return status;
 }
 
-/* Runs it once to count its batches and events, in which the rates are expressed. */
+/* Opens the clock and runs it once to count its batches and events, in which the rates are
+ * expressed. */
 static gl_status open_clock(clock_work *w, const char *const *changes, size_t n, gl_error *err) {
   gl_status status = recipe_load(&w->doc, "ten_thousand_samplers", changes, n, err);
   if (status == GL_OK) status = recipe_read(&w->read, w->doc, err);

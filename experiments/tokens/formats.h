@@ -31,7 +31,8 @@ typedef struct token_format {
   /* The first line of a file has this format if it has `least` of these keys. Ends with NULL. */
   const char *const *marks;
   size_t least;
-  bool drops; /* responses without trained tokens were dropped; otherwise another loss has them */
+  bool drops; /* 1: the trainer drops responses without trained tokens; 0: it may train them with
+                 another loss */
   /* Folder that the trainer writes its evaluations to, in the same format: its files are skipped in
    * the folders given. NULL: there is none. */
   const char *evaluation;

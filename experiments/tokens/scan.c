@@ -204,8 +204,8 @@ static const char *read_python_word(const char *at, double *out) {
   return NULL;
 }
 
-/* The end of the exponent at `at`, which is added to *places if it is negative; NULL: it has no
- * digits. *odd: the exponent is of another kind. */
+/* Reads the exponent at `at` and returns its end; NULL if it has no digits. Adds a negative
+ * exponent to *places; sets *odd if the exponent is not negative. */
 static const char *read_exponent(const char *at, size_t *places, bool *odd) {
   size_t value = 0;
   const char *first = at += at[1] == '+' || at[1] == '-' ? 2 : 1;
@@ -216,7 +216,7 @@ static const char *read_exponent(const char *at, size_t *places, bool *odd) {
   return at;
 }
 
-/* Digits of a number without the zeros at its front. */
+/* Number of significant digits: without leading zeros. */
 static size_t significant(const char *first, size_t n_digits) {
   for (; n_digits > 0 && (*first == '0' || *first == '.'); ++first) n_digits -= *first == '0';
   return n_digits;
@@ -227,8 +227,8 @@ static const char *add_digits(const char *at, uint64_t *digits) {
   return at;
 }
 
-/* The same for fractions, which are long. The line ends with a NUL, and eight bytes are read only
- * where they are in it. */
+/* The same for the digits after the point: eight at a time, because there are many. end: end of the
+ * line, which a NUL follows. */
 static const char *add_fraction(const char *at, const char *end, uint64_t *digits) {
   for (uint64_t eight; end - at >= 8 && eight_digits(at, &eight); at += 8)
     *digits = *digits * 100000000 + eight;

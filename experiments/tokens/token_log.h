@@ -84,9 +84,9 @@ typedef struct token_log_summary {
   size_t n_incomplete; /* files whose last line was cut off; it is left out */
   size_t n_skipped;    /* files in the given folders that are no token-level logs */
   size_t n_untrained;  /* responses without trained tokens */
-  bool drops;          /* the trainer dropped these; otherwise they belong to another loss */
-  size_t n_restarts;   /* batches with a smaller step than the one before: another run, or a restart
-                        */
+  bool drops; /* 1: the trainer dropped these; 0: it may have trained them with another loss */
+  size_t n_restarts; /* batches with a smaller step than the one before: another run, or a restart
+                      */
   double first_step, last_step, first_time, last_time; /* NaN: not in the log */
   size_t group_least, group_most; /* responses of the smallest and largest group */
   token_grouping grouping;        /* of the last batch */

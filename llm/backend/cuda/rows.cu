@@ -327,7 +327,7 @@ CUDA_TYPED_OPERATION(bias_backward)
 CUDA_TYPED_OPERATION(swiglu)
 CUDA_TYPED_OPERATION(swiglu_backward)
 
-/* --- sums over rows that name the same row --- */
+/* --- sums over rows with the same index --- */
 
 /* Adds rows to the rows of a table given by their indices, in a fixed order: the gradient of the
  * embedding, and the reverse of gather.
