@@ -197,24 +197,28 @@ class Site:
             words = shlex.split(command)[1:]
             folder = os.path.join(self.output, "images", f"gallery{number}")
             shutil.rmtree(folder, ignore_errors=True)
-            os.makedirs(folder)
-            if words[0] == "plot":
-                words += ["-o", folder]
-            else:
-                words.insert(words.index("-f") + 1, folder)
-            self.run(*[os.path.join(self.tree, w) if w.startswith("paper/") else w for w in words])
-            figures = sorted(f[:-4] for f in os.listdir(folder) if f.endswith(".svg"))
-            if not figures:
-                sys.exit(f"site: `{command}` draws nothing")
-            for file in os.listdir(folder):
-                if not file.endswith((".svg", ".tsv")):
-                    os.remove(os.path.join(folder, file))
+            words = [os.path.join(self.tree, w) if w.startswith("paper/") else w for w in words]
+            figures = self.draw(command, words, folder)
+            narrow = self.draw(command, [*words, "--width", "icml"], os.path.join(folder, "narrow"))
             lines += [f"## {question}", "", *answer_of(findings, words)]
             for figure in figures:
-                lines += [f"![{question} ({figure})](images/gallery{number}/{figure}.svg){{ loading=lazy }}", "",
+                image, other = f"images/gallery{number}/{figure}.svg", f"images/gallery{number}/narrow/{figure}.svg"
+                source = f'<source media="(max-width: 45em)" srcset="{other}">' if figure in narrow else ""
+                lines += [f'<picture class="figure">{source}<img alt="{html.escape(f"{question} ({figure})")}" src="{image}" loading="lazy"></picture>', "",
                           f"[numbers of {figure}](images/gallery{number}/{figure}.tsv)", ""]
             lines += ["```sh", command, "```", ""]
         self.write("gallery.md", "\n".join(lines))
+
+    def draw(self, command, words, folder):
+        """Draws the figures of a command of the gallery into a folder, where SVG and numbers stay; their names."""
+        os.makedirs(folder)
+        at = words.index("-f") + 1 if words[0] != "plot" else len(words)
+        self.run(*words[:at], *([folder] if words[0] != "plot" else ["-o", folder]), *words[at:])
+        for file in os.listdir(folder):
+            if os.path.isfile(os.path.join(folder, file)) and not file.endswith((".svg", ".tsv")):
+                os.remove(os.path.join(folder, file))
+        figures = sorted(f[:-4] for f in os.listdir(folder) if f.endswith(".svg"))
+        return figures or sys.exit(f"site: `{command}` draws nothing")
 
     def browser(self, made):
         """The tools in the browser, and the file with all of them; or how to have them."""

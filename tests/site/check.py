@@ -47,6 +47,8 @@ class Page(html.parser.HTMLParser):
             self.ids.append(given["name"])
         if tag == "a" and given.get("href"):
             self.links.append(given["href"])
+        if tag == "source" and given.get("srcset"):
+            self.resources.append(given["srcset"])
         if tag in ("img", "script", "source", "iframe") and given.get("src"):
             self.resources.append(given["src"])
         if tag == "link" and given.get("rel") in ("stylesheet", "icon", "preconnect", "dns-prefetch"):
