@@ -68,7 +68,7 @@ uint64_t build_number(void) {
 /* --- the user's own algorithms and presets --- */
 
 const program_own_file program_own_files[PROGRAM_OWN_FILES] = {
-    {"algorithms", "GEPOLAB_ALGORITHMS", "FILE.yaml",
+    {"algorithms", "GEPOLAB_ALGORITHMS", "ALGORITHMS.yaml",
      "algorithms of your own, as $GEPOLAB_ALGORITHMS: algorithms: {my_grpo: {base: grpo, …}}"},
     {"presets", "GEPOLAB_PRESETS", "PRESETS.yaml",
      "presets of clusters of your own, as $GEPOLAB_PRESETS: presets: {mine: {base: areal, …}}"}};
