@@ -241,14 +241,15 @@ class Site:
 SECTIONS = {"bias_groups": "laboratory", "bias_directions": "laboratory", "bias_staleness": "laboratory", "published": "published_*"}
 
 
-def answers(text):
+def answers(document):
     """Of every section of the findings with an answer: the recipes that its heading names, and the answer with a link."""
     found = {}
-    for title, section in re.findall(r"^####? (.*)\n((?:(?!^####? ).*\n)*)", text, flags=re.M):
+    for title, section in re.findall(r"^####? (.*)\n((?:(?!^####? ).*\n)*)", document, flags=re.M):
         answer = re.search(r"^\*\*Answer\.\*\* (.*\n(?:.+\n)*)", section, flags=re.M)
         anchor = re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", title).strip().lower())
         for name in re.findall(r"`([^`]+)`", title) if answer else []:
-            found[name] = f"Answer of the study: {' '.join(answer[1].split())} [Findings](findings.md#{anchor})"
+            text = " ".join(answer[1].split()).replace("](#", "](findings.md#")
+            found[name] = f"Answer of the study: {text} [Findings](findings.md#{anchor})"
     return found
 
 
