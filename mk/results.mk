@@ -17,7 +17,7 @@ figures: $(BUILD)/gepolab
 	for s in edges_evals frontier gepo_parts causes; do \
 	  $(BUILD)/gepolab plot paper/results/$$s.tsv -o $(FIGURES)/3_$$s >/dev/null 2>&1 || exit 1; done
 	$(BUILD)/gepolab plot paper/results/sensitivity_ends.tsv -f sensitivity -o $(FIGURES)/3_sensitivity
-	for r in bias_groups bias_staleness denominators sample_efficiency; do \
+	for r in bias_directions bias_groups bias_staleness denominators sample_efficiency; do \
 	  $(BUILD)/gepolab bias $$r -f $(FIGURES)/4_laboratory >/dev/null || exit 1; done
 	for r in bias_vs_kl truncation; do \
 	  $(BUILD)/gepolab bias $$r -f $(FIGURES)/4_laboratory --highlight $(FIGURES_SHOWN) >/dev/null || exit 1; done
