@@ -98,7 +98,7 @@ def sim(
         given = asked.stdout
     elif not isinstance(given, str):
         raise InputError(f"recipe is a {type(given).__name__}; YAML text, the path of a file, a dict or a recipe's name is expected")
-    text = None if path is not None else text_of(given, "recipe")
+    text = None if path is not None else text_of(str(given), "recipe")
     file = presets if presets is not None else os.environ.get("GEPOLAB_PRESETS") or None
     own = None if file is None else text_of(os.fspath(file), "presets")
     owned = Owned("gepolab_simulate_own", "gepolab_simulation_free", text, path, own, whole(seed, "seed"))
