@@ -753,11 +753,10 @@ static void torch_scores(torch *t) {
   const clamp_text l = torch_clamp(-a->token_log_clamp, -INFINITY, a->token_log_clamp);
   torch_old(t);
   if (a->ratio == RATIO_TOKEN) torch_line(t, "l = (logp - %s)%s", t->old, l.text);
-  torch_line(t, "s = ((%s * mask).sum(1) / mask.sum(1)).view(n_groups, -1)%s",
+  torch_line(t, "s = ((%s * mask).sum(1) / mask.sum(1)).view(n_groups, -1)",
              real                      ? "l"
              : a->ratio == RATIO_TOKEN ? "torch.exp(l)"
-                                       : "logp",
-             real ? "" : "");
+                                       : "logp");
   torch_line(t, "right = rewards.view(n_groups, -1) == 1");
   torch_line(t, "both = right.any(1) & ~right.all(1)");
   torch_line(t, "s, right = s[both], right[both]");

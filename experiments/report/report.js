@@ -79,6 +79,23 @@
     return [own, band('low', false), band('high', '-1')];
   }
 
+  // The nearest point of a line, as an interaction mode of Chart.js: intervals have no values of their own to show.
+  if (window.Chart)
+    Chart.Interaction.modes.line = (chart, event, {axis}) => {
+      let nearest = Infinity, found = [];
+      if (!chart.isPointInArea(event)) return found;
+      for (const meta of chart.getSortedVisibleDatasetMetas())
+        if (!chart.data.datasets[meta.index].interval)
+          meta.data.forEach((element, index) => {
+            const {x, y} = element.getCenterPoint(), distance = Math.hypot(axis === 'y' ? 0 : x - event.x, y - event.y);
+            if (element.skip || distance > nearest) return;
+            if (distance < nearest) found = [];
+            nearest = distance;
+            found.push({element, datasetIndex: meta.index, index});
+          });
+      return found;
+    };
+
   function chartOf(figure, panel, number, read, canvas) {
     const lines = figure.lines.length, sideways = figure.shape === 'rows';
     const datasets = figure.lines.flatMap((line, index) => {
@@ -100,10 +117,9 @@
     return new Chart(canvas, {
       type: figure.shape === 'bars' ? 'bar' : 'scatter', data: {datasets},
       options: {animation: false, maintainAspectRatio: false, scales: {x, y}, parsing: false, normalized: true,
-                interaction: {mode: 'nearest', axis: sideways ? 'y' : 'xy', intersect: false},
+                interaction: {mode: 'line', axis: sideways ? 'y' : 'xy'},
                 plugins: {legend: {display: false},
-                          tooltip: {filter: item => !item.dataset.interval,
-                                    callbacks: {title: items => items.length && !sideways ? `${x.title.text} ${shown(items[0].raw.x)}` : '', label}}}}});
+                          tooltip: {callbacks: {title: items => items.length && !sideways ? `${x.title.text} ${shown(items[0].raw.x)}` : '', label}}}}});
   }
 
   // Fades or restores the line in every panel.
