@@ -389,7 +389,7 @@ gl_status section_rerun(html *h, const report_study *t, gl_error *err) {
              "gepolab sweep %s.yaml -o %s.db\ngepolab analyze %s.db\ngepolab plot %s.db -o "
              "figures/\ngepolab report %s.db -o %s.html\n",
              name, name, name, name, name, name);
-  html_markup(h, "</code></pre>\n<p>A sweep that was stopped goes on with the same command: "
+  html_markup(h, "</code></pre>\n<p>The same command resumes a stopped sweep: "
                  "finished runs are kept.</p>\n");
   return GL_OK;
 }
