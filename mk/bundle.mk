@@ -3,7 +3,7 @@
 # programs have the kernels for one kind of GPU alone (BUNDLE_SM: 90 is the H100 and the H200).
 BUNDLE      := $(BUILD)/gpu-bundle
 BUNDLE_SM   ?= 90
-BUNDLE_MOST := 56000
+BUNDLE_MOST := 36000
 BUNDLE_AT   := $(BUILD)/sm_$(BUNDLE_SM)
 BUNDLE_LIBS := $(subst $(BUILD)/libllm.a,$(BUNDLE_AT)/libllm.a,$(LIBS))
 $(BUNDLE_AT)/%.cu.o: NVCC_CODE = -gencode arch=compute_$(BUNDLE_SM),code=sm_$(BUNDLE_SM)
@@ -21,13 +21,13 @@ gpu-bundle:
 	@echo "make gpu-bundle needs nvcc: what is built without it has no CUDA backend" >&2; exit 1
 else
 gpu-bundle: $(BUNDLE_AT)/gepolab $(BUNDLE_AT)/gepolab-tests
-	@rm -rf $(BUNDLE) && mkdir -p $(BUNDLE)/lib $(BUNDLE)/experiments/bench $(BUNDLE)/recipes
-	@cp $^ $(BUNDLE)/
+	@rm -rf $(BUNDLE) $(BUNDLE_AT)/bundle && mkdir -p $(BUNDLE) $(addprefix $(BUNDLE_AT)/bundle/,lib experiments/bench recipes)
+	@cp $^ $(BUNDLE_AT)/bundle/
 	@ldd $^ | awk '$$2 == "=>" && $$3 ~ /^\// {print $$3}' | sort -u | \
-	   grep -vE '/(libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s)\.so' | xargs -I{} cp -L {} $(BUNDLE)/lib/
-	@tar -C $(BUNDLE) -czf $(BUNDLE)/lib.tar.gz lib && rm -r $(BUNDLE)/lib
-	@cp experiments/bench/gpu.py experiments/bench/serve.py $(BUNDLE)/experiments/bench/
-	@cp experiments/recipes/llm_delay_sweep.yaml experiments/recipes/llm_quick.yaml $(BUNDLE)/recipes/
+	   grep -vE '/(libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s)\.so' | xargs -I{} cp -L {} $(BUNDLE_AT)/bundle/lib/
+	@cp experiments/bench/gpu.py experiments/bench/serve.py $(BUNDLE_AT)/bundle/experiments/bench/
+	@cp experiments/recipes/llm_delay_sweep.yaml experiments/recipes/llm_quick.yaml $(BUNDLE_AT)/bundle/recipes/
+	@tar -C $(BUNDLE_AT)/bundle -czf $(BUNDLE)/bundle.tar.gz . && rm -r $(BUNDLE_AT)/bundle
 	@cp experiments/bench/gpu_bundle.sh $(BUNDLE)/run.sh
 	@size=$$(du -sk $(BUNDLE) | cut -f1); echo "$(BUNDLE): $$size KiB, kernels for sm_$(BUNDLE_SM)"; \
 	   [ $$size -le $(BUNDLE_MOST) ] || { du -ak $(BUNDLE) | sort -rn | sed -n 2,6p >&2; rm -r $(BUNDLE); \
