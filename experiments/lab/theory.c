@@ -175,8 +175,11 @@ static void add_variances(const family_tables *to, const family *f, const pairs_
     table_real(to->variances, median);
     if (k == 0 || k == 1 + LAB_CONSTANTS) {
       table_row(to->variance_rows);
-      table_textf(to->variance_rows, with_advantage ? "  times A" : "%s", f->name);
-      table_textf(to->variance_rows, with_advantage ? "" : "%zu", f->n);
+      table_text(to->variance_rows, with_advantage ? "  times A" : f->name);
+      if (with_advantage)
+        table_text(to->variance_rows, "");
+      else
+        table_textf(to->variance_rows, "%zu", f->n);
     }
     table_real(to->variance_rows, median);
   }

@@ -44,14 +44,14 @@ function calculator_recipe(s, streams) {
 }
 
 function draw_histogram(staleness, unit) {
-  const counts = staleness.histogram, total = counts.reduce((sum, count) => sum + count, 0) || 1;
+  const units = unit + (unit === 'batch' ? 'es' : 's'), counts = staleness.histogram, total = counts.reduce((sum, count) => sum + count, 0) || 1;
   const most = Math.max(...counts) / total, last = counts.length - 1;
   const plot = axes({x: {low: -0.5, high: Math.max(last, 4) + 0.5, label: `staleness of a trained ${unit}, updates`,
                          ticks: ticks(0, Math.max(last, 4), 10).filter(Number.isInteger)},
-                     y: {low: 0, high: most * 1.05, label: `share of ${unit}${unit === 'batch' ? 'es' : 's'}`, text: percent}, title: 'histogram of staleness'});
+                     y: {low: 0, high: most * 1.05, label: `fraction of ${units}`, text: percent}, title: 'histogram of staleness'});
   const width = plot.x(1) - plot.x(0);
   counts.forEach((count, k) => plot.element.append(titled(svg('rect', {x: plot.x(k) - width * 0.42, width: width * 0.84,
-    y: plot.y(count / total), height: plot.bottom - plot.y(count / total), class: 'c1'}), `staleness ${k}: ${count} of ${unit}${unit === 'batch' ? 'es' : 's'}, ${percent(count / total)}`)));
+    y: plot.y(count / total), height: plot.bottom - plot.y(count / total), class: 'c1'}), `staleness ${k}: ${count} ${units}, ${percent(count / total)}`)));
   return plot.element;
 }
 
@@ -114,7 +114,7 @@ function calculator_answer(sim) {
     ['samples per second', number(sim.samples_per_s)], [`time of ${number(sim.updates)} updates`, duration(sim.simulated_s)]];
   if (sim.network && sim.network.weights_mean) numbers.push(['weights on their way', duration(sim.network.weights_mean) + ' on average']);
   const from = Object.entries(sim.staleness.from).map(([name, part]) => [FROM[name] || name, number(part.mean), percent(sim.staleness.mean > 0 ? part.mean / sim.staleness.mean : 0)]);
-  return [table_of(['', ''], numbers, {class: 'numbers'}), el('h3', {}, 'Where the staleness comes from'), table_of(['', 'updates', 'share'], from)];
+  return [table_of(['', ''], numbers, {class: 'numbers'}), el('h3', {}, 'Where the staleness comes from'), table_of(['', 'updates', 'fraction'], from)];
 }
 
 function start_calculator(presets) {

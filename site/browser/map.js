@@ -1,8 +1,8 @@
-// Collapse map: which share of a study's runs collapsed, by method, staleness and learning rate. The numbers are the stored
+// Collapse map: which fraction of a study's runs collapsed, by method, staleness and learning rate. The numbers are the stored
 // results of paper/results (GEPOLAB_STUDIES, of bundle.py).
 'use strict';
 
-// Wilson's 95 % interval of a share.
+// Wilson's 95 % interval of a fraction.
 function wilson(count, n) {
   const z = 1.959963984540054, p = count / n, middle = (p + z * z / (2 * n)) / (1 + z * z / n);
   const half = z * Math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n);

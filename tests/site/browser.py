@@ -145,7 +145,7 @@ def compare(browser, program):
         to.write(recipe)
     done = subprocess.run([program, "sim", "calculator.yaml", "cluster.learner.publish_every=2", "--json"], cwd=folder, capture_output=True, text=True)
     shutil.rmtree(folder)
-    shown = browser.evaluate("[...document.querySelectorAll('#calculator .histogram rect title')].map(t => Number(/: (\\d+) batches/.exec(t.textContent)[1]))")
+    shown = browser.evaluate("[...document.querySelectorAll('#calculator .histogram rect title')].map(t => Number(/: (\\d+) \\w+,/.exec(t.textContent)[1]))")
     if said or done.returncode or shown != json.loads(done.stdout)["staleness"]["histogram"]:
         browser.wrong.append(f"calculator: shows {shown}, the command says {said or done.stderr or json.loads(done.stdout)['staleness']['histogram']}")
     if browser.evaluate("document.querySelector('#calculator [name=samplers]').value") != "6":
