@@ -2,12 +2,12 @@
 
 # CUDA's runtime is linked statically; cuBLASLt is opened when a GPU is used, from the loader's path
 # or the toolkit's folder as it was at build time. Machine code for sm_80 and sm_90, and PTX that
-# drivers compile for what comes later. NCCL is opened the same way where its header was found.
+# drivers compile for what comes later; sm_90a has the instructions (wgmma) that no later kind has. NCCL is opened the same way where its header was found.
 ifneq ($(NVCC),)
 CUDA_LIB   := $(abspath $(lastword $(shell $(NVCC) --dryrun -x cu /dev/null 2>&1 | sed -n 's/^.*LIBRARIES=//p' | tr -d '"' | sed 's/-L//g')))
 CUDA_MAJOR := $(shell $(NVCC) --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p')
 CUDA_OBJ   := $(patsubst %.cu,$(BUILD)/%.cu.o,$(wildcard llm/backend/cuda/*.cu))
-NVCC_CODE  := -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90]
+NVCC_CODE  := -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90a,code=sm_90a -gencode arch=compute_90,code=compute_90
 CUDA_LIBS  := -L$(CUDA_LIB) -lcudart_static -lstdc++ -ldl -lrt
 NVCCFLAGS  := -std=c++17 -O3 -I. -lineinfo -Werror all-warnings -Xcompiler -Wall,-Wextra,-Wshadow \
               -DGEPOLAB_CUDA_LIB='"$(CUDA_LIB)"' -DGEPOLAB_CUDA_MAJOR='"$(CUDA_MAJOR)"'

@@ -157,6 +157,9 @@ static void start_cuda(cuda_backend *b) {
            device.name, device.multiProcessorCount, (double)device.totalGlobalMem / 1073741824.0);
   b->multiprocessors = device.multiProcessorCount;
   b->shared_bytes = device.sharedMemPerBlockOptin;
+#ifndef GEPOLAB_EMULATE
+  b->clusters = device.major >= 9;
+#endif
   const char *early = getenv("GEPOLAB_CUDA_PDL");
   b->early = device.major >= 9 && early != NULL && strcmp(early, "1") == 0;
   if (device.major < 8) {

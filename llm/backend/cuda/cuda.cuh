@@ -78,6 +78,7 @@ struct cuda_backend {
   size_t graphs;         /* recorded graphs not yet freed */
   bool recording;        /* between graph_begin and graph_end */
   size_t output_numbers; /* number of logits that the output layer stores at a time */
+  bool clusters; /* blocks can be launched in clusters (LAUNCH_CLUSTER) */
   bool early; /* recorded kernels may start before the previous one has finished (LAUNCH_EARLY) */
   unsigned *arrived; /* counters [PRODUCT_ARRIVALS + ATTENTION_ARRIVALS], zero between kernels */
   cuda_staging staging[STAGINGS];
@@ -195,13 +196,22 @@ void cuda_product_row_by_row(cuda_backend *b, const cuda_product *p);
 /* Launches a kernel on b's stream with `shared` bytes of dynamic shared memory and these arguments,
  * unless an error is stored or the grid is empty. */
 #define LAUNCH(b, kernel, grid, block, shared, ...)                                                \
-  cuda_launch(b, #kernel, kernel, false, grid, block, shared, __VA_ARGS__)
+  cuda_launch(b, #kernel, kernel, {false, 1}, grid, block, shared, __VA_ARGS__)
 /* LAUNCH for a kernel that begins with wait_for_kernels_before() (device.cuh). If b->early is set
  * and a graph is recorded, its blocks may start while the previous kernel still runs (programmatic
  * dependent launch). Before it waits, such a kernel must not read anything that the previous kernel
  * writes. */
 #define LAUNCH_EARLY(b, kernel, grid, block, shared, ...)                                          \
-  cuda_launch(b, #kernel, kernel, true, grid, block, shared, __VA_ARGS__)
+  cuda_launch(b, #kernel, kernel, {true, 1}, grid, block, shared, __VA_ARGS__)
+/* LAUNCH_EARLY in clusters of `cluster` blocks along z (mma.cuh), if b->clusters. */
+#define LAUNCH_CLUSTER(b, kernel, cluster, grid, block, shared, ...)                               \
+  cuda_launch(b, #kernel, kernel, {true, cluster}, grid, block, shared, __VA_ARGS__)
+
+/* How blocks are launched: before the previous kernel has finished, in clusters of that size. */
+struct launch_form {
+  bool early;
+  unsigned cluster;
+};
 
 /* Prevents the compiler from deducing a kernel's parameter types from the arguments. */
 template <typename T> struct same_type { typedef T type; };
@@ -212,32 +222,34 @@ template <typename T> struct same_type { typedef T type; };
 bool cuda_allow_shared(cuda_backend *b, const void *function, const char *name, size_t shared);
 
 template <typename... P>
-static inline void cuda_launch(cuda_backend *b, const char *name, void (*kernel)(P...), bool early,
+static inline void cuda_launch(cuda_backend *b, const char *name, void (*kernel)(P...), launch_form form,
                                dim3 grid, dim3 block, size_t shared,
                                typename same_type<P>::type... given) {
   if (cuda_stopped(b) || grid.x == 0 || grid.y == 0 || grid.z == 0) return;
   const void *function = reinterpret_cast<const void *>(kernel);
   if (shared > 0 && !cuda_allow_shared(b, function, name, shared)) return;
 #ifdef GEPOLAB_EMULATE
-  (void)early;
+  (void)form;
   if (cuda_failed(b, emulate_shared_refused(function, shared), name)) return;
   emulate_kernel(name, grid, block, shared, b->stream, [=]() { kernel(given...); });
 #else
   void *arguments[] = {const_cast<void *>(static_cast<const void *>(&given))...};
-  if (!early || !b->early || !b->recording) {
-    cuda_failed(b, cudaLaunchKernel(function, grid, block, arguments, shared, b->stream), name);
-    return;
-  }
-  cudaLaunchAttribute overlap = {};
-  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchAttribute attributes[2] = {};
   cudaLaunchConfig_t config = {};
+  if (form.early && b->early && b->recording) {
+    attributes[config.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[config.numAttrs++].val.programmaticStreamSerializationAllowed = 1;
+  }
+  if (form.cluster > 1) {
+    attributes[config.numAttrs].id = cudaLaunchAttributeClusterDimension;
+    attributes[config.numAttrs].val.clusterDim.x = attributes[config.numAttrs].val.clusterDim.y = 1;
+    attributes[config.numAttrs++].val.clusterDim.z = form.cluster;
+  }
   config.gridDim = grid;
   config.blockDim = block;
   config.dynamicSmemBytes = shared;
   config.stream = b->stream;
-  config.attrs = &overlap;
-  config.numAttrs = 1;
+  config.attrs = attributes;
   cuda_failed(b, cudaLaunchKernelExC(&config, function, arguments), name);
 #endif
 }

@@ -46,12 +46,13 @@ template <typename T> struct type_of;
 template <> struct type_of<float> { static const number_type value = NUMBER_F32; };
 template <> struct type_of<bf16> { static const number_type value = NUMBER_BF16; };
 
-/* Declares `name`, the block's dynamic shared memory as an array of T. */
+/* Declares `name`, the block's dynamic shared memory as an array of T, at a multiple of 1024 bytes
+ * (wgmma in mma.cuh). */
 #ifdef GEPOLAB_EMULATE
 #define SHARED_MEMORY(T, name) T *name = reinterpret_cast<T *>(emulate_shared_memory())
 #else
 #define SHARED_MEMORY(T, name)                                                                     \
-  extern __shared__ __align__(128) unsigned char name##_bytes[];                                   \
+  extern __shared__ __align__(1024) unsigned char name##_bytes[];                                   \
   T *name = reinterpret_cast<T *>(name##_bytes)
 #endif
 

@@ -86,7 +86,7 @@ static __device__ __forceinline__ void copy_async(void *to, const void *from, bo
 #ifdef GEPOLAB_EMULATE
   emulate_copy_async(to, from, there);
 #else
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from),
+  asm volatile("cp.async.cg.shared.global" [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from),
                "r"(there ? 16 : 0)
                : "memory");
 #endif
@@ -105,6 +105,115 @@ template <int N> static __device__ __forceinline__ void copy_wait() {
   emulate_copy_wait(N);
 #else
   asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+#endif
+}
+
+/* --- products of four warps --- */
+/* Compute capability 9.0 multiplies matrices that are in shared memory (PTX ISA 9.0: wgmma): four
+ * warps, of which the first has a number that is a multiple of four, multiply A [64, 16] by B [16,
+ * N] and add to C [64, N]. Rows of A and columns of B are rows of a tile<64> (below) whose address
+ * is a multiple of 1024 bytes. Warp w of the four has rows [16 w, 16 w + 16) of C, and c[4 j ...]
+ * are the numbers of columns [8 j, 8 j + 8) in the places of mma. */
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL) && !defined(GEPOLAB_EMULATE)
+#define HAS_WGMMA 1
+
+/* The descriptor of the rows from this address on: rows of 128 bytes, 1024 bytes for eight of them,
+ * permuted over 128 bytes. Adding 2 to it moves by 16 numbers. */
+static __device__ __forceinline__ uint64_t wgmma_rows(const bf16 *rows) {
+  return static_cast<uint64_t>(shared_address(rows) >> 4 & 0x3fffu) | static_cast<uint64_t>(1) << 16 |
+         static_cast<uint64_t>(64) << 32 | static_cast<uint64_t>(1) << 62;
+}
+/* Before the first wgmma after ordinary accesses to its registers. */
+static __device__ __forceinline__ void wgmma_begin() {
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+/* Ends a group of wgmma. */
+static __device__ __forceinline__ void wgmma_commit() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+/* Waits until all but the latest N groups are complete; c may be used after 0. */
+template <int LATEST, int N> static __device__ __forceinline__ void wgmma_wait(float (&c)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) asm volatile("" : "+f"(c[i])::"memory");
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LATEST) : "memory");
+#pragma unroll
+  for (int i = 0; i < N; ++i) asm volatile("" : "+f"(c[i])::"memory");
+}
+/* What this thread wrote to shared memory, and its copies that are complete, can be read by wgmma
+ * after a subsequent barrier. */
+static __device__ __forceinline__ void wgmma_publish() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+#define C4(i) "+f"(c[i]), "+f"(c[(i) + 1]), "+f"(c[(i) + 2]), "+f"(c[(i) + 3])
+#define C16(i) C4(i), C4((i) + 4), C4((i) + 8), C4((i) + 12)
+#define R8 "%0, %1, %2, %3"
+#define R16 R8 ", %4, %5, %6, %7"
+#define R32 R16 ", %8, %9, %10, %11, %12, %13, %14, %15"
+#define R64                                                                                        \
+  R32 ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define R128                                                                                       \
+  R64 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, "    \
+      "%49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define WGMMA(columns, registers, a_, b_, adds_, ...)                                              \
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " adds_ ", 0;\n"                                  \
+               "wgmma.mma_async.sync.aligned.m64n" columns "k16.f32.bf16.bf16 {" registers "}, " a_ \
+               ", " b_ ", p, 1, 1, 0, 0;\n}"                                                       \
+               : __VA_ARGS__                                                                       \
+               : "l"(a), "l"(b), "r"(adds ? 1 : 0))
+
+/* Starts c[AT ...] = A B, or += if `adds`, for N columns, 8 to 128. */
+template <int N, int AT, int ALL>
+static __device__ __forceinline__ void wgmma(float (&c)[ALL], uint64_t a, uint64_t b, bool adds) {
+  static_assert(N == 8 || N == 16 || N == 32 || N == 64 || N == 128, "columns");
+  if constexpr (N == 8)
+    WGMMA("8", R8, "%4", "%5", "%6", C4(AT));
+  else if constexpr (N == 16)
+    WGMMA("16", R16, "%8", "%9", "%10", C4(AT), C4(AT + 4));
+  else if constexpr (N == 32)
+    WGMMA("32", R32, "%16", "%17", "%18", C16(AT));
+  else if constexpr (N == 64)
+    WGMMA("64", R64, "%32", "%33", "%34", C16(AT), C16(AT + 16));
+  else
+    WGMMA("128", R128, "%64", "%65", "%66", C16(AT), C16(AT + 16), C16(AT + 32), C16(AT + 48));
+}
+
+#undef C4
+#undef C16
+#undef R8
+#undef R16
+#undef R32
+#undef R64
+#undef R128
+#undef WGMMA
+#endif
+
+/* --- blocks that see each other's shared memory --- */
+/* A cluster of blocks runs at the same time (compute capability 9.0, LAUNCH_CLUSTER). */
+
+/* Waits for all threads of the cluster. What they wrote to shared or device memory before can be
+ * read. */
+static __device__ __forceinline__ void cluster_barrier() {
+#if !defined(GEPOLAB_EMULATE) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.release.aligned;\n"
+               "barrier.cluster.wait.acquire.aligned;" ::
+                   : "memory");
+#endif
+}
+/* Four floats at the same place of the shared memory of block `rank` of the cluster. */
+static __device__ __forceinline__ float4 load_of_block(const float *p, unsigned rank) {
+#if !defined(GEPOLAB_EMULATE) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  uint32_t at;
+  float4 x;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"(shared_address(p)), "r"(rank));
+  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
+               : "r"(at)
+               : "memory");
+  return x;
+#else
+  (void)rank;
+  return *reinterpret_cast<const float4 *>(p);
 #endif
 }
 

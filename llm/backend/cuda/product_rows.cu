@@ -36,6 +36,7 @@
 #include "llm/backend/cuda/vector16.cuh"
 
 #include <assert.h>
+#include <type_traits>
 
 /* --- tiles --- */
 
@@ -68,31 +69,33 @@ struct tile_place {
  * zero. */
 static const float NEGATIVE_ZERO = -0.0f;
 
-/* Adds the sums c of a split to those of the splits before it, and sets c to zero. */
-template <int N> static __device__ __forceinline__ void add_split(float (&sum)[N], float (&c)[N]) {
+/* Adds the sums c of a split to those of the splits before it. */
+template <int N>
+static __device__ __forceinline__ void add_split(float (&sum)[N], const float (&c)[N]) {
 #pragma unroll
-  for (int i = 0; i < N; ++i) {
-    sum[i] += c[i];
-    c[i] = 0;
-  }
+  for (int i = 0; i < N; ++i) sum[i] += c[i];
 }
 
 /* --- tensor cores: bfloat16, k a multiple of 8, matrices and rows at multiples of 16 bytes --- */
-/* The weights are mma's A, 16 at a time, and the rows its B, 8 at a time, so that few rows cause
- * few multiplications by padding. ACROSS warps divide the tile's weights and DOWN warps its rows.
- * Shared memory has room for STAGES steps of DEPTH terms; all but one of them are being copied. */
-template <unsigned WEIGHTS_, unsigned ROWS_, unsigned ACROSS, unsigned DOWN, unsigned STAGES>
+/* The weights are A and the rows B of the products, so that few rows cause few multiplications by
+ * padding. Four warps compute 64 weights and ROWS / DOWN rows, by wgmma where the device has it,
+ * else by mma. Shared memory has room for STAGES steps of DEPTH terms. If not SERIAL, the block sums
+ * one split only. */
+template <unsigned WEIGHTS_, unsigned ROWS_, unsigned DOWN, unsigned STAGES, bool SERIAL_ = true>
 struct tensor_tile {
   typedef bf16 type;
-  static const unsigned WEIGHTS = WEIGHTS_, ROWS = ROWS_, THREADS = 32 * ACROSS * DOWN;
+  static const bool SERIAL = SERIAL_;
+  static const unsigned WEIGHTS = WEIGHTS_, ROWS = ROWS_, ACROSS = WEIGHTS / 64;
+  static const unsigned THREADS = 128 * ACROSS * DOWN, MINE = ROWS / DOWN;
   static const unsigned DEPTH = 64, STAGE = (WEIGHTS + ROWS) * DEPTH;
-  static const int A = WEIGHTS / ACROSS / 16, B = ROWS / DOWN / 8, N = A * B * 4;
+  static const int N = MINE / 2;
   static const size_t SHARED = STAGES * STAGE * sizeof(bf16);
+  static_assert(WEIGHTS % 64 == 0 && MINE % 8 == 0 && STAGES >= 3, "what the threads divide");
 
   static __device__ __forceinline__ tile_place at(unsigned thread, unsigned i) {
-    const unsigned warp = thread / 32, lane = thread % 32, block = i / 4;
-    return {warp / ACROSS * B * 8 + block % B * 8 + lane % 4 * 2 + i % 2,
-            warp % ACROSS * A * 16 + block / B * 16 + lane / 4 + i % 4 / 2 * 8};
+    const unsigned group = thread / 128, warp = thread / 32 % 4, lane = thread % 32;
+    return {group / ACROSS * MINE + i / 4 * 8 + lane % 4 * 2 + i % 2,
+            group % ACROSS * 64 + warp * 16 + lane / 4 + i % 4 / 2 * 8};
   }
 
   /* Starts copies of terms [k, k + DEPTH) of COUNT rows of `width` numbers; zeros beyond `width`
@@ -126,41 +129,80 @@ struct tensor_tile {
                     rows < ROWS ? static_cast<unsigned>(rows) : ROWS, w.k, k);
   }
 
-  /* c += the products of one stage. Every number of c receives its terms 16 at a time in ascending
-   * order. */
-  static __device__ __forceinline__ void multiply(float (&c)[N], bf16 *stage) {
-    const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    const unsigned weight = warp % ACROSS * A * 16, row = warp / ACROSS * B * 8;
-    bf16 *const in = stage + WEIGHTS * DEPTH;
-    uint32_t b[(B + 1) / 2][4];
+  /* Starts c = the products of one stage, or += if `adds`. Every number of c receives its terms 16
+   * at a time in ascending order. finish_but<1> ends all but the products started last. */
+#ifdef HAS_WGMMA
+  static __device__ __forceinline__ void multiply(float (&c)[N], bf16 *stage, bool adds) {
+    const unsigned group = threadIdx.x / 128;
+    uint64_t a = wgmma_rows(stage + group % ACROSS * 64 * DEPTH);
+    uint64_t b = wgmma_rows(stage + (WEIGHTS + group / ACROSS * MINE) * DEPTH);
+    wgmma_begin();
 #pragma unroll
     for (unsigned k = 0; k < DEPTH; k += 16) {
-      if (B > 1) {
-#pragma unroll
-        for (int j = 0; j < B; j += 2)
-          tile<DEPTH>::as_columns(b[j / 2], in, row + static_cast<unsigned>(j) * 8, k);
-      } else if (k % 32 == 0) { /* eight rows: 32 of k at once */
-        load_matrices(b[0], tile<DEPTH>::vector16(in, row + lane % 8, k + lane / 8 * 8));
+      if constexpr (MINE == 256) {
+        wgmma<128, 0>(c, a, b, adds || k > 0);
+        wgmma<128, 64>(c, a, b + 128 * DEPTH * sizeof(bf16) / 16, adds || k > 0);
+      } else {
+        wgmma<MINE, 0>(c, a, b, adds || k > 0);
       }
+      a += 2;
+      b += 2;
+    }
+    wgmma_commit();
+  }
+  template <int LATEST> static __device__ __forceinline__ void finish_but(float (&c)[N]) {
+    wgmma_wait<LATEST>(c);
+  }
+  static __device__ __forceinline__ void publish() {
+    wgmma_publish();
+  }
+#else
+  static __device__ __forceinline__ void multiply(float (&c)[N], bf16 *stage, bool adds) {
+    const unsigned group = threadIdx.x / 128, lane = threadIdx.x % 32;
+    const unsigned weight = group % ACROSS * 64 + threadIdx.x / 32 % 4 * 16;
+    const unsigned row = group / ACROSS * MINE;
+    bf16 *const in = stage + WEIGHTS * DEPTH;
+    uint32_t b[4] = {};
 #pragma unroll
-      for (int i = 0; i < A; ++i) {
-        uint32_t a[4];
-        tile<DEPTH>::as_a(a, stage, weight + static_cast<unsigned>(i) * 16, k);
+    for (int i = 0; i < N; ++i) c[i] = adds ? c[i] : 0;
 #pragma unroll
-        for (int j = 0; j < B; ++j) {
-          const unsigned at = B > 1 ? static_cast<unsigned>(j) % 2 * 2 : k % 32 / 8;
-          multiply_one(c, i * B + j, a, b[j / 2][at], b[j / 2][at + 1]);
+    for (unsigned k = 0; k < DEPTH; k += 16) {
+      uint32_t a[4];
+      tile<DEPTH>::as_a(a, stage, weight, k);
+      if (MINE == 8) { /* eight rows: 32 of k at once */
+        if (k % 32 == 0)
+          load_matrices(b, tile<DEPTH>::vector16(in, row + lane % 8, k + lane / 8 * 8));
+        multiply_one(c, 0, a, b[k % 32 / 8], b[k % 32 / 8 + 1]);
+      } else {
+#pragma unroll
+        for (unsigned j = 0; j < MINE / 8; j += 2) {
+          tile<DEPTH>::as_columns(b, in, row + j * 8, k);
+          multiply_one(c, j, a, b[0], b[1]);
+          multiply_one(c, j + 1, a, b[2], b[3]);
         }
       }
     }
   }
   /* One mma into four numbers of c. */
-  static __device__ __forceinline__ void
-  multiply_one(float (&c)[N], int block, const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  static __device__ __forceinline__ void multiply_one(float (&c)[N], unsigned block,
+                                                      const uint32_t (&a)[4], uint32_t b0,
+                                                      uint32_t b1) {
     float d[4] = {c[block * 4], c[block * 4 + 1], c[block * 4 + 2], c[block * 4 + 3]};
     mma(d, a, b0, b1);
 #pragma unroll
-    for (int i = 0; i < 4; ++i) c[block * 4 + i] = d[i];
+    for (unsigned i = 0; i < 4; ++i) c[block * 4 + i] = d[i];
+  }
+  template <int LATEST> static __device__ __forceinline__ void finish_but(float (&)[N]) {}
+  static __device__ __forceinline__ void publish() {}
+#endif
+
+  /* Starts the copies of a step's weights and rows. */
+  template <bool PAIRED>
+  static __device__ __forceinline__ void load_step(bf16 *stages, const tile_work<bf16> &w,
+                                                   unsigned step, bool weights) {
+    bf16 *const stage = stages + step % STAGES * STAGE;
+    if (weights) load_weights<PAIRED>(stage, w, w.first + step * DEPTH);
+    load_inputs(stage, w, w.first + step * DEPTH);
   }
 
   /* sum += all terms of w. The whole block calls it, and may reuse `shared` afterwards. */
@@ -170,34 +212,41 @@ struct tensor_tile {
     bf16 *const stages = reinterpret_cast<bf16 *>(shared);
     const unsigned steps = (w.end - w.first + DEPTH - 1) / DEPTH;
     const unsigned split_steps = w.split / DEPTH;
-    float c[N] = {};
-    const unsigned before =
-        w.early ? STAGES - 1 : 0; /* number of steps whose weights are copied already */
+    const unsigned before = w.early ? STAGES : 0; /* steps whose weights are copied first */
+    float c[N];
     for (unsigned s = 0; s < before && s < steps; ++s)
       load_weights<PAIRED>(stages + s * STAGE, w, w.first + s * DEPTH);
     wait_for_kernels_before();
 #pragma unroll
-    for (unsigned s = 0; s < STAGES - 1; ++s) {
-      if (s >= before && s < steps)
-        load_weights<PAIRED>(stages + s * STAGE, w, w.first + s * DEPTH);
-      if (s < steps) load_inputs(stages + s * STAGE, w, w.first + s * DEPTH);
+    for (unsigned s = 0; s < STAGES; ++s) {
+      if (s < steps) load_step<PAIRED>(stages, w, s, s >= before);
       copy_commit();
     }
     for (unsigned step = 0, split_step = 0; step < steps; ++step) {
-      const unsigned ahead = step + STAGES - 1;
-      copy_wait<STAGES - 2>();
-      __syncthreads(); /* this step's data is complete, and all warps have finished the previous
-                          step */
-      if (ahead < steps) {
-        load_weights<PAIRED>(stages + ahead % STAGES * STAGE, w, w.first + ahead * DEPTH);
-        load_inputs(stages + ahead % STAGES * STAGE, w, w.first + ahead * DEPTH);
+      if (step == 0)
+        copy_wait<STAGES - 1>();
+      else if (step == 1)
+        copy_wait<STAGES - 2>();
+      else
+        copy_wait<STAGES - 3>();
+      publish();
+      __syncthreads(); /* this step's data is complete, and all warps have finished the products
+                          before the previous step's */
+      multiply(c, stages + step % STAGES * STAGE, split_step > 0);
+      if (step >= 2) {
+        if (step - 2 + STAGES < steps) load_step<PAIRED>(stages, w, step - 2 + STAGES, true);
+        copy_commit();
       }
-      copy_commit();
-      multiply(c, stages + step % STAGES * STAGE);
-      if (++split_step < split_steps && step + 1 < steps) continue;
-      add_split(sum, c);
-      split_step = 0;
+      finish_but<1>(c);
+      if (SERIAL && ++split_step == split_steps && step + 1 < steps) {
+        finish_but<0>(c);
+        add_split(sum, c);
+        split_step = 0;
+      }
+      if (!SERIAL) split_step = 1;
     }
+    finish_but<0>(c);
+    add_split(sum, c);
     copy_wait<0>();
     __syncthreads();
   }
@@ -207,6 +256,7 @@ struct tensor_tile {
 
 template <typename T, unsigned R> struct plain_tile {
   typedef T type;
+  static const bool SERIAL = true;
   static const unsigned WEIGHTS = 64, ROWS = 8 * R, THREADS = 128, DEPTH = 32, LD = DEPTH + 4;
   static const unsigned STAGE = (WEIGHTS + ROWS) * LD;
   static const int N = 4 * R;
@@ -297,6 +347,8 @@ template <typename T, unsigned R> struct plain_tile {
       multiply(c, stage);
       if (++split_step < split_steps && step + 1 < steps) continue;
       add_split(sum, c);
+#pragma unroll
+      for (int i = 0; i < N; ++i) c[i] = 0;
       split_step = 0;
     }
     __syncthreads();
@@ -305,11 +357,13 @@ template <typename T, unsigned R> struct plain_tile {
 
 /* --- products from tiles --- */
 
-/* Splitting k: wanted number of blocks of 64 weights, maximum number of splits, minimum number of
- * terms of a split, and the unit of a split's length. */
-static const size_t BLOCKS = 256, MOST_SPLITS = 8, LEAST_SPLIT = 256, UNIT = 64;
+/* Splitting k: wanted number of blocks of 64 weights and maximum number of splits (T: number type);
+ * minimum number of terms of a split, and the unit of a split's length. */
+template <typename T> struct splitting { static const size_t BLOCKS = 256, MOST = 8; };
+template <> struct splitting<bf16> { static const size_t BLOCKS = 96, MOST = 4; };
+static const size_t LEAST_SPLIT = 256, UNIT = 64;
 
-/* Offsets within a tile of up to 128 rows must fit into 32 bits. */
+/* Offsets within a tile of up to 256 rows must fit into 32 bits. */
 static const size_t MOST_K = static_cast<size_t>(1) << 24;
 
 /* Maximum number of tiles whose splits have separate blocks, and maximum number of blocks of all
@@ -345,7 +399,9 @@ template <typename T, typename OUT> struct rows_call {
   unsigned k, split, splits; /* terms of a split, number of splits */
   bool early; /* may start before the previous kernel has finished, which does not write weights */
   bool adds, aligned; /* aligned: every eight results of a row begin at a multiple of 16 bytes */
-  float *partial;     /* [tiles, splits, results of a tile]; NULL: one block sums all splits */
+  bool apart;     /* a tile's splits have separate blocks, */
+  float *partial; /* which store their sums here, [tiles, splits, results of a tile]; NULL: which are
+                     a cluster and read each other's sums */
   unsigned
       *arrived; /* [tiles]: number of blocks whose sums are in partial; zero between products */
   norm_after<T> norm; /* of a NORMED product */
@@ -387,13 +443,31 @@ template <typename OUT> struct __align__(16) eight {
   OUT x[8];
 };
 
+/* x [8] = eight adjacent sums of a tile: those of this block at `from` in shared memory, or of all
+ * blocks of the cluster in order. */
+static __device__ __forceinline__ void load_sums(float (&x)[8], const float *from, unsigned peers) {
+#pragma unroll
+  for (int j = 0; j < 8; ++j) x[j] = NEGATIVE_ZERO;
+#pragma unroll 4
+  for (unsigned z = 0; z < peers; ++z)
+#pragma unroll
+    for (int j = 0; j < 8; j += 4) {
+      const float4 y = load_of_block(from + j, peers > 1 ? z : 0);
+      x[j] += y.x;
+      x[j + 1] += y.y;
+      x[j + 2] += y.z;
+      x[j + 3] += y.w;
+    }
+}
+
 /* Stores (or adds) the tile at this row and weight. The results are exchanged through shared
- * memory, so that adjacent threads write adjacent numbers. GATED: the second half of the tile has
- * the units that the first half gates. */
+ * memory, so that adjacent threads write adjacent numbers. If a cluster of `peers` blocks computes
+ * the tile, each stores one of as many parts. GATED: the second half of the tile has the units that
+ * the first half gates. */
 template <typename TILE, typename OUT, product_form FORM>
 static __device__ __forceinline__ void store_tile(const rows_call<typename TILE::type, OUT> &a,
                                                   const float (&sum)[TILE::N], float *shared,
-                                                  size_t row0, size_t weight0) {
+                                                  size_t row0, size_t weight0, unsigned peers) {
   typedef typename TILE::type T;
   const unsigned LD = TILE::WEIGHTS + 4, HALF = TILE::WEIGHTS / 2;
   const unsigned VECTORS = (FORM == GATED ? HALF : TILE::WEIGHTS) / 8;
@@ -402,16 +476,25 @@ static __device__ __forceinline__ void store_tile(const rows_call<typename TILE:
     const tile_place p = TILE::at(threadIdx.x, static_cast<unsigned>(i));
     shared[p.row * LD + p.weight] = sum[i];
   }
-  __syncthreads();
-  for (unsigned i = threadIdx.x; i < TILE::ROWS * VECTORS; i += TILE::THREADS) {
+  if (peers > 1)
+    cluster_barrier();
+  else
+    __syncthreads();
+  const unsigned all = TILE::ROWS * VECTORS, part = (all + peers - 1) / peers;
+  const unsigned first = peers > 1 ? blockIdx.z * part : 0;
+  const unsigned end = first + part < all ? first + part : all;
+  for (unsigned i = first + threadIdx.x; i < end; i += TILE::THREADS) {
     const size_t row = row0 + i / VECTORS, weight = weight0 + i % VECTORS * 8;
     if (row >= a.rows || weight >= a.m) continue;
-    float *const from = shared + i / VECTORS * LD + i % VECTORS * 8;
+    const float *const from = shared + i / VECTORS * LD + i % VECTORS * 8;
+    float x[8];
+    load_sums(x, from, peers);
     if (FORM == GATED) { /* both rounded as if they had been stored */
+      float units[8];
+      load_sums(units, from + HALF, peers);
 #pragma unroll
       for (unsigned j = 0; j < 8; ++j)
-        from[j] = rows_of<T>::swiglu_number(to_float(number<T>(from[j])),
-                                            to_float(number<T>(from[HALF + j])));
+        x[j] = rows_of<T>::swiglu_number(to_float(number<T>(x[j])), to_float(number<T>(units[j])));
     }
     OUT *const to = a.out + row * a.m + weight;
     if (a.aligned) {
@@ -419,13 +502,15 @@ static __device__ __forceinline__ void store_tile(const rows_call<typename TILE:
       if (a.adds) y = *reinterpret_cast<const eight<OUT> *>(to);
 #pragma unroll
       for (int j = 0; j < 8; ++j)
-        y.x[j] = number<OUT>(a.adds ? to_float(y.x[j]) + from[j] : from[j]);
+        y.x[j] = number<OUT>(a.adds ? to_float(y.x[j]) + x[j] : x[j]);
       *reinterpret_cast<eight<OUT> *>(to) = y;
     } else {
-      for (size_t j = 0; j < 8 && weight + j < a.m; ++j)
-        to[j] = number<OUT>(a.adds ? to_float(to[j]) + from[j] : from[j]);
+#pragma unroll
+      for (size_t j = 0; j < 8; ++j)
+        if (weight + j < a.m) to[j] = number<OUT>(a.adds ? to_float(to[j]) + x[j] : x[j]);
     }
   }
+  if (peers > 1) cluster_barrier(); /* the others have read this block's sums */
 }
 
 /* The norm of all rows after a product whose results, in `branch` [rows, width], are all stored:
@@ -469,7 +554,7 @@ static __device__ __forceinline__ void norm_of_rows(const norm_after<typename TI
   }
 }
 
-/* Block (x, y, z): tile x of rows, tile y of weights, split z (all splits if partial is NULL). */
+/* Block (x, y, z): tile x of rows, tile y of weights, split z (all splits if not apart). */
 template <typename TILE, typename OUT, product_form FORM>
 __global__ void __launch_bounds__(TILE::THREADS)
     product_rows(rows_call<typename TILE::type, OUT> a) {
@@ -483,7 +568,7 @@ __global__ void __launch_bounds__(TILE::THREADS)
   w.row0 = static_cast<size_t>(blockIdx.x) * TILE::ROWS;
   w.weight0 = static_cast<size_t>(blockIdx.y) * (FORM == GATED ? TILE::WEIGHTS / 2 : TILE::WEIGHTS);
   w.first = blockIdx.z * a.split;
-  w.end = a.partial != NULL && w.first + a.split < a.k ? w.first + a.split : a.k;
+  w.end = a.apart && w.first + a.split < a.k ? w.first + a.split : a.k;
   w.split = a.split;
   w.early = a.early;
   float sum[TILE::N];
@@ -491,9 +576,10 @@ __global__ void __launch_bounds__(TILE::THREADS)
   for (int i = 0; i < TILE::N; ++i) sum[i] = NEGATIVE_ZERO;
   TILE::template sum_up<FORM == GATED>(sum, shared, w);
   if (a.partial != NULL && !combine_splits<TILE>(sum, a.partial, a.arrived, a.splits)) return;
-  store_tile<TILE, OUT, FORM>(a, sum, shared, w.row0, w.weight0);
+  const unsigned peers = a.apart && a.partial == NULL ? a.splits : 1;
+  store_tile<TILE, OUT, FORM>(a, sum, shared, w.row0, w.weight0, peers);
   if constexpr (FORM == NORMED) {
-    if (!is_last_of(gridDim.y, a.norm.arrived)) return;
+    if (!is_last_of(gridDim.y * peers, a.norm.arrived)) return;
     if (a.norm.wide)
       norm_of_rows<TILE, true>(a.norm, a.out, a.rows, a.m, shared);
     else
@@ -503,22 +589,27 @@ __global__ void __launch_bounds__(TILE::THREADS)
 
 /* --- launches --- */
 
-/* Launches one kind of tile. If there are few tiles, splits get separate blocks. */
+/* Launches one kind of tile. If there are few tiles, splits get separate blocks. Without clusters
+ * their sums go through scratch memory. */
 template <typename TILE, product_form FORM, typename OUT>
 static void launch_tiles(cuda_backend *b, rows_call<typename TILE::type, OUT> a) {
   static_assert(TILE::SHARED >= TILE::ROWS * (TILE::WEIGHTS + 4) * sizeof(float), "room to store");
-  static_assert(TILE::SHARED <= 99 << 10, "as much as a block has on every device");
   dim3 grid(blocks_of(a.rows, TILE::ROWS),
             blocks_of(a.m, FORM == GATED ? TILE::WEIGHTS / 2 : TILE::WEIGHTS));
   const size_t tiles = static_cast<size_t>(grid.x) * grid.y;
-  if (a.splits > 1 && tiles * a.splits <= MOST_BLOCKS &&
-      tiles <= (grid.x == 1 ? MOST_TILES : MOST_TILES_OF_MANY_ROWS)) {
-    grid.z = a.splits;
+  const bool halves = std::is_same<typename TILE::type, bf16>::value;
+  const bool cluster = halves && b->clusters;
+  a.apart = a.splits > 1 &&
+            (!TILE::SERIAL || (tiles * a.splits <= MOST_BLOCKS &&
+                               tiles <= (grid.x == 1 ? MOST_TILES : MOST_TILES_OF_MANY_ROWS)));
+  if (a.apart) grid.z = a.splits;
+  if (a.apart && !cluster) {
     a.partial = static_cast<float *>(
         cuda_scratch(b, tiles * a.splits * TILE::ROWS * TILE::WEIGHTS * sizeof(float)));
     if (a.partial == NULL) return;
   }
-  LAUNCH_EARLY(b, (product_rows<TILE, OUT, FORM>), grid, TILE::THREADS, TILE::SHARED, a);
+  LAUNCH_CLUSTER(b, (product_rows<TILE, OUT, FORM>), cluster ? grid.z : 1, grid, TILE::THREADS,
+                 TILE::SHARED, a);
 }
 
 template <product_form FORM, typename T, typename OUT>
@@ -537,6 +628,18 @@ static void launch_product_rows(cuda_backend *b, const rows_call<float, OUT> &a)
   launch_plain_tiles<FORM>(b, a);
 }
 
+/* More rows. The largest tile reads least, but has no room for the sums of several splits. */
+template <product_form FORM, typename OUT>
+static void launch_large_tiles(cuda_backend *b, const rows_call<bf16, OUT> &a) {
+  typedef tensor_tile<128, 256, 1, 4, false> largest;
+  const size_t blocks = blocks_of(a.rows, 128) * blocks_of(a.m, 128) * a.splits;
+  const bool few = blocks <= 2 * static_cast<size_t>(b->multiprocessors);
+  if ((a.splits == 1 || few) && largest::SHARED + 2048 <= b->shared_bytes)
+    launch_tiles<largest, FORM>(b, a);
+  else
+    launch_tiles<tensor_tile<128, 128, 1, 4>, FORM>(b, a);
+}
+
 /* Uses tensor cores or plain multiplications, depending on k and the alignment of the matrices,
  * never on the number of rows. With k a multiple of 8, every row begins at a multiple of 16 bytes
  * if the first does. */
@@ -547,21 +650,26 @@ static void launch_product_rows(cuda_backend *b, const rows_call<bf16, OUT> &a) 
   if (a.k % 8 != 0 || bits % 16 != 0)
     launch_plain_tiles<FORM>(b, a);
   else if (FORM == NORMED || a.rows <= 8)
-    launch_tiles<tensor_tile<64, 8, 4, 1, 6>, FORM>(b, a);
+    launch_tiles<tensor_tile<64, 8, 1, 8>, FORM>(b, a);
   else if (a.rows <= 16)
-    launch_tiles<tensor_tile<64, 16, 4, 1, 6>, MANY>(b, a);
+    launch_tiles<tensor_tile<64, 16, 1, 8>, MANY>(b, a);
   else if (a.rows <= 32)
-    launch_tiles<tensor_tile<64, 32, 4, 1, 6>, MANY>(b, a);
+    launch_tiles<tensor_tile<64, 32, 1, 8>, MANY>(b, a);
   else if (a.rows <= 64)
-    launch_tiles<tensor_tile<128, 64, 4, 2, 4>, MANY>(b, a);
+    launch_tiles<tensor_tile<64, 64, 1, 6>, MANY>(b, a);
+  else if (a.rows <= 128 && b->clusters)
+    launch_tiles<tensor_tile<64, 128, 1, 5, false>, MANY>(b, a);
+  else if (a.rows <= 128 || (a.rows <= 256 && a.m <= 64 * MOST_TILES))
+    launch_tiles<tensor_tile<64, 128, 1, 4, false>, MANY>(b, a);
   else
-    launch_tiles<tensor_tile<128, 128, 2, 4, 3>, MANY>(b, a);
+    launch_large_tiles<MANY>(b, a);
 }
 
 /* The length of a split of k, which follows from m and k; at least k if there is one split. */
-static size_t split_length(size_t m, size_t k) {
+template <typename T> static size_t split_length(size_t m, size_t k) {
   size_t parts = 1;
-  while (parts < MOST_SPLITS && (m + 63) / 64 * parts < BLOCKS && k / (2 * parts) >= LEAST_SPLIT)
+  while (parts < splitting<T>::MOST && (m + 63) / 64 * parts < splitting<T>::BLOCKS &&
+         k / (2 * parts) >= LEAST_SPLIT)
     parts *= 2;
   return ((k + parts - 1) / parts + UNIT - 1) / UNIT * UNIT;
 }
@@ -570,7 +678,7 @@ static size_t split_length(size_t m, size_t k) {
 template <typename T, typename OUT>
 static rows_call<T, OUT> call_of(cuda_backend *b, const cuda_product *p, size_t results) {
   rows_call<T, OUT> a = {};
-  const size_t split = split_length(p->n, p->k);
+  const size_t split = split_length<T>(p->n, p->k);
   a.in = static_cast<const T *>(p->a);
   a.weight = static_cast<const T *>(p->b);
   a.out = static_cast<OUT *>(p->c);
@@ -648,15 +756,22 @@ static void op_product_norm(backend *base, void *normed, void *rstd, void *sum,
 CUDA_TYPED_OPERATION(product_swiglu)
 CUDA_TYPED_OPERATION(product_norm)
 
+/* True if k is split in some product of generation. */
+template <typename T> static bool any_split(const run_shape *s) {
+  const size_t heads = s->heads.q * s->heads.dim;
+  return split_length<T>(heads + 2 * s->heads.kv * s->heads.dim, s->hidden) < s->hidden ||
+         split_length<T>(s->hidden, heads) < heads ||
+         split_length<T>(2 * s->intermediate, s->hidden) < s->hidden ||
+         split_length<T>(s->hidden, s->intermediate) < s->intermediate ||
+         split_length<T>(s->vocabulary, s->hidden) < s->hidden;
+}
+
 /* Scratch bytes of generation for any number of rows: MOST_BLOCKS of the largest tile if some
  * product of the model is split. */
 size_t cuda_product_rows_scratch(const run_shape *s, number_type type) {
-  const size_t heads = s->heads.q * s->heads.dim, side = type == NUMBER_BF16 ? 128 : 64;
-  const bool any = split_length(heads + 2 * s->heads.kv * s->heads.dim, s->hidden) < s->hidden ||
-                   split_length(s->hidden, heads) < heads ||
-                   split_length(2 * s->intermediate, s->hidden) < s->hidden ||
-                   split_length(s->hidden, s->intermediate) < s->intermediate ||
-                   split_length(s->vocabulary, s->hidden) < s->hidden;
+  const bool halves = type == NUMBER_BF16;
+  const size_t side = halves ? 128 : 64;
+  const bool any = halves ? any_split<bf16>(s) : any_split<float>(s);
   return s->slots > 0 && any ? MOST_BLOCKS * side * side * sizeof(float) : 0;
 }
 
