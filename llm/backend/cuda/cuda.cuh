@@ -78,7 +78,7 @@ struct cuda_backend {
   size_t graphs;         /* recorded graphs not yet freed */
   bool recording;        /* between graph_begin and graph_end */
   size_t output_numbers; /* number of logits that the output layer stores at a time */
-  bool clusters; /* blocks can be launched in clusters (LAUNCH_CLUSTER) */
+  bool clusters;         /* blocks can be launched in clusters (LAUNCH_CLUSTER) */
   bool early; /* recorded kernels may start before the previous one has finished (LAUNCH_EARLY) */
   unsigned *arrived; /* counters [PRODUCT_ARRIVALS + ATTENTION_ARRIVALS], zero between kernels */
   cuda_staging staging[STAGINGS];
@@ -222,8 +222,8 @@ template <typename T> struct same_type { typedef T type; };
 bool cuda_allow_shared(cuda_backend *b, const void *function, const char *name, size_t shared);
 
 template <typename... P>
-static inline void cuda_launch(cuda_backend *b, const char *name, void (*kernel)(P...), launch_form form,
-                               dim3 grid, dim3 block, size_t shared,
+static inline void cuda_launch(cuda_backend *b, const char *name, void (*kernel)(P...),
+                               launch_form form, dim3 grid, dim3 block, size_t shared,
                                typename same_type<P>::type... given) {
   if (cuda_stopped(b) || grid.x == 0 || grid.y == 0 || grid.z == 0) return;
   const void *function = reinterpret_cast<const void *>(kernel);

@@ -52,7 +52,7 @@ template <> struct type_of<bf16> { static const number_type value = NUMBER_BF16;
 #define SHARED_MEMORY(T, name) T *name = reinterpret_cast<T *>(emulate_shared_memory())
 #else
 #define SHARED_MEMORY(T, name)                                                                     \
-  extern __shared__ __align__(1024) unsigned char name##_bytes[];                                   \
+  extern __shared__ __align__(1024) unsigned char name##_bytes[];                                  \
   T *name = reinterpret_cast<T *>(name##_bytes)
 #endif
 

@@ -86,7 +86,7 @@ static __device__ __forceinline__ void copy_async(void *to, const void *from, bo
 #ifdef GEPOLAB_EMULATE
   emulate_copy_async(to, from, there);
 #else
-  asm volatile("cp.async.cg.shared.global" [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from),
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from),
                "r"(there ? 16 : 0)
                : "memory");
 #endif
@@ -120,8 +120,9 @@ template <int N> static __device__ __forceinline__ void copy_wait() {
 /* The descriptor of the rows from this address on: rows of 128 bytes, 1024 bytes for eight of them,
  * permuted over 128 bytes. Adding 2 to it moves by 16 numbers. */
 static __device__ __forceinline__ uint64_t wgmma_rows(const bf16 *rows) {
-  return static_cast<uint64_t>(shared_address(rows) >> 4 & 0x3fffu) | static_cast<uint64_t>(1) << 16 |
-         static_cast<uint64_t>(64) << 32 | static_cast<uint64_t>(1) << 62;
+  return static_cast<uint64_t>(shared_address(rows) >> 4 & 0x3fffu) |
+         static_cast<uint64_t>(1) << 16 | static_cast<uint64_t>(64) << 32 |
+         static_cast<uint64_t>(1) << 62;
 }
 /* Before the first wgmma after ordinary accesses to its registers. */
 static __device__ __forceinline__ void wgmma_begin() {
@@ -150,15 +151,14 @@ static __device__ __forceinline__ void wgmma_publish() {
 #define R8 "%0, %1, %2, %3"
 #define R16 R8 ", %4, %5, %6, %7"
 #define R32 R16 ", %8, %9, %10, %11, %12, %13, %14, %15"
-#define R64                                                                                        \
-  R32 ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define R64 R32 ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
 #define R128                                                                                       \
   R64 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, "    \
       "%49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 #define WGMMA(columns, registers, a_, b_, adds_, ...)                                              \
   asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " adds_ ", 0;\n"                                  \
-               "wgmma.mma_async.sync.aligned.m64n" columns "k16.f32.bf16.bf16 {" registers "}, " a_ \
-               ", " b_ ", p, 1, 1, 0, 0;\n}"                                                       \
+               "wgmma.mma_async.sync.aligned.m64n" columns "k16.f32.bf16.bf16 {" registers         \
+               "}, " a_ ", " b_ ", p, 1, 1, 0, 0;\n}"                                              \
                : __VA_ARGS__                                                                       \
                : "l"(a), "l"(b), "r"(adds ? 1 : 0))
 
@@ -191,29 +191,31 @@ static __device__ __forceinline__ void wgmma(float (&c)[ALL], uint64_t a, uint64
 /* --- blocks that see each other's shared memory --- */
 /* A cluster of blocks runs at the same time (compute capability 9.0, LAUNCH_CLUSTER). */
 
-/* Waits for all threads of the cluster. What they wrote to shared or device memory before can be
- * read. */
-static __device__ __forceinline__ void cluster_barrier() {
+/* Waits for all threads of the cluster in two steps. What they wrote to shared or device memory
+ * before the first can be read after the second. */
+static __device__ __forceinline__ void cluster_arrive() {
 #if !defined(GEPOLAB_EMULATE) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.arrive.release.aligned;\n"
-               "barrier.cluster.wait.acquire.aligned;" ::
-                   : "memory");
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
 #endif
 }
-/* Four floats at the same place of the shared memory of block `rank` of the cluster. */
-static __device__ __forceinline__ float4 load_of_block(const float *p, unsigned rank) {
+static __device__ __forceinline__ void cluster_wait() {
+#if !defined(GEPOLAB_EMULATE) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+#endif
+}
+/* Stores four floats at the same place of the shared memory of block `rank` of the cluster. */
+static __device__ __forceinline__ void store_to_block(float *p, unsigned rank, float4 x) {
 #if !defined(GEPOLAB_EMULATE) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   uint32_t at;
-  float4 x;
-  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"(shared_address(p)), "r"(rank));
-  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
-               : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
-               : "r"(at)
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
+               : "=r"(at)
+               : "r"(shared_address(p)), "r"(rank));
+  asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(at), "f"(x.x), "f"(x.y),
+               "f"(x.z), "f"(x.w)
                : "memory");
-  return x;
 #else
   (void)rank;
-  return *reinterpret_cast<const float4 *>(p);
+  *reinterpret_cast<float4 *>(p) = x;
 #endif
 }
 

@@ -5,29 +5,39 @@
  * the number of rows. Here it follows only from m, k and the number type: k is divided into splits
  * (split-K), each split is summed in ascending order from zero, and the splits' sums are added in
  * order. The number of rows determines only how results are divided among blocks: into tiles of 8
- * to 128 rows, and whether one block sums the splits of a tile one after the other, or one block
- * per split does, of which the last to finish adds the splits' sums. Which block that is depends on
- * scheduling; the order of additions does not. Rows are columns of mma, which computes all its
- * results alike.
+ * to 256 rows, and whether one block sums the splits of a tile one after the other, or one block
+ * per split does. These are then a cluster (compute capability 9.0): each block gets the sums of
+ * some of the rows from the others through shared memory, adds and stores them. On older devices
+ * the sums go through scratch memory, and the last block to finish adds them; which one that is
+ * depends on scheduling, the order of additions does not. Rows are columns of wgmma (9.0) or of
+ * mma, which compute all their results alike: on an H100 the results of all tiles had equal bits.
  *
- * Performance. Up to about 64 rows the time of a product is that of reading its weights, 2 m k
- * bytes in bfloat16: a decoding step of a model of b bytes cannot take less than b divided by the
- * memory bandwidth. Each weight is read from memory once for up to 64 rows, and once per 128 rows
- * beyond. With a latency of most of a microsecond, a memory of 3.35 TB/s (H100) is busy only if
- * about 2.5 MB are in flight at any time, 20 kB per multiprocessor. A block of up to 32 rows has 5
- * steps of 64 x 64 weights in flight (40 kB; three or four such blocks fit on a multiprocessor),
- * one of 64 rows 3 steps of 128 x 64 (48 kB; two fit). k is split until there are 256 (tiles of 64
- * weights) x splits, or 8 splits, or until a split would be shorter than 256 terms. In a recorded
- * step with overlap (GEPOLAB_CUDA_PDL=1) a block starts to copy its first weights while the
- * previous kernel still runs. Other reads are served by the second-level cache: the rows, once per
- * tile of weights (64 rows have half as many bytes as the tile's weights), and the splits' sums, 8
- * rows m splits bytes written and read. From about a hundred rows on the limit is mma's rate: 128 x
- * 128 results per block, eight warps of 64 x 32.
+ * Performance. A product of few rows takes the time of a launch (1 us in a recorded step), of
+ * reading its weights, 2 m k bytes in bfloat16, and of adding splits and storing. Measured on an
+ * H100 (3.0 TB/s for copies) with weights that are in no cache, in us, before and after clusters
+ * and wgmma; "read" is the time of its bytes at 3.0 TB/s:
+ *
+ *   m x k             read   1 row          64 rows        128 rows       256 rows
+ *   4096 x 1024        2.8    6.4 / 6.0     10.1 / 7.1     13.7 / 7.6     22.5 / 9.7
+ *   1024 x 2048        1.4    5.6 / 5.5     10.2 / 6.1     13.5 / 7.2     14.5 / 8.9
+ *   2 x 3072 x 1024    4.2    8.8 / 7.7     13.0 / 9.1     22.6 / 10.2    19.2 / 13.3
+ *   1024 x 3072        2.1    6.2 / 6.4     11.4 / 7.4     15.3 / 8.9     16.4 / 11.0
+ *   151936 x 1024     104     108 / 106     134 / 123      181 / 142      341 / 218
+ *
+ * Of the 7.1 us of the first product at 64 rows, all data has arrived 3.6 us after its blocks have
+ * started; exchanging, adding and storing sums is most of the rest. Fewer splits make that shorter
+ * and reading longer: a k is split until there are 96 (tiles of 64 weights) x splits, or 4 splits,
+ * or until a split would be shorter than 256 terms. Tiles have as many steps of 64 terms in flight
+ * as shared memory allows for one or two blocks per multiprocessor. Up to 256 rows blocks read 64
+ * weights and their rows at up to 6 TB/s from the second-level cache, which is their limit; beyond,
+ * 128 x 256 results per block reach 490 TFLOP/s (one split), and 128 x 128 reach 390.
  *
  * A decode's operation after a product can be fused into its kernel (product_form). For the gated
  * unit a tile has equal numbers of weights of gates and of units, those that belong together. For
  * up to eight rows the last block to store its tile computes the norm; more rows are too much for
- * one block, so the norm is then a separate kernel. The bits equal those of separate kernels.
+ * one block, so the norm is then a separate kernel. The bits equal those of separate kernels. In a
+ * recorded step with overlap (GEPOLAB_CUDA_PDL=1) a block starts to copy its first weights while
+ * the previous kernel still runs.
  *
  * float32, and matrices that are not aligned, use plain multiplications with numbers loaded one
  * step ahead: close to the bandwidth limit for few rows, and limited by arithmetic from about 30
@@ -36,7 +46,6 @@
 #include "llm/backend/cuda/vector16.cuh"
 
 #include <assert.h>
-#include <type_traits>
 
 /* --- tiles --- */
 
@@ -79,8 +88,8 @@ static __device__ __forceinline__ void add_split(float (&sum)[N], const float (&
 /* --- tensor cores: bfloat16, k a multiple of 8, matrices and rows at multiples of 16 bytes --- */
 /* The weights are A and the rows B of the products, so that few rows cause few multiplications by
  * padding. Four warps compute 64 weights and ROWS / DOWN rows, by wgmma where the device has it,
- * else by mma. Shared memory has room for STAGES steps of DEPTH terms. If not SERIAL, the block sums
- * one split only. */
+ * else by mma. Shared memory has room for STAGES steps of DEPTH terms. If not SERIAL, the block
+ * sums one split only. */
 template <unsigned WEIGHTS_, unsigned ROWS_, unsigned DOWN, unsigned STAGES, bool SERIAL_ = true>
 struct tensor_tile {
   typedef bf16 type;
@@ -90,6 +99,7 @@ struct tensor_tile {
   static const unsigned DEPTH = 64, STAGE = (WEIGHTS + ROWS) * DEPTH;
   static const int N = MINE / 2;
   static const size_t SHARED = STAGES * STAGE * sizeof(bf16);
+  static const bool CLUSTERS = SHARED >= ROWS * (2 * WEIGHTS + 4) * sizeof(float);
   static_assert(WEIGHTS % 64 == 0 && MINE % 8 == 0 && STAGES >= 3, "what the threads divide");
 
   static __device__ __forceinline__ tile_place at(unsigned thread, unsigned i) {
@@ -184,9 +194,8 @@ struct tensor_tile {
     }
   }
   /* One mma into four numbers of c. */
-  static __device__ __forceinline__ void multiply_one(float (&c)[N], unsigned block,
-                                                      const uint32_t (&a)[4], uint32_t b0,
-                                                      uint32_t b1) {
+  static __device__ __forceinline__ void
+  multiply_one(float (&c)[N], unsigned block, const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
     float d[4] = {c[block * 4], c[block * 4 + 1], c[block * 4 + 2], c[block * 4 + 3]};
     mma(d, a, b0, b1);
 #pragma unroll
@@ -256,7 +265,7 @@ struct tensor_tile {
 
 template <typename T, unsigned R> struct plain_tile {
   typedef T type;
-  static const bool SERIAL = true;
+  static const bool SERIAL = true, CLUSTERS = false;
   static const unsigned WEIGHTS = 64, ROWS = 8 * R, THREADS = 128, DEPTH = 32, LD = DEPTH + 4;
   static const unsigned STAGE = (WEIGHTS + ROWS) * LD;
   static const int N = 4 * R;
@@ -399,9 +408,9 @@ template <typename T, typename OUT> struct rows_call {
   unsigned k, split, splits; /* terms of a split, number of splits */
   bool early; /* may start before the previous kernel has finished, which does not write weights */
   bool adds, aligned; /* aligned: every eight results of a row begin at a multiple of 16 bytes */
-  bool apart;     /* a tile's splits have separate blocks, */
-  float *partial; /* which store their sums here, [tiles, splits, results of a tile]; NULL: which are
-                     a cluster and read each other's sums */
+  bool apart;         /* a tile's splits have separate blocks, */
+  float *partial; /* which store their sums here, [tiles, splits, results of a tile]; NULL: which
+                     are a cluster and read each other's sums */
   unsigned
       *arrived; /* [tiles]: number of blocks whose sums are in partial; zero between products */
   norm_after<T> norm; /* of a NORMED product */
@@ -443,16 +452,36 @@ template <typename OUT> struct __align__(16) eight {
   OUT x[8];
 };
 
-/* x [8] = eight adjacent sums of a tile: those of this block at `from` in shared memory, or of all
- * blocks of the cluster in order. */
-static __device__ __forceinline__ void load_sums(float (&x)[8], const float *from, unsigned peers) {
+/* Exchanges the splits' sums of a tile [ROWS, WEIGHTS + 4] among the `peers` blocks of its cluster,
+ * one per split: block z gets rows [z, z + 1) ROWS / peers of all of them, in order, into `all`
+ * [ROWS, WEIGHTS]. Every block of the cluster must have finished its products, which use the same
+ * shared memory: it calls cluster_arrive() then. */
+template <typename TILE>
+static __device__ __forceinline__ void exchange_splits(float *all, const float *mine,
+                                                       unsigned peers) {
+  const unsigned VECTORS = TILE::WEIGHTS / 4, part = TILE::ROWS / peers;
+  cluster_wait();
+#pragma unroll 4
+  for (unsigned i = threadIdx.x; i < TILE::ROWS * VECTORS; i += TILE::THREADS) {
+    const unsigned row = i / VECTORS, at = i % VECTORS * 4, to = row * peers / TILE::ROWS;
+    store_to_block(all + (blockIdx.z * part + row - to * part) * TILE::WEIGHTS + at, to,
+                   *reinterpret_cast<const float4 *>(mine + row * (TILE::WEIGHTS + 4) + at));
+  }
+  cluster_arrive();
+  cluster_wait();
+}
+
+/* x [8] = the sums over `peers` splits, in order, of eight adjacent results; `from` is those of the
+ * first, the others follow at distance `step`. */
+static __device__ __forceinline__ void load_sums(float (&x)[8], const float *from, unsigned peers,
+                                                 unsigned step) {
 #pragma unroll
   for (int j = 0; j < 8; ++j) x[j] = NEGATIVE_ZERO;
 #pragma unroll 4
   for (unsigned z = 0; z < peers; ++z)
 #pragma unroll
     for (int j = 0; j < 8; j += 4) {
-      const float4 y = load_of_block(from + j, peers > 1 ? z : 0);
+      const float4 y = *reinterpret_cast<const float4 *>(from + z * step + j);
       x[j] += y.x;
       x[j + 1] += y.y;
       x[j + 2] += y.z;
@@ -462,36 +491,42 @@ static __device__ __forceinline__ void load_sums(float (&x)[8], const float *fro
 
 /* Stores (or adds) the tile at this row and weight. The results are exchanged through shared
  * memory, so that adjacent threads write adjacent numbers. If a cluster of `peers` blocks computes
- * the tile, each stores one of as many parts. GATED: the second half of the tile has the units that
- * the first half gates. */
+ * the tile, each stores some of the rows. GATED: the second half of the tile has the units that the
+ * first half gates. */
 template <typename TILE, typename OUT, product_form FORM>
 static __device__ __forceinline__ void store_tile(const rows_call<typename TILE::type, OUT> &a,
                                                   const float (&sum)[TILE::N], float *shared,
                                                   size_t row0, size_t weight0, unsigned peers) {
   typedef typename TILE::type T;
-  const unsigned LD = TILE::WEIGHTS + 4, HALF = TILE::WEIGHTS / 2;
-  const unsigned VECTORS = (FORM == GATED ? HALF : TILE::WEIGHTS) / 8;
+  const unsigned HALF = TILE::WEIGHTS / 2, VECTORS = (FORM == GATED ? HALF : TILE::WEIGHTS) / 8;
+  unsigned ld = TILE::WEIGHTS + 4, part = TILE::ROWS;
+  const float *from = shared;
+  if (peers > 1) cluster_arrive();
 #pragma unroll
   for (int i = 0; i < TILE::N; ++i) {
     const tile_place p = TILE::at(threadIdx.x, static_cast<unsigned>(i));
-    shared[p.row * LD + p.weight] = sum[i];
+    shared[p.row * ld + p.weight] = sum[i];
   }
-  if (peers > 1)
-    cluster_barrier();
-  else
-    __syncthreads();
-  const unsigned all = TILE::ROWS * VECTORS, part = (all + peers - 1) / peers;
-  const unsigned first = peers > 1 ? blockIdx.z * part : 0;
-  const unsigned end = first + part < all ? first + part : all;
-  for (unsigned i = first + threadIdx.x; i < end; i += TILE::THREADS) {
+  __syncthreads();
+  if constexpr (TILE::CLUSTERS) {
+    if (peers > 1) {
+      float *const all = shared + TILE::ROWS * (TILE::WEIGHTS + 4);
+      exchange_splits<TILE>(all, shared, peers);
+      from = all;
+      ld = TILE::WEIGHTS;
+      part /= peers;
+      row0 += blockIdx.z * part;
+    }
+  }
+  for (unsigned i = threadIdx.x; i < part * VECTORS; i += TILE::THREADS) {
     const size_t row = row0 + i / VECTORS, weight = weight0 + i % VECTORS * 8;
     if (row >= a.rows || weight >= a.m) continue;
-    const float *const from = shared + i / VECTORS * LD + i % VECTORS * 8;
+    const float *const sums = from + i / VECTORS * ld + i % VECTORS * 8;
     float x[8];
-    load_sums(x, from, peers);
+    load_sums(x, sums, peers, part * ld);
     if (FORM == GATED) { /* both rounded as if they had been stored */
       float units[8];
-      load_sums(units, from + HALF, peers);
+      load_sums(units, sums + HALF, peers, part * ld);
 #pragma unroll
       for (unsigned j = 0; j < 8; ++j)
         x[j] = rows_of<T>::swiglu_number(to_float(number<T>(x[j])), to_float(number<T>(units[j])));
@@ -501,8 +536,7 @@ static __device__ __forceinline__ void store_tile(const rows_call<typename TILE:
       eight<OUT> y = {};
       if (a.adds) y = *reinterpret_cast<const eight<OUT> *>(to);
 #pragma unroll
-      for (int j = 0; j < 8; ++j)
-        y.x[j] = number<OUT>(a.adds ? to_float(y.x[j]) + x[j] : x[j]);
+      for (int j = 0; j < 8; ++j) y.x[j] = number<OUT>(a.adds ? to_float(y.x[j]) + x[j] : x[j]);
       *reinterpret_cast<eight<OUT> *>(to) = y;
     } else {
 #pragma unroll
@@ -510,7 +544,6 @@ static __device__ __forceinline__ void store_tile(const rows_call<typename TILE:
         if (weight + j < a.m) to[j] = number<OUT>(a.adds ? to_float(to[j]) + x[j] : x[j]);
     }
   }
-  if (peers > 1) cluster_barrier(); /* the others have read this block's sums */
 }
 
 /* The norm of all rows after a product whose results, in `branch` [rows, width], are all stored:
@@ -597,8 +630,7 @@ static void launch_tiles(cuda_backend *b, rows_call<typename TILE::type, OUT> a)
   dim3 grid(blocks_of(a.rows, TILE::ROWS),
             blocks_of(a.m, FORM == GATED ? TILE::WEIGHTS / 2 : TILE::WEIGHTS));
   const size_t tiles = static_cast<size_t>(grid.x) * grid.y;
-  const bool halves = std::is_same<typename TILE::type, bf16>::value;
-  const bool cluster = halves && b->clusters;
+  const bool cluster = TILE::CLUSTERS && b->clusters;
   a.apart = a.splits > 1 &&
             (!TILE::SERIAL || (tiles * a.splits <= MOST_BLOCKS &&
                                tiles <= (grid.x == 1 ? MOST_TILES : MOST_TILES_OF_MANY_ROWS)));
@@ -628,14 +660,34 @@ static void launch_product_rows(cuda_backend *b, const rows_call<float, OUT> &a)
   launch_plain_tiles<FORM>(b, a);
 }
 
-/* More rows. The largest tile reads least, but has no room for the sums of several splits. */
+/* True if the device has the shared memory of this tile. */
+template <typename TILE> static bool has_room(const cuda_backend *b) {
+  return TILE::SHARED + 2048 <= b->shared_bytes;
+}
+
+/* 65 to 256 rows: one block per multiprocessor, or two. */
+template <product_form FORM, typename OUT>
+static void launch_wide_tiles(cuda_backend *b, const rows_call<bf16, OUT> &a) {
+  typedef tensor_tile<64, 128, 2, 6, false> alone;
+  if (a.rows <= 128 && has_room<alone>(b))
+    launch_tiles<alone, FORM>(b, a);
+  else
+    launch_tiles<tensor_tile<64, 128, 1, 4, false>, FORM>(b, a);
+}
+
+/* More rows, or many weights. The largest tiles read least, but have no room for the sums of
+ * several splits. */
 template <product_form FORM, typename OUT>
 static void launch_large_tiles(cuda_backend *b, const rows_call<bf16, OUT> &a) {
-  typedef tensor_tile<128, 256, 1, 4, false> largest;
+  typedef tensor_tile<128, 256, 2, 4, false> largest;
+  typedef tensor_tile<128, 128, 1, 6, false> large;
   const size_t blocks = blocks_of(a.rows, 128) * blocks_of(a.m, 128) * a.splits;
-  const bool few = blocks <= 2 * static_cast<size_t>(b->multiprocessors);
-  if ((a.splits == 1 || few) && largest::SHARED + 2048 <= b->shared_bytes)
+  if (a.splits == 1 && a.rows <= 128 && has_room<large>(b))
+    launch_tiles<large, FORM>(b, a);
+  else if (a.splits == 1 && has_room<largest>(b))
     launch_tiles<largest, FORM>(b, a);
+  else if (b->clusters && blocks <= static_cast<size_t>(b->multiprocessors))
+    launch_tiles<tensor_tile<64, 128, 1, 3, false>, FORM>(b, a);
   else
     launch_tiles<tensor_tile<128, 128, 1, 4>, FORM>(b, a);
 }
@@ -657,10 +709,8 @@ static void launch_product_rows(cuda_backend *b, const rows_call<bf16, OUT> &a) 
     launch_tiles<tensor_tile<64, 32, 1, 8>, MANY>(b, a);
   else if (a.rows <= 64)
     launch_tiles<tensor_tile<64, 64, 1, 6>, MANY>(b, a);
-  else if (a.rows <= 128 && b->clusters)
-    launch_tiles<tensor_tile<64, 128, 1, 5, false>, MANY>(b, a);
-  else if (a.rows <= 128 || (a.rows <= 256 && a.m <= 64 * MOST_TILES))
-    launch_tiles<tensor_tile<64, 128, 1, 4, false>, MANY>(b, a);
+  else if (a.rows <= 256 && a.m <= 64 * MOST_TILES)
+    launch_wide_tiles<MANY>(b, a);
   else
     launch_large_tiles<MANY>(b, a);
 }
