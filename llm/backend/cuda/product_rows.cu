@@ -80,7 +80,7 @@ static const float NEGATIVE_ZERO = -0.0f;
 
 /* Adds the sums c of a split to those of the splits before it. */
 template <int N>
-static __device__ __forceinline__ void add_split(float (&sum)[N], const float (&c)[N]) {
+static __device__ __forceinline__ void add_split_sums(float (&sum)[N], const float (&c)[N]) {
 #pragma unroll
   for (int i = 0; i < N; ++i) sum[i] += c[i];
 }
@@ -249,13 +249,13 @@ struct tensor_tile {
       finish_but<1>(c);
       if (SERIAL && ++split_step == split_steps && step + 1 < steps) {
         finish_but<0>(c);
-        add_split(sum, c);
+        add_split_sums(sum, c);
         split_step = 0;
       }
       if (!SERIAL) split_step = 1;
     }
     finish_but<0>(c);
-    add_split(sum, c);
+    add_split_sums(sum, c);
     copy_wait<0>();
     __syncthreads();
   }
@@ -355,7 +355,7 @@ template <typename T, unsigned R> struct plain_tile {
       }
       multiply(c, stage);
       if (++split_step < split_steps && step + 1 < steps) continue;
-      add_split(sum, c);
+      add_split_sums(sum, c);
 #pragma unroll
       for (int i = 0; i < N; ++i) c[i] = 0;
       split_step = 0;
