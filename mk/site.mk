@@ -3,14 +3,14 @@
 # MkDocs and its theme come from PyPI into a virtual environment below $(BUILD), once; Doxygen from Debian.
 SITE_PACKAGES := doxygen fonts-lmodern python3-venv
 SITE_PYTHON   := $(BUILD)/site-env/bin/python
-$(SITE_PYTHON): site/requirements.txt
+$(BUILD)/site-env/done: site/requirements.txt
 	@python3 -m venv $(BUILD)/site-env
 	@$(SITE_PYTHON) -m pip install -q --disable-pip-version-check -r site/requirements.txt && touch $@
 
 .PHONY: site check-site
 site: $(BUILD)/gepolab
 	@$(MAKE) --no-print-directory deps PACKAGES="$(PACKAGES) $(SITE_PACKAGES)"
-	@$(MAKE) --no-print-directory $(SITE_PYTHON)
+	@$(MAKE) --no-print-directory $(BUILD)/site-env/done
 	@if [ -e $(WASM)/gepolab.wasm ]; then $(MAKE) --no-print-directory $(WASM)/page/gepolab.html; \
 	 else echo "the tools in the browser are left out: \`make wasm\` builds them"; fi
 	@$(SITE_PYTHON) site/pages.py $(BUILD)/gepolab . $(BUILD)/site-pages $(wildcard $(WASM)/page)

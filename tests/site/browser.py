@@ -124,6 +124,12 @@ def look(browser, screens):
                 time.sleep(2)  # the timeline waits until the sliders rest
                 if not browser.evaluate("document.querySelectorAll('#calculator .timeline rect').length"):
                     browser.wrong.append(f"{where}: no timeline")
+            if tool == "map" and not said:
+                browser.evaluate("document.querySelector('#map button.share').click()")
+                time.sleep(0.2)
+                said = browser.answer(tool)
+                if not browser.evaluate("document.querySelectorAll('#map .about polyline.run').length"):
+                    browser.wrong.append(f"{where}: no runs of a cell")
             if said:
                 browser.wrong.append(f"{where}: {said}")
             found = browser.evaluate(WIDE.replace("WIDTH", str(width)))
