@@ -243,7 +243,7 @@ function log_ticks(low, high) {
 // values to places.
 function axes({width = 640, height = 260, left = 56, x, y, title}) {
   width = Math.min(width, document.documentElement.clientWidth - 30); // text keeps its size in a narrow window
-  const right = 12, top = 10, bottom = 40, inner_w = width - left - right, inner_h = height - top - bottom;
+  const right = 20, top = 10, bottom = 40, inner_w = width - left - right, inner_h = height - top - bottom;
   const scale = axis => value => axis.log ? Math.log(value / axis.low) / Math.log(axis.high / axis.low) : (value - axis.low) / (axis.high - axis.low || 1);
   const sx = scale(x), sy = scale(y), to_x = v => left + sx(v) * inner_w, to_y = v => top + (1 - sy(v)) * inner_h;
   const marks = axis => axis.ticks || (axis.log ? log_ticks(axis.low, axis.high) : ticks(axis.low, axis.high));
