@@ -8,6 +8,7 @@ BUNDLE_AT   := $(BUILD)/sm_$(BUNDLE_SM)
 BUNDLE_LIBS := $(subst $(BUILD)/libllm.a,$(BUNDLE_AT)/libllm.a,$(LIBS))
 BUNDLE_CODE := $(if $(filter 90,$(BUNDLE_SM)),90a,$(BUNDLE_SM))
 $(BUNDLE_AT)/%.cu.o: NVCC_CODE = -gencode arch=compute_$(BUNDLE_CODE),code=sm_$(BUNDLE_CODE)
+$(BUNDLE_AT)/llm/backend/cuda/attention_wgmma.cu.o: NVCC_CODE = $(WGMMA_CODE)
 $(BUNDLE_AT)/%.cu.o: %.cu $(BUILD)/gen/cuda-flags
 	$(compile_kernels)
 $(BUNDLE_AT)/libllm.a: $(call obj,llm) $(CUDA_OBJ:$(BUILD)/%=$(BUNDLE_AT)/%)

@@ -19,6 +19,9 @@ define compile_kernels
 @mkdir -p $(@D)
 $(Q)$(shell command -v ccache) $(NVCC) $(NVCCFLAGS) $(NVCC_CODE) $(PKG_CFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 endef
+# Instructions of compute capability 9.0 alone: other devices never run this file's kernels.
+WGMMA_CODE := -gencode arch=compute_90a,code=sm_90a
+$(BUILD)/llm/backend/cuda/attention_wgmma.cu.o: NVCC_CODE = $(WGMMA_CODE)
 $(BUILD)/llm/backend/cuda/%.cu.o: llm/backend/cuda/%.cu $(BUILD)/gen/cuda-flags
 	$(compile_kernels)
 $(BUILD)/llm/backend/open/open.o: CPPFLAGS += $(if $(NVCC),-DGEPOLAB_WITH_CUDA)

@@ -79,34 +79,6 @@ static __device__ __forceinline__ void weighted_tile(float (&sum)[R][DIM / 8][4]
   }
 }
 
-/* Sum over the four lanes that hold parts of the same row of C; below, maximum. */
-static __device__ __forceinline__ float quad_sum(float x) {
-  x += __shfl_xor_sync(WARP, x, 1);
-  return x + __shfl_xor_sync(WARP, x, 2);
-}
-static __device__ __forceinline__ float quad_max(float x) {
-  x = fmaxf(x, __shfl_xor_sync(WARP, x, 1));
-  return fmaxf(x, __shfl_xor_sync(WARP, x, 2));
-}
-
-/* Rows [first, first + 16) of `to`, up to `end`, = x * factor. A lane holds parts of rows g and g +
- * 8, with factor[0] and factor[1]. */
-template <int DIM>
-static __device__ __forceinline__ void
-store_block(bf16 *to, size_t ld, const float (&x)[DIM / 8][4], const float (&factor)[2],
-            size_t first, size_t end) {
-  const unsigned lane = threadIdx.x % 32;
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const size_t row = first + lane / 4 + 8 * static_cast<size_t>(half);
-    if (row >= end) continue;
-#pragma unroll
-    for (int d = 0; d < DIM / 8; ++d)
-      *reinterpret_cast<uint32_t *>(to + row * ld + static_cast<unsigned>(d) * 8 + lane % 4 * 2) =
-          pack_halves(x[d][2 * half] * factor[half], x[d][2 * half + 1] * factor[half]);
-  }
-}
-
 /* --- forward --- */
 
 /* One step of online softmax for N * 8 keys, from key k on. Scores c become weights 2^(score *
@@ -427,6 +399,7 @@ bool attention_tensor(cuda_backend *b, const attention_call *a) {
                          reinterpret_cast<uintptr_t>(a->out) | reinterpret_cast<uintptr_t>(a->dqk) |
                          reinterpret_cast<uintptr_t>(a->dqkv);
   if (bits % 16 != 0 || (a->shape.dim != 64 && a->shape.dim != 128)) return false;
+  if (attention_wgmma(b, a)) return true;
   if (a->shape.dim == 64)
     launch<64>(b, a);
   else

@@ -156,6 +156,7 @@ static void start_cuda(cuda_backend *b) {
   snprintf(b->base.device, sizeof b->base.device, "%.90s, %d multiprocessors, %.0f GiB",
            device.name, device.multiProcessorCount, (double)device.totalGlobalMem / 1073741824.0);
   b->multiprocessors = device.multiProcessorCount;
+  b->wgmma = device.major == 9 && device.minor == 0;
   b->shared_bytes = device.sharedMemPerBlockOptin;
 #ifndef GEPOLAB_EMULATE
   b->clusters = device.major >= 9;

@@ -8,14 +8,16 @@
  *   heads.cu             norm and rotary embedding of attention heads
  *   product_rows.cu      the product operations, and row-wise products
  *   blas.cu              all other products, by cuBLASLt; gemm.c stores its plans and choices
- *   attention.cu         attention forward and backward; attention_mma.cu for tensor cores
+ *   attention.cu         attention forward and backward; attention_mma.cu for tensor cores,
+ *                        attention_wgmma.cu for those of compute capability 9.0
  *   output.cu            log-probabilities over the vocabulary, in chunks
  *   decode.cu            key/value cache and attention of generation
  *   sample.cu            sampling of tokens; the tokens that top-k and top-p keep; distorted logits
  *   optimizer.cu         steps of the optimisers, casts, sum of squares
  *   nccl.cu              all-reduce over several devices
  *
- * Kernels share device.cuh, vector16.cuh and mma.cuh; llm/backend/open includes open_cuda.h.
+ * Kernels share device.cuh, vector16.cuh, mma.cuh and wgmma.cuh; llm/backend/open includes
+ * open_cuda.h.
  *
  * A backend has one stream: its kernels run in the order of their launches, and the host waits only
  * in status, download and sum_squares. For tests g++ also compiles every .cu file, with
@@ -62,6 +64,7 @@ struct cuda_backend {
   cudaStream_t stream;
   cudaMemPool_t pool; /* the device's default pool, borrowed; NULL: it has none */
   int multiprocessors;
+  bool wgmma;               /* compute capability 9.0: products of warpgroups (wgmma.cuh) */
   size_t shared_bytes;      /* maximum shared memory of a block */
   cuda_kernel kernels[256]; /* hash table by function; function NULL: unused entry */
   cuda_blas *blas;          /* owned */

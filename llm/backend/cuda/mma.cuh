@@ -219,6 +219,36 @@ static __device__ __forceinline__ void store_to_block(float *p, unsigned rank, f
 #endif
 }
 
+/* --- the layout of C --- */
+
+/* Sum over the four lanes that hold parts of the same row of C; below, maximum. */
+static __device__ __forceinline__ float quad_sum(float x) {
+  x += __shfl_xor_sync(WARP, x, 1);
+  return x + __shfl_xor_sync(WARP, x, 2);
+}
+static __device__ __forceinline__ float quad_max(float x) {
+  x = fmaxf(x, __shfl_xor_sync(WARP, x, 1));
+  return fmaxf(x, __shfl_xor_sync(WARP, x, 2));
+}
+
+/* Rows [first, first + 16) of `to`, up to `end`, = x * factor. A lane holds parts of rows g and g +
+ * 8, with factor[0] and factor[1]. */
+template <int DIM>
+static __device__ __forceinline__ void
+store_block(bf16 *to, size_t ld, const float (&x)[DIM / 8][4], const float (&factor)[2],
+            size_t first, size_t end) {
+  const unsigned lane = threadIdx.x % 32;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const size_t row = first + lane / 4 + 8 * static_cast<size_t>(half);
+    if (row >= end) continue;
+#pragma unroll
+    for (int d = 0; d < DIM / 8; ++d)
+      *reinterpret_cast<uint32_t *>(to + row * ld + static_cast<unsigned>(d) * 8 + lane % 4 * 2) =
+          pack_halves(x[d][2 * half] * factor[half], x[d][2 * half + 1] * factor[half]);
+  }
+}
+
 /* --- tiles in shared memory --- */
 /* Tiles are rows of WIDTH bfloat16. The vectors of 16 bytes are permuted so that a column's vectors
  * of eight adjacent rows are in different banks (swizzling). */

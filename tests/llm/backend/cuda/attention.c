@@ -1,9 +1,10 @@
 /* Attention divides its work by how much there is: a row has the same bits whatever the division.
- */
+ * Its results agree with the CPU's where sequences end beside the ends of tiles. */
 #include "llm/backend/open/open.h"
 #include "tests/support/llm_backend_cases.h"
 #include "tests/support/suite.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,6 +79,102 @@ static void a_sequence_has_the_same_bits_alone_and_among_many(void) {
   backend_free(b);
 }
 
+/* --- packed sequences: tiles have 32, 64 or 128 rows --- */
+
+enum { SEQUENCES = 7, MOST = 257 };
+
+/* Forward and backward over sequences of these lengths. The numbers of sequences with odd number
+ * are NaN if `poisoned`. */
+static void ragged(case_run *r, const int32_t *length, head_shape h, int poisoned) {
+  int32_t start[SEQUENCES + 1] = {0};
+  for (size_t s = 0; s < SEQUENCES; ++s) start[s + 1] = start[s] + length[s];
+  const size_t rows = (size_t)start[SEQUENCES], qk = (h.q + h.kv) * h.dim, qkv = qk + h.kv * h.dim;
+  const packed_rows p = {rows, SEQUENCES, MOST, case_integers(r, start, SEQUENCES + 1)};
+  const size_t width[] = {qk, qkv, h.q * h.dim}, bytes = r->b->element;
+  void *all[3];
+  for (size_t i = 0; i < 3; ++i) {
+    all[i] = case_draw(r, rows * width[i], i == 0 ? 3 : 1);
+    for (size_t s = 1; poisoned && s < SEQUENCES; s += 2) {
+      const size_t n = (size_t)length[s] * width[i];
+      double *nan = malloc(n * sizeof *nan);
+      for (size_t j = 0; j < n; ++j) nan[j] = NAN;
+      OP(r, copy)
+      (r->b, (char *)all[i] + (size_t)start[s] * width[i] * bytes, case_put(r, nan, n), n * bytes);
+      free(nan);
+    }
+  }
+  void *out = case_zeros(r, rows * width[2]), *lse = case_zeros_master(r, rows * h.q);
+  void *dqk = case_draw(r, rows * qk, 1), *dqkv = case_draw(r, rows * qkv, 1);
+  OP(r, attention)(r->b, out, lse, all[0], all[1], p, h);
+  OP(r, attention_backward)(r->b, dqk, dqkv, all[2], out, lse, all[0], all[1], p, h);
+  case_keep(r, "out", out, rows * width[2]);
+  case_keep_master(r, "lse", lse, rows * h.q);
+  case_keep(r, "dqk", dqk, rows * qk);
+  case_keep(r, "dqkv", dqkv, rows * qkv);
+}
+
+static const struct {
+  int32_t length[SEQUENCES];
+  head_shape heads;
+} ends[] = {{{1, 63, 64, 65, 127, 257, 33}, {2, 1, 128}},
+            {{129, 1, 191, 128, 31, 257, 32}, {2, 2, 128}},
+            {{129, 63, 64, 65, 127, 257, 1}, {3, 1, 64}}};
+enum { ENDS = sizeof ends / sizeof *ends };
+
+static void sequences_that_end_beside_tiles_agree_with_the_cpu_within_2e_2(void) {
+  gl_error err = {0};
+  backend *b = cuda(NUMBER_BF16), *cpu;
+  if (b == NULL) SKIP("no CUDA device");
+  CU_ASSERT_EQUAL_FATAL(backend_new(&cpu, BACKEND_CPU, NUMBER_F64, 1, &err), GL_OK);
+  for (size_t i = 0; i < ENDS; ++i) {
+    case_run got, want;
+    case_begin(&got, b, NUMBER_BF16, NUMBER_F32);
+    case_begin(&want, cpu, NUMBER_BF16, NUMBER_F32);
+    ragged(&got, ends[i].length, ends[i].heads, 0);
+    ragged(&want, ends[i].length, ends[i].heads, 0);
+    for (size_t o = 0; o < got.n_outputs; ++o) {
+      const case_output *x = &got.output[o], *y = &want.output[o];
+      double most = 0;
+      size_t wrong = 0; /* NaN is wrong, too */
+      for (size_t j = 0; j < y->n; ++j) most = fmax(most, fabs(y->value[j]));
+      for (size_t j = 0; j < y->n; ++j)
+        if (!(fabs(x->value[j] - y->value[j]) <= 2e-2 * most)) ++wrong;
+      if (wrong > 0) fprintf(stderr, "%s: %zu of %zu differ\n", x->name, wrong, y->n);
+      CU_ASSERT(wrong == 0);
+    }
+    CU_ASSERT_EQUAL(b->ops->status(b, &err), GL_OK);
+    case_end(&got);
+    case_end(&want);
+  }
+  backend_free(cpu);
+  backend_free(b);
+}
+
+/* Tiles reach into the rows of the next sequence, which must not count even as 0 * NaN. */
+static void a_sequence_has_the_same_bits_among_nan(void) {
+  backend *b = cuda(NUMBER_BF16);
+  if (b == NULL) SKIP("no CUDA device");
+  for (size_t i = 0; i < ENDS; ++i) {
+    const head_shape h = ends[i].heads;
+    const size_t width[] = {h.q * h.dim, h.q, (h.q + h.kv) * h.dim, (h.q + 2 * h.kv) * h.dim};
+    case_run clean, among;
+    case_begin(&clean, b, NUMBER_BF16, NUMBER_F32);
+    case_begin(&among, b, NUMBER_BF16, NUMBER_F32);
+    ragged(&clean, ends[i].length, h, 0);
+    ragged(&among, ends[i].length, h, 1);
+    size_t row = 0;
+    for (size_t s = 0; s < SEQUENCES; row += (size_t)ends[i].length[s++])
+      for (size_t o = 0; s % 2 == 0 && o < clean.n_outputs; ++o) {
+        const double *x = clean.output[o].value + row * width[o];
+        const double *y = among.output[o].value + row * width[o];
+        CU_ASSERT(memcmp(x, y, (size_t)ends[i].length[s] * width[o] * sizeof *x) == 0);
+      }
+    case_end(&clean);
+    case_end(&among);
+  }
+  backend_free(b);
+}
+
 /* --- cached attention: a block does 64 keys or 256 --- */
 
 enum { CAPACITY = 600, LONG = 4 };
@@ -128,4 +225,6 @@ static void a_cached_row_has_the_same_bits_alone_and_among_many(void) {
 
 SUITE(cuda_attention, "llm: cuda attention",
       TEST(a_sequence_has_the_same_bits_alone_and_among_many),
+      TEST(sequences_that_end_beside_tiles_agree_with_the_cpu_within_2e_2),
+      TEST(a_sequence_has_the_same_bits_among_nan),
       TEST(a_cached_row_has_the_same_bits_alone_and_among_many));

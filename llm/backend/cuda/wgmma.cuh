@@ -1,0 +1,244 @@
+/* Products of a warpgroup on the tensor cores of compute capability 9.0, and barriers that count
+ * copies into shared memory: one PTX instruction each (PTX ISA 9.0: wgmma, mbarrier, setmaxnreg).
+ * They exist in code for sm_90a alone.
+ *
+ * A warpgroup is four adjacent warps, the first with a number divisible by 4. It multiplies A [64,
+ * 16] by B [16, N] and adds to C [64, N]. Its w-th warp holds rows [16 w, 16 w + 16) of C, and of A
+ * if A is in registers, in the layout of mma.cuh. B, and A otherwise, are in shared memory.
+ *
+ * A matrix in shared memory is stored in panels of 64 columns. A row of a panel has 128 bytes, in
+ * eight vectors of 16 bytes. Vector v of row r is at position v ^ (r & 7), so that a column's
+ * vectors of eight adjacent rows are in different banks. A panel starts at a multiple of 1024
+ * bytes. */
+#ifndef GEPOLAB_LLM_BACKEND_CUDA_WGMMA_CUH
+#define GEPOLAB_LLM_BACKEND_CUDA_WGMMA_CUH
+
+#include "llm/backend/cuda/mma.cuh"
+
+#ifndef GEPOLAB_EMULATE
+
+static const unsigned WARPGROUP = 128; /* threads */
+
+/* --- matrices in shared memory --- */
+
+/* The descriptor of a matrix whose first panel (or the part of it that is wanted) is at `address`:
+ * bits 0-13 the address, 16-29 the distance of panels, 32-45 the distance of groups of eight rows,
+ * all in units of 16 bytes; bits 62-63 the permutation of the vectors (1: as described above). The
+ * distance of panels is used only where a matrix is read by columns. */
+static __device__ __forceinline__ uint64_t matrix_at(uint32_t address, unsigned panel_bytes) {
+  return static_cast<uint64_t>(1) << 62 | static_cast<uint64_t>(1024 >> 4) << 32 |
+         static_cast<uint64_t>(panel_bytes >> 4) << 16 | (address & 0x3ffff) >> 4;
+}
+/* The same matrix, `bytes` further. */
+static __device__ __forceinline__ uint64_t matrix_after(uint64_t matrix, unsigned bytes) {
+  return matrix + (bytes >> 4);
+}
+
+/* A warpgroup starts copies of rows [first, first + ROWS) of a matrix with row distance ld; zeros
+ * from row `end` on. */
+template <int ROWS, int DIM>
+static __device__ __forceinline__ void copy_panels(bf16 *to, const bf16 *from, size_t ld,
+                                                   unsigned first, unsigned end) {
+  const unsigned vectors = DIM / 8, at_once = WARPGROUP / vectors;
+  const unsigned vector = threadIdx.x % vectors, row = threadIdx.x % WARPGROUP / vectors;
+  to += vector / 8 * (ROWS * 64) + row * 64 + ((vector % 8) ^ (row % 8)) * 8;
+  const bf16 *const zero = from;
+  from += static_cast<size_t>(first + row) * ld + vector * 8;
+#pragma unroll 4
+  for (unsigned i = 0; i < ROWS; i += at_once) {
+    const bool there = first + row + i < end;
+    copy_async(to + i * 64, there ? from + i * ld : zero, there);
+  }
+}
+
+/* Starts a copy of a number from device memory to shared memory, or of zero. */
+static __device__ __forceinline__ void copy_number_async(float *to, const float *from, bool there) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(to)), "l"(from),
+               "r"(there ? 4 : 0)
+               : "memory");
+}
+
+/* --- barriers --- */
+
+static __device__ __forceinline__ void barrier_init(uint64_t *barrier, unsigned arrivals) {
+  asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals)
+               : "memory");
+}
+static __device__ __forceinline__ void barrier_arrive(uint64_t *barrier) {
+  asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
+}
+/* Arrives when all copies that this thread has started are complete. */
+static __device__ __forceinline__ void barrier_arrive_after_copies(uint64_t *barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(shared_address(barrier))
+               : "memory");
+}
+/* Waits until the barrier's phase with this parity is complete: all have arrived. */
+static __device__ __forceinline__ void barrier_wait(uint64_t *barrier, unsigned parity) {
+  asm volatile("{\n"
+               ".reg .pred done;\n"
+               "again:\n"
+               "mbarrier.try_wait.parity.shared.b64 done, [%0], %1;\n"
+               "@done bra complete;\n"
+               "bra again;\n"
+               "complete:\n"
+               "}" ::"r"(shared_address(barrier)),
+               "r"(parity)
+               : "memory");
+}
+/* Waits for copies, and makes them visible to the tensor cores. */
+static __device__ __forceinline__ void barrier_wait_for_copies(uint64_t *barrier, unsigned parity) {
+  barrier_wait(barrier, parity);
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+/* --- registers --- */
+
+/* Gives registers up, and takes them: all threads of the block's warpgroups end with N each. */
+template <int N> static __device__ __forceinline__ void fewer_registers() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
+#endif
+}
+template <int N> static __device__ __forceinline__ void more_registers() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
+#endif
+}
+
+/* --- products --- */
+/* Products run asynchronously. products_begin comes before the first product after registers of A
+ * or C were written; products_commit combines the products started since the last group into a
+ * group. */
+
+static __device__ __forceinline__ void products_begin() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#endif
+}
+static __device__ __forceinline__ void products_commit() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+#endif
+}
+/* Waits until all but the latest N groups are complete. */
+template <int N> static __device__ __forceinline__ void products_wait() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
+#endif
+}
+/* The compiler moves no access to these registers across this place. */
+template <int N> static __device__ __forceinline__ void hold(float (&c)[N][4]) {
+#pragma unroll
+  for (int n = 0; n < N; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) asm volatile("" : "+f"(c[n][i])::"memory");
+}
+
+/* clang-format off */
+#define C4(m, n) m(c[n][0]), m(c[n][1]), m(c[n][2]), m(c[n][3])
+#define C32(m) C4(m, 0), C4(m, 1), C4(m, 2), C4(m, 3), C4(m, 4), C4(m, 5), C4(m, 6), C4(m, 7)
+#define C64(m) C32(m), C4(m, 8), C4(m, 9), C4(m, 10), C4(m, 11), C4(m, 12), C4(m, 13), C4(m, 14), \
+               C4(m, 15)
+#define WRITTEN(x) "=f"(x)
+#define CHANGED(x) "+f"(x)
+#define R32 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, " \
+            "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define R64 R32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, " \
+            "%47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+/* clang-format on */
+
+/* c = a b^T, and below +=: a [64, 16] and b [N, 16] in shared memory, N is 64 or 128. */
+static __device__ __forceinline__ void first_rows_16(float (&c)[8][4], uint64_t a, uint64_t b) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, 0, 0;\n"
+               "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" R32
+               "}, %32, %33, adds, 1, 1, 0, 0;\n}"
+               : C32(WRITTEN)
+               : "l"(a), "l"(b));
+#endif
+}
+static __device__ __forceinline__ void first_rows_16(float (&c)[16][4], uint64_t a, uint64_t b) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, 0, 0;\n"
+               "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" R64
+               "}, %64, %65, adds, 1, 1, 0, 0;\n}"
+               : C64(WRITTEN)
+               : "l"(a), "l"(b));
+#endif
+}
+static __device__ __forceinline__ void add_rows_16(float (&c)[8][4], uint64_t a, uint64_t b) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" R32
+               "}, %32, %33, 1, 1, 1, 0, 0;"
+               : C32(CHANGED)
+               : "l"(a), "l"(b));
+#endif
+}
+static __device__ __forceinline__ void add_rows_16(float (&c)[16][4], uint64_t a, uint64_t b) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" R64
+               "}, %64, %65, 1, 1, 1, 0, 0;"
+               : C64(CHANGED)
+               : "l"(a), "l"(b));
+#endif
+}
+
+/* c += a b: a [64, 16] in registers, b [16, N] in shared memory. */
+static __device__ __forceinline__ void product_columns_16(float (&c)[8][4], const uint32_t (&a)[4],
+                                                          uint64_t b) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" R32
+               "}, {%32, %33, %34, %35}, %36, 1, 1, 1, 1;"
+               : C32(CHANGED)
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+#endif
+}
+static __device__ __forceinline__ void product_columns_16(float (&c)[16][4], const uint32_t (&a)[4],
+                                                          uint64_t b) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" R64
+               "}, {%64, %65, %66, %67}, %68, 1, 1, 1, 1;"
+               : C64(CHANGED)
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+#endif
+}
+#undef C4
+#undef C32
+#undef C64
+#undef WRITTEN
+#undef CHANGED
+#undef R32
+#undef R64
+
+/* Starts c = a b^T. a: 64 rows of a matrix with A_ROWS rows, b: a matrix with N * 8 rows; both are
+ * DIM numbers wide. */
+template <int DIM, int A_ROWS, int N>
+static __device__ __forceinline__ void product_rows(float (&c)[N][4], uint64_t a, uint64_t b) {
+#pragma unroll
+  for (unsigned k = 0; k < DIM; k += 16) {
+    const uint64_t ak = matrix_after(a, k / 64 * (A_ROWS * 128) + k % 64 * 2);
+    const uint64_t bk = matrix_after(b, k / 64 * (N * 8 * 128) + k % 64 * 2);
+    k == 0 ? first_rows_16(c, ak, bk) : add_rows_16(c, ak, bk);
+  }
+}
+/* Starts c [64, DIM] += a [64, K * 16] b [K * 16, DIM], with a in registers. */
+template <int K, int N>
+static __device__ __forceinline__ void product_columns(float (&c)[N][4], const uint32_t (&a)[K][4],
+                                                       uint64_t b) {
+#pragma unroll
+  for (unsigned k = 0; k < K; ++k) product_columns_16(c, a[k], matrix_after(b, k * 16 * 128));
+}
+/* a = c rounded to bfloat16, as an A of product_columns. */
+template <int N>
+static __device__ __forceinline__ void as_a(uint32_t (&a)[N / 2][4], const float (&c)[N][4]) {
+#pragma unroll
+  for (int n = 0; n < N; n += 2) {
+    a[n / 2][0] = pack_halves(c[n][0], c[n][1]);
+    a[n / 2][1] = pack_halves(c[n][2], c[n][3]);
+    a[n / 2][2] = pack_halves(c[n + 1][0], c[n + 1][1]);
+    a[n / 2][3] = pack_halves(c[n + 1][2], c[n + 1][3]);
+  }
+}
+
+#endif
+#endif
