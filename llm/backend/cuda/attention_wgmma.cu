@@ -37,12 +37,12 @@ template <unsigned N> struct ring {
 };
 
 /* The part of dynamic shared memory that starts at a multiple of 1024 bytes. */
-static __device__ __forceinline__ bf16 *aligned(bf16 *shared) {
+static __device__ __forceinline__ bf16 *panels_in(bf16 *shared) {
   return shared + (1024 - shared_address(shared) % 1024) % 1024 / sizeof(bf16);
 }
 
 /* This warp reads the tile no more. */
-static __device__ __forceinline__ void release(uint64_t *empty) {
+static __device__ __forceinline__ void release_tile(uint64_t *empty) {
   __syncwarp();
   if (threadIdx.x % 32 == 0) barrier_arrive(empty);
 }
@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(THREADS, 1)
   const unsigned tiles = gridDim.x - blockIdx.x, block = begin + (tiles - 1) * BLOCK;
   if (block >= end) return;
   const unsigned h = blockIdx.y, kv = h / static_cast<unsigned>(s.q / s.kv);
-  bf16 *const query = aligned(shared), *const key = query + BLOCK * DIM;
+  bf16 *const query = panels_in(shared), *const key = query + BLOCK * DIM;
   bf16 *const value = key + STAGES * KEYS * DIM;
   if (threadIdx.x == 0) {
     barrier_init(&barriers.query, WARPGROUP);
@@ -146,9 +146,9 @@ __global__ void __launch_bounds__(THREADS, 1)
   more_registers<MORE>();
   const unsigned of = (group - 1) * ROWS; /* the warpgroup's first row in the block */
   const unsigned row = of + threadIdx.x % WARPGROUP / 32 * 16 + threadIdx.x % 32 / 4;
-  const uint64_t a = matrix_at(shared_address(query) + of * 128, 0);
-  const uint64_t b = matrix_at(shared_address(key), 0);
-  const uint64_t values = matrix_at(shared_address(value), KEYS * 128);
+  const uint64_t a = panels_at(shared_address(query) + of * 128, 0);
+  const uint64_t b = panels_at(shared_address(key), 0);
+  const uint64_t values = panels_at(shared_address(value), KEYS * 128);
   const unsigned tile_bytes = KEYS * DIM * sizeof(bf16);
   float sum[DIM / 8][4] = {}, c[KEYS / 8][4], total[2] = {}, keep[2];
   float greatest[2] = {-INFINITY, -INFINITY};
@@ -161,7 +161,7 @@ __global__ void __launch_bounds__(THREADS, 1)
   products_commit();
   products_wait<0>();
   hold(c);
-  release(&barriers.key_empty[0]);
+  release_tile(&barriers.key_empty[0]);
   k.next();
   mask(c, row);
   online_softmax(c, greatest, total, keep, scale);
@@ -170,20 +170,20 @@ __global__ void __launch_bounds__(THREADS, 1)
     barrier_wait_for_copies(&barriers.key[k.at], k.parity);
     hold(sum);
     products_begin();
-    product_rows<DIM, BLOCK>(c, a, matrix_after(b, k.at * tile_bytes));
+    product_rows<DIM, BLOCK>(c, a, panels_after(b, k.at * tile_bytes));
     products_commit();
     barrier_wait_for_copies(&barriers.value[v.at], v.parity);
     products_begin();
-    product_columns(sum, weights, matrix_after(values, v.at * tile_bytes));
+    product_columns(sum, weights, panels_after(values, v.at * tile_bytes));
     products_commit();
     products_wait<1>();
     hold(c);
-    release(&barriers.key_empty[k.at]);
+    release_tile(&barriers.key_empty[k.at]);
     k.next();
     online_softmax(c, greatest, total, keep, scale);
     products_wait<0>();
     hold(sum);
-    release(&barriers.value_empty[v.at]);
+    release_tile(&barriers.value_empty[v.at]);
     v.next();
 #pragma unroll
     for (int d = 0; d < DIM / 8; ++d)
@@ -194,7 +194,7 @@ __global__ void __launch_bounds__(THREADS, 1)
   barrier_wait_for_copies(&barriers.value[v.at], v.parity);
   hold(sum);
   products_begin();
-  product_columns(sum, weights, matrix_after(values, v.at * tile_bytes));
+  product_columns(sum, weights, panels_after(values, v.at * tile_bytes));
   products_commit();
   products_wait<0>();
   hold(sum);
@@ -225,7 +225,7 @@ __global__ void __launch_bounds__(THREADS, 1)
   const unsigned tiles = gridDim.x - blockIdx.x, block = begin + (tiles - 1) * BLOCK;
   if (block >= end) return;
   const unsigned h = blockIdx.y, kv = h / static_cast<unsigned>(s.q / s.kv);
-  bf16 *const query = aligned(shared), *const dquery = query + BLOCK * DIM;
+  bf16 *const query = panels_in(shared), *const dquery = query + BLOCK * DIM;
   bf16 *const key = dquery + BLOCK * DIM, *const value = key + STAGES * KEYS * DIM;
   if (threadIdx.x == 0) {
     barrier_init(&barriers.query, WARPGROUP);
@@ -259,10 +259,10 @@ __global__ void __launch_bounds__(THREADS, 1)
   more_registers<MORE>();
   const unsigned of = (group - 1) * ROWS;
   const unsigned row = of + threadIdx.x % WARPGROUP / 32 * 16 + threadIdx.x % 32 / 4;
-  const uint64_t a = matrix_at(shared_address(query) + of * 128, 0);
-  const uint64_t da = matrix_at(shared_address(dquery) + of * 128, 0);
-  const uint64_t keys = matrix_at(shared_address(key), KEYS * 128);
-  const uint64_t values = matrix_at(shared_address(value), 0);
+  const uint64_t a = panels_at(shared_address(query) + of * 128, 0);
+  const uint64_t da = panels_at(shared_address(dquery) + of * 128, 0);
+  const uint64_t keys = panels_at(shared_address(key), KEYS * 128);
+  const uint64_t values = panels_at(shared_address(value), 0);
   const unsigned tile_bytes = KEYS * DIM * sizeof(bf16);
   const float factor = scale * LOG2E, scales[2] = {scale, scale};
   float sum[DIM / 8][4] = {}, c[KEYS / 8][4], dp[KEYS / 8][4], log_total[2], mean[2];
@@ -278,11 +278,11 @@ __global__ void __launch_bounds__(THREADS, 1)
   for (unsigned i = 0; i < tiles; ++i, k.next()) {
     barrier_wait_for_copies(&barriers.key[k.at], k.parity);
     products_begin();
-    product_rows<DIM, BLOCK>(c, a, matrix_after(keys, k.at * tile_bytes));
+    product_rows<DIM, BLOCK>(c, a, panels_after(keys, k.at * tile_bytes));
     products_commit();
     barrier_wait_for_copies(&barriers.value[k.at], k.parity);
     products_begin();
-    product_rows<DIM, BLOCK>(dp, da, matrix_after(values, k.at * tile_bytes));
+    product_rows<DIM, BLOCK>(dp, da, panels_after(values, k.at * tile_bytes));
     products_commit();
     products_wait<1>();
     hold(c);
@@ -293,7 +293,7 @@ __global__ void __launch_bounds__(THREADS, 1)
       for (int j = 0; j < 4; ++j) c[n][j] = power_of_2(fmaf(c[n][j], factor, -log_total[j / 2]));
     products_wait<0>();
     hold(dp);
-    release(&barriers.value_empty[k.at]);
+    release_tile(&barriers.value_empty[k.at]);
 #pragma unroll
     for (int n = 0; n < static_cast<int>(KEYS) / 8; ++n)
 #pragma unroll
@@ -301,11 +301,11 @@ __global__ void __launch_bounds__(THREADS, 1)
     as_a(weights, c);
     hold(sum);
     products_begin();
-    product_columns(sum, weights, matrix_after(keys, k.at * tile_bytes));
+    product_columns(sum, weights, panels_after(keys, k.at * tile_bytes));
     products_commit();
     products_wait<0>();
     hold(sum);
-    release(&barriers.key_empty[k.at]);
+    release_tile(&barriers.key_empty[k.at]);
   }
   store_block<DIM>(dqk + h * DIM, cuda_qk_width(s), sum, scales, block + row - threadIdx.x % 32 / 4,
                    end);
@@ -348,7 +348,7 @@ __global__ void __launch_bounds__(THREADS, 1)
   if (block >= end) return;
   const unsigned kv = blockIdx.y, heads = static_cast<unsigned>(s.q / s.kv);
   const unsigned tiles = (end - block + QUERIES - 1) / QUERIES;
-  bf16 *const key = aligned(shared), *const value = key + BLOCK * DIM;
+  bf16 *const key = panels_in(shared), *const value = key + BLOCK * DIM;
   bf16 *const query = value + BLOCK * DIM, *const dquery = query + QUERY_STAGES * QUERIES * DIM;
   if (threadIdx.x == 0) {
     barrier_init(&barriers.key, WARPGROUP);
@@ -386,10 +386,10 @@ __global__ void __launch_bounds__(THREADS, 1)
   more_registers<MORE>();
   const unsigned of = (group - 1) * ROWS;
   const unsigned row = of + threadIdx.x % WARPGROUP / 32 * 16 + threadIdx.x % 32 / 4;
-  const uint64_t a = matrix_at(shared_address(key) + of * 128, 0);
-  const uint64_t da = matrix_at(shared_address(value) + of * 128, 0);
-  const uint64_t queries = matrix_at(shared_address(query), QUERIES * 128);
-  const uint64_t dqueries = matrix_at(shared_address(dquery), QUERIES * 128);
+  const uint64_t a = panels_at(shared_address(key) + of * 128, 0);
+  const uint64_t da = panels_at(shared_address(value) + of * 128, 0);
+  const uint64_t queries = panels_at(shared_address(query), QUERIES * 128);
+  const uint64_t dqueries = panels_at(shared_address(dquery), QUERIES * 128);
   const unsigned tile_bytes = QUERIES * DIM * sizeof(bf16);
   const float factor = scale * LOG2E, one[2] = {1, 1}, scales[2] = {scale, scale};
   float dkey[DIM / 8][4] = {}, dvalue[DIM / 8][4] = {};
@@ -403,9 +403,9 @@ __global__ void __launch_bounds__(THREADS, 1)
     const float2 *const known = of_query[q.at] + threadIdx.x % 4 * 2;
     barrier_wait_for_copies(&barriers.query[q.at], q.parity);
     products_begin();
-    product_rows<DIM, BLOCK>(c, a, matrix_after(queries, q.at * tile_bytes));
+    product_rows<DIM, BLOCK>(c, a, panels_after(queries, q.at * tile_bytes));
     products_commit();
-    product_rows<DIM, BLOCK>(dp, da, matrix_after(dqueries, q.at * tile_bytes));
+    product_rows<DIM, BLOCK>(dp, da, panels_after(dqueries, q.at * tile_bytes));
     products_commit();
     products_wait<1>();
     hold(c);
@@ -423,7 +423,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     hold(dp);
     hold(dvalue);
     products_begin();
-    product_columns(dvalue, weights, matrix_after(dqueries, q.at * tile_bytes));
+    product_columns(dvalue, weights, panels_after(dqueries, q.at * tile_bytes));
     products_commit();
 #pragma unroll
     for (int n = 0; n < static_cast<int>(QUERIES) / 8; ++n) {
@@ -435,12 +435,12 @@ __global__ void __launch_bounds__(THREADS, 1)
     as_a(dweights, dp);
     hold(dkey);
     products_begin();
-    product_columns(dkey, dweights, matrix_after(queries, q.at * tile_bytes));
+    product_columns(dkey, dweights, panels_after(queries, q.at * tile_bytes));
     products_commit();
     products_wait<0>();
     hold(dvalue);
     hold(dkey);
-    release(&barriers.empty[q.at]);
+    release_tile(&barriers.empty[q.at]);
   }
   const size_t first = block + row - threadIdx.x % 32 / 4;
   store_block<DIM>(dqk + (s.q + kv) * DIM, ld, dkey, scales, first, end);

@@ -25,12 +25,12 @@ static const unsigned WARPGROUP = 128; /* threads */
  * bits 0-13 the address, 16-29 the distance of panels, 32-45 the distance of groups of eight rows,
  * all in units of 16 bytes; bits 62-63 the permutation of the vectors (1: as described above). The
  * distance of panels is used only where a matrix is read by columns. */
-static __device__ __forceinline__ uint64_t matrix_at(uint32_t address, unsigned panel_bytes) {
+static __device__ __forceinline__ uint64_t panels_at(uint32_t address, unsigned panel_bytes) {
   return static_cast<uint64_t>(1) << 62 | static_cast<uint64_t>(1024 >> 4) << 32 |
          static_cast<uint64_t>(panel_bytes >> 4) << 16 | (address & 0x3ffff) >> 4;
 }
 /* The same matrix, `bytes` further. */
-static __device__ __forceinline__ uint64_t matrix_after(uint64_t matrix, unsigned bytes) {
+static __device__ __forceinline__ uint64_t panels_after(uint64_t matrix, unsigned bytes) {
   return matrix + (bytes >> 4);
 }
 
@@ -216,8 +216,8 @@ template <int DIM, int A_ROWS, int N>
 static __device__ __forceinline__ void product_rows(float (&c)[N][4], uint64_t a, uint64_t b) {
 #pragma unroll
   for (unsigned k = 0; k < DIM; k += 16) {
-    const uint64_t ak = matrix_after(a, k / 64 * (A_ROWS * 128) + k % 64 * 2);
-    const uint64_t bk = matrix_after(b, k / 64 * (N * 8 * 128) + k % 64 * 2);
+    const uint64_t ak = panels_after(a, k / 64 * (A_ROWS * 128) + k % 64 * 2);
+    const uint64_t bk = panels_after(b, k / 64 * (N * 8 * 128) + k % 64 * 2);
     k == 0 ? first_rows_16(c, ak, bk) : add_rows_16(c, ak, bk);
   }
 }
@@ -226,7 +226,7 @@ template <int K, int N>
 static __device__ __forceinline__ void product_columns(float (&c)[N][4], const uint32_t (&a)[K][4],
                                                        uint64_t b) {
 #pragma unroll
-  for (unsigned k = 0; k < K; ++k) product_columns_16(c, a[k], matrix_after(b, k * 16 * 128));
+  for (unsigned k = 0; k < K; ++k) product_columns_16(c, a[k], panels_after(b, k * 16 * 128));
 }
 /* a = c rounded to bfloat16, as an A of product_columns. */
 template <int N>
