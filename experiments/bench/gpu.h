@@ -69,11 +69,11 @@ typedef struct gpu_run {
 /* Writes "SHAPE.what" into key and returns it. */
 const char *gpu_key(const gpu_run *r, const char *what, char key[BENCH_NAME]);
 
-/* The values compared between device and CPU: the maximum difference of a log-probability; the
- * gradients' cosine; the distance of their norms' ratio from 1; how much less probable a greedily
- * chosen token is than the CPU's most probable one; how far a token sampled by inversion is from
- * its probability interval on the CPU. */
-enum { GPU_LOGP, GPU_COSINE, GPU_NORM, GPU_GREEDY, GPU_DRAWN, GPU_HELD };
+/* The values compared between device and CPU: the maximum difference of a log-probability, and the
+ * root mean square of all; the gradients' cosine; the distance of their norms' ratio from 1; how
+ * much less probable a greedily chosen token is than the CPU's most probable one; how far a token
+ * sampled by inversion is from its probability interval on the CPU. */
+enum { GPU_LOGP, GPU_LOGP_RMS, GPU_COSINE, GPU_NORM, GPU_GREEDY, GPU_DRAWN, GPU_HELD };
 /* Errors: GL_EIO (a value exceeds its bound; the message names the first one). */
 gl_status gpu_parity_check(const double value[GPU_HELD], gl_error *err);
 /* Compares the device with the CPU. */

@@ -97,6 +97,7 @@ def train(s):
 
 
 def decode(s):
+    torch._dynamo.reset()  # another batch size would be compiled as dynamic, which is slower or fails
     model = make_model(s).eval()
     token = torch.randint(s.vocabulary, (s.batch, s.prompt), device=DEVICE)
     compiled = ON_GPU

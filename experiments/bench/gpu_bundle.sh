@@ -5,18 +5,20 @@
 #
 # PART is one of the table below, where the seconds stand that each may take. More than 590 in one
 # call are refused. Each part writes LOGS/PART.log, measurements also LOGS/PART.json, sweep
-# LOGS/llm_delay_sweep.db, with which the next call goes on. A sanitizer that finds nothing until its
-# time is over has passed. Ends with 1 where a part failed or there is no CUDA device. Variables:
-# PYTHON (with PyTorch and transformers; default python3), SUITES (of tests and sanitizers; default
-# "llm: cuda"), PEER_SHAPE (default 0.6b), JOBS (of the sweep; default 4).
+# LOGS/llm_delay_sweep.db, with which the next call goes on. Tests run in one process each; a test
+# that fails is run again with synchronous launches and under the memory checker. A sanitizer part
+# fails if it found something or did not get through all tests in its time. Ends with 1 where a part
+# failed or there is no CUDA device. Variables: PYTHON (with PyTorch and transformers; default
+# python3), SUITES (of tests and sanitizers; default "llm: cuda"), PEER_SHAPE (default 0.6b), JOBS
+# (tests at a time, and workers of the sweep; default 8).
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 usage() { sed -n '2,/^set/s/^# \{0,1\}//p' "$0" | sed '$d' >&2; exit 2; }
-PYTHON=${PYTHON:-python3} SUITES=${SUITES:-llm: cuda} PEER_SHAPE=${PEER_SHAPE:-0.6b} JOBS=${JOBS:-4}
+PYTHON=${PYTHON:-python3} SUITES=${SUITES:-llm: cuda} PEER_SHAPE=${PEER_SHAPE:-0.6b} JOBS=${JOBS:-8}
 own_path=${LD_LIBRARY_PATH:-}
-declare -A seconds=([tests]=240 [parity]=150 [memcheck]=120 [ours-0.6b]=280 [ours-1.7b]=280 [chunks]=280
-  [peer-train]=290 [peer-decode]=290 [profile]=200 [racecheck]=290 [initcheck]=290 [synccheck]=290
-  [step-0.6b]=280 [step-1.7b]=280 [sweep]=540)
+declare -A seconds=([tests]=90 [decode-0.6b]=60 [train-0.6b]=60 [decode-1.7b]=90 [train-1.7b]=90 [times-0.6b]=60
+  [times-1.7b]=90 [repeats]=60 [profile]=90 [parity]=90 [memcheck]=120 [racecheck]=290 [initcheck]=290
+  [synccheck]=120 [chunks]=120 [peer-train]=150 [peer-decode]=290 [step-0.6b]=280 [step-1.7b]=280 [sweep]=540)
 
 [ $# -ge 2 ] || usage
 mkdir -p "$1" && logs=$(cd "$1" && pwd) || exit 2
@@ -33,7 +35,7 @@ done
 
 # --- what the program loads ---
 
-[ -d "$here/lib" ] || tar -xzf "$here/lib.tar.gz" -C "$here" || exit 1
+[ -d "$here/lib" ] || tar -xzf "$here/bundle.tar.gz" -C "$here" || exit 1
 
 # Folders that hold what is opened when a GPU is used: the toolkit's, or those of PyTorch's packages.
 cuda_folders() {
@@ -44,12 +46,13 @@ for p in sys.path:
     for f in sorted(glob.glob(os.path.join(p, "nvidia", "*", "lib"))): print(":" + f, end="")' 2>/dev/null
 }
 LD_LIBRARY_PATH="$here/lib$(cuda_folders)${own_path:+:$own_path}"
-export LD_LIBRARY_PATH
+PATH=$PATH:/usr/local/cuda/bin
+export LD_LIBRARY_PATH PATH
 # Python is the machine's own and finds the machine's libraries.
 printf '#!/bin/sh\nLD_LIBRARY_PATH="%s" exec %s "$@"\n' "$own_path" "$PYTHON" > "$here/lib/python"
 chmod +x "$here/lib/python"
 export GEPOLAB_PYTHON="$here/lib/python" GEPOLAB="$here/gepolab" GEPOLAB_PEER_LOG="$logs/peer.log"
-missing=$(ldd "$here/gepolab" "$here/gepolab-tests" 2>&1 | grep -E 'not found|version' | sort -u)
+missing=$(ldd "$here/gepolab" "$here/gepolab-tests" 2>&1 | grep -E "not found" | sort -u)
 [ -z "$missing" ] || { echo "this machine lacks what the program loads:"; echo "$missing"; exit 1; } >&2
 cd "$here" || exit 1
 if [ ! -e "$logs/device.log" ]; then
@@ -60,34 +63,68 @@ fi
 
 # --- parts; $1 is the part, $limit its seconds ---
 
-tests() { timeout "$limit" "$@" ./gepolab-tests "$SUITES" && ! grep -q 'skipped: no CUDA device' "$log"; }
+left() { local n=$((begun + limit - SECONDS)); echo $((n > 0 ? n : 0)); }
 bench() { # what is left of the part's time
-  local left=$((begun + limit - SECONDS))
-  [ $left -gt 0 ] && timeout $left ./gepolab bench gpu "$@" --seconds $left
+  [ "$(left)" -gt 0 ] && timeout "$(left)" ./gepolab bench gpu "$@" --seconds "$(left)"
 }
-tool_named() { command -v "$1" || ls /usr/local/cuda/bin/"$1"; }
+# Runs every test of SUITES in a process of its own, JOBS at a time, under the command in $tool, and
+# prints a line each: exit status, suite and test. Output of each is in LOGS/$1/.
+each_test() {
+  mkdir -p "$logs/$1"
+  ./gepolab-tests --list | awk -v wanted="$SUITES" '/^[^ ]/ {suite = $0} /^ / && index(suite, wanted) == 1 {print suite "|" $1}' |
+    folder="$logs/$1" timeout "$(left)" xargs -d '\n' -P "$JOBS" -I{} bash -c '
+      suite=${0%%|*} test=${0#*|}
+      $tool ./gepolab-tests "$suite" --test "$test" > "$folder/$test.log" 2>&1; code=$?
+      grep -q "no CUDA device" "$folder/$test.log" && code=skipped
+      grep -q "before first instrumented API call" "$folder/$test.log" && code=0 # uses no device
+      echo "$code $suite|$test"' {}
+}
+tests() {
+  tool="" each_test tests | tee "$logs/tests.txt"
+  grep -v '^0 ' "$logs/tests.txt" | cut -d' ' -f2- | while IFS='|' read -r suite test; do
+    echo "--- again: $suite, $test"
+    CUDA_LAUNCH_BLOCKING=1 timeout 60 compute-sanitizer ./gepolab-tests "$suite" --test "$test"
+  done
+  ! grep -qv '^0 ' "$logs/tests.txt" && [ -s "$logs/tests.txt" ]
+}
 sanitize() {
-  local tool code
-  tool=$(tool_named compute-sanitizer) || return 1
-  tests "$tool" --tool "$1" --error-exitcode 9; code=$?
-  [ $code != 124 ] || { echo "nothing found in $limit s" && ! grep -qE '=+ (Error|Invalid|Race|Uninit|Barrier)' "$log"; }
+  local all got
+  command -v compute-sanitizer > /dev/null || { echo "compute-sanitizer is not installed"; return 1; }
+  tool="compute-sanitizer --tool $1 --error-exitcode 9" each_test "$1" > "$logs/$1.txt"
+  cat "$logs/$1.txt"
+  all=$(./gepolab-tests --list | awk -v wanted="$SUITES" '/^[^ ]/ {suite = $0} /^ / && index(suite, wanted) == 1 {++n} END {print n}')
+  got=$(wc -l < "$logs/$1.txt")
+  echo "$1: $got of $all tests got through in $limit s, $(grep -vc '^0 ' "$logs/$1.txt") with errors"
+  [ "$got" = "$all" ] && ! grep -qv '^0 ' "$logs/$1.txt"
+}
+both() { local first=$1; shift; "$@"; [ $? = 0 ] && [ "$first" = 0 ]; }
+# One training run of a transformer of 27 million parameters, twice: the same numbers to the last bit.
+repeats() {
+  for n in 1 2; do
+    timeout "$(left)" ./gepolab run long_regime_larger sweep=null algorithm=gepo cluster.delay=15 steps=40 eval_every=10 \
+      'world.warmup={steps: 40}' --json -q | grep -v '"seconds"' > "$logs/repeats-$n.json" || return 1
+  done
+  cmp "$logs/repeats-1.json" "$logs/repeats-2.json"
 }
 run_part() {
   case $1 in
     tests) tests ;;
+    decode-*) bench --only decode --shape "${1#decode-}" -o "$logs/$1.json" ;;
+    train-*) bench --only train,logp --shape "${1#train-}" -o "$logs/$1.json" ;;
+    times-*) GEPOLAB_CUDA_TIMES=1 bench --only train --shape "${1#times-}" repetitions=2
+             both $? env GEPOLAB_CUDA_TIMES=all timeout "$(left)" ./gepolab bench gpu --only decode --shape "${1#times-}" draws=32 repetitions=1 ;;
+    repeats) repeats ;;
+    profile) command -v ncu && timeout "$limit" ncu --clock-control none --graph-profiling node --launch-skip 400 --launch-count 60 \
+               --section SpeedOfLight --section Occupancy --csv ./gepolab bench gpu --in-process --only decode --shape 0.6b batch=64 draws=8 repetitions=1 ;;
     parity) bench --only parity --shape 0.6b -o "$logs/$1.json" ;;
     memcheck | racecheck | initcheck | synccheck) sanitize "$1" ;;
-    ours-*) GEPOLAB_CUDA_TIMES=1 bench --only train,decode,logp --shape "${1#ours-}" -o "$logs/$1.json" &&
-            GEPOLAB_CUDA_TIMES=all bench --only decode --shape "${1#ours-}" draws=32 -o "$logs/$1-unrecorded.json" ;;
-    chunks) for n in 8388608 33554432 134217728; do
+    chunks) for n in 4194304 8388608 33554432 134217728; do
               GEPOLAB_CUDA_OUTPUT_CHUNK=$n bench --only train,logp --shape 0.6b repetitions=3 -o "$logs/$1-$n.json" || return 1
             done ;;
     peer-*) bench --only "limits,$1" --shape "$PEER_SHAPE" -o "$logs/$1-$PEER_SHAPE.json" ;;
-    profile) timeout "$limit" "$(tool_named nsys)" profile -o "$logs/layer" --stats=true -f true \
-               ./gepolab bench gpu --in-process --only train --shape 0.6b layers=1 repetitions=1 ;;
-    step-*) GEPOLAB_CUDA_TIMES=1 bench --only step --shape "${1#step-}" -o "$logs/$1.json" ;;
+    step-*) bench --only step --shape "${1#step-}" -o "$logs/$1.json" ;;
     sweep) timeout -s INT "$limit" ./gepolab sweep recipes/llm_delay_sweep.yaml world.backend=cuda \
-             -o "$logs/llm_delay_sweep.db" -j "$JOBS" && ./gepolab analyze "$logs/llm_delay_sweep.db" ;;
+             -o "$logs/llm_delay_sweep.db" -j "$JOBS"; both $? ./gepolab analyze "$logs/llm_delay_sweep.db" ;;
   esac
 }
 

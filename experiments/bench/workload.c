@@ -1,6 +1,7 @@
 /* The transformer workloads that benchmarks measure. */
 #include "experiments/bench/workload.h"
 
+#include "core/base/thread_pool.h"
 #include "experiments/base/memory.h"
 
 #include <stdlib.h>
@@ -15,23 +16,41 @@ const optimizer_spec workload_optimizer = {.kind = OPTIMIZER_ADAMW,
 
 /* --- making one --- */
 
-/* Small integers times 2^-12, with a standard deviation of 0.018. Normal numbers would take half a
- * minute for two billion parameters. */
-static gl_status draw_parameters(model *m, gl_error *err) {
+enum { DRAWN_AT_ONCE = 1 << 20 };
+
+typedef struct drawn_parameters {
+  double *value;
+  size_t n;
+} drawn_parameters;
+
+static void draw_some(void *context, size_t task, size_t worker) {
+  const drawn_parameters *p = context;
+  const size_t first = task * DRAWN_AT_ONCE;
+  const size_t end = p->n - first < DRAWN_AT_ONCE ? p->n : first + DRAWN_AT_ONCE;
   const rng_stream stream = rng_stream_at(1, RNG_INIT, 0);
-  const size_t n = model_parameters(m);
-  double *values = MUST_ARRAY(double, n, "the benchmark's parameters");
-  const model_tensor *t;
-  for (size_t i = 0; i < n; i += sizeof(rng_words)) {
+  (void)worker;
+  for (size_t i = first; i < end; i += sizeof(rng_words)) {
     const rng_words words = rng_block(stream, i / sizeof words);
     int8_t byte[sizeof words];
     memcpy(byte, &words, sizeof words);
-    for (size_t k = 0; k < sizeof words && i + k < n; ++k) values[i + k] = byte[k] * 0x1p-12;
+    for (size_t k = 0; k < sizeof words && i + k < end; ++k) p->value[i + k] = byte[k] * 0x1p-12;
   }
-  for (size_t k = 0; (t = model_tensor_at(m, k)) != NULL; ++k)
-    for (size_t i = 0; t->rows == 1 && i < t->columns; ++i) values[t->offset + i] = 1;
-  gl_status status = model_set(m, values, err);
-  free(values);
+}
+
+/* Small integers times 2^-12, with a standard deviation of 0.018. Normal numbers would take half a
+ * minute for two billion parameters. */
+static gl_status draw_parameters(model *m, gl_error *err) {
+  const size_t n = model_parameters(m);
+  drawn_parameters p = {MUST_ARRAY(double, n, "the benchmark's parameters"), n};
+  const model_tensor *t;
+  pool *workers = NULL;
+  gl_status status = pool_new(&workers, 0, err);
+  if (status == GL_OK) pool_run(workers, draw_some, &p, (n + DRAWN_AT_ONCE - 1) / DRAWN_AT_ONCE);
+  pool_free(workers);
+  for (size_t k = 0; status == GL_OK && (t = model_tensor_at(m, k)) != NULL; ++k)
+    for (size_t i = 0; t->rows == 1 && i < t->columns; ++i) p.value[t->offset + i] = 1;
+  if (status == GL_OK) status = model_set(m, p.value, err);
+  free(p.value);
   return status;
 }
 
@@ -63,22 +82,7 @@ static void workload_fill(workload *w, size_t vocabulary) {
   for (size_t i = 0; i < n; ++i) w->target[i] = w->token[(i + 1) % n];
 }
 
-gl_status workload_init(workload *w, const model_config *c, workload_size size, backend *b,
-                        gl_error *err) {
-  *w = (workload){.size = size, .up_to = size.length - size.prompt};
-  if (size.micro == 0) w->size.micro = size.sequences;
-  gl_status status = workload_allocate(w, err);
-  if (status == GL_OK) workload_fill(w, c->vocabulary);
-  if (status == GL_OK) status = model_new(&w->m, c, b, size.recompute, err);
-  if (status == GL_OK) status = draw_parameters(w->m, err);
-  if (status == GL_OK && size.trains)
-    status = model_optimizer_new(&w->optimizer, w->m, &workload_optimizer, err);
-  return status;
-}
-
-void workload_fini(workload *w) {
-  model_optimizer_free(w->optimizer);
-  model_free(w->m);
+static void workload_release(workload *w) {
   generate_result_fini(&w->result);
   free(w->start);
   free(w->prompt_start);
@@ -88,6 +92,38 @@ void workload_fini(workload *w) {
   free(w->target);
   free(w->slope);
   free(w->logp);
+}
+
+static gl_status workload_begin(workload *w, size_t vocabulary, gl_error *err) {
+  w->up_to = w->size.length - w->size.prompt;
+  w->done = 0;
+  if (w->size.micro == 0) w->size.micro = w->size.sequences;
+  gl_status status = workload_allocate(w, err);
+  if (status == GL_OK) workload_fill(w, vocabulary);
+  return status;
+}
+
+gl_status workload_init(workload *w, const model_config *c, workload_size size, backend *b,
+                        gl_error *err) {
+  *w = (workload){.size = size};
+  gl_status status = workload_begin(w, c->vocabulary, err);
+  if (status == GL_OK) status = model_new(&w->m, c, b, size.recompute, err);
+  if (status == GL_OK) status = draw_parameters(w->m, err);
+  if (status == GL_OK && size.trains)
+    status = model_optimizer_new(&w->optimizer, w->m, &workload_optimizer, err);
+  return status;
+}
+
+gl_status workload_resize(workload *w, workload_size size, gl_error *err) {
+  workload_release(w);
+  *w = (workload){.size = size, .m = w->m, .optimizer = w->optimizer, .watch = w->watch};
+  return workload_begin(w, model_configuration(w->m)->vocabulary, err);
+}
+
+void workload_fini(workload *w) {
+  model_optimizer_free(w->optimizer);
+  model_free(w->m);
+  workload_release(w);
 }
 
 /* --- tasks --- */

@@ -34,6 +34,9 @@ typedef struct workload {
  * Release *w with workload_fini(), also after an error. Errors: GL_ENOMEM, those of the backend. */
 gl_status workload_init(workload *w, const model_config *c, workload_size size, backend *b,
                         gl_error *err);
+/* Changes the sizes of a workload that workload_init() made; model and optimiser remain. Errors as
+ * there; workload_fini() frees it also after an error. */
+gl_status workload_resize(workload *w, workload_size size, gl_error *err);
 void workload_fini(workload *w);
 
 /* The AdamW settings of all benchmarks and their peers. */
