@@ -86,6 +86,53 @@ template <typename T, int LANES_, int NUMBERS_, int VECTOR_> struct head_layout 
   }
 };
 
+/* What a thread reads of the n keys (or values) of a unit, ld numbers apart: those of key group + i
+ * * GROUPS, for i < ROUNDS; from key n on those of the last key. With vectors, load() issues all
+ * reads at once and numbers() waits for them. */
+template <typename L> struct unit_rows {
+  typedef typename L::type T;
+  static const unsigned GROUPS = THREADS / L::LANES, ROUNDS = UNIT / GROUPS;
+  static const int VECTORS = L::VECTOR > 1 ? L::NUMBERS / L::VECTOR : 1;
+  static const unsigned HELD = L::VECTOR > 1 ? ROUNDS : 1;
+  static_assert(HELD <= 4,
+                "loops over rounds are unrolled by four, so that raw stays in registers");
+  uint4 raw[HELD][VECTORS];
+  const T *from;
+  size_t n, ld;
+  static __device__ __forceinline__ unsigned key(unsigned i) {
+    return threadIdx.x / L::LANES + i * GROUPS;
+  }
+  __device__ __forceinline__ const T *row(unsigned i) const {
+    return from + (key(i) < n ? key(i) : n - 1) * ld;
+  }
+  __device__ __forceinline__ void load(const T *rows, size_t count, size_t distance) {
+    from = rows;
+    n = count;
+    ld = distance;
+    if constexpr (L::VECTOR > 1) {
+#pragma unroll
+      for (unsigned i = 0; i < HELD; ++i)
+#pragma unroll
+        for (int v = 0; v < VECTORS; ++v)
+          raw[i][v] = *reinterpret_cast<const uint4 *>(
+              row(i) + L::at(threadIdx.x % L::LANES, v * L::VECTOR));
+    }
+  }
+  __device__ __forceinline__ void numbers(float *to, unsigned i, size_t dim) const {
+    if constexpr (L::VECTOR > 1) {
+#pragma unroll
+      for (int v = 0; v < VECTORS; ++v) {
+        T x[L::VECTOR];
+        memcpy(x, &raw[i][v], sizeof x);
+#pragma unroll
+        for (int e = 0; e < L::VECTOR; ++e) to[v * L::VECTOR + e] = to_float(x[e]);
+      }
+    } else {
+      L::load(to, row(i), threadIdx.x % L::LANES, dim);
+    }
+  }
+};
+
 /* The result and the inputs, in the model's number type (shapes in operations.h). */
 struct cached_arrays {
   void *out;
@@ -119,21 +166,22 @@ static __device__ __forceinline__ void add_partial(partial &x, float top, float 
   x.top = greatest;
 }
 
-/* score [HEADS, UNIT] (shared memory) = scaled scores of the unit's n keys, -infinity beyond them.
- * query has HEADS heads; keys are ld numbers apart. Each group of L::LANES lanes processes one key
- * at a time. The caller synchronises. */
+/* score [HEADS, UNIT] (shared memory) = scaled scores of the unit's keys, -infinity beyond them.
+ * query has HEADS heads. Each group of L::LANES lanes processes one key at a time. The caller
+ * synchronises. */
 template <typename L, int HEADS>
 static __device__ __forceinline__ void cached_scores(float *score, const typename L::type *query,
-                                                     const typename L::type *key, size_t n,
-                                                     size_t ld, size_t dim, float scale) {
-  const unsigned group = threadIdx.x / L::LANES, lane = threadIdx.x % L::LANES;
+                                                     const unit_rows<L> &keys, size_t dim,
+                                                     float scale) {
+  const unsigned lane = threadIdx.x % L::LANES;
   float q[HEADS][L::NUMBERS];
 #pragma unroll
   for (int h = 0; h < HEADS; ++h) L::load(q[h], query + static_cast<size_t>(h) * dim, lane, dim);
 #pragma unroll 4
-  for (unsigned j = group; j < UNIT; j += THREADS / L::LANES) {
+  for (unsigned i = 0; i < unit_rows<L>::ROUNDS; ++i) {
+    const unsigned j = unit_rows<L>::key(i);
     float k[L::NUMBERS];
-    L::load(k, key + (j < n ? j : n - 1) * ld, lane, dim);
+    keys.numbers(k, i, dim);
 #pragma unroll
     for (int h = 0; h < HEADS; ++h) {
       float dot = 0;
@@ -141,7 +189,8 @@ static __device__ __forceinline__ void cached_scores(float *score, const typenam
       for (int e = 0; e < L::NUMBERS; ++e) dot += q[h][e] * k[e];
 #pragma unroll
       for (int with = L::LANES / 2; with > 0; with /= 2) dot += __shfl_xor_sync(WARP, dot, with);
-      if (lane == 0) score[static_cast<unsigned>(h) * UNIT + j] = j < n ? dot * scale : -INFINITY;
+      if (lane == 0)
+        score[static_cast<unsigned>(h) * UNIT + j] = j < keys.n ? dot * scale : -INFINITY;
     }
   }
 }
@@ -165,23 +214,23 @@ static __device__ __forceinline__ void cached_weights(float2 *stats, float *scor
   }
 }
 
-/* sum [WARPS, HEADS, dim] (shared memory) = each warp's sum of the unit's n values weighted by
- * weight [HEADS, UNIT]. Ends with a barrier. */
+/* sum [WARPS, HEADS, dim] (shared memory) = each warp's sum of the unit's values weighted by weight
+ * [HEADS, UNIT], which is zero beyond them. Ends with a barrier. */
 template <typename L, int HEADS>
 static __device__ __forceinline__ void cached_values(float *sum, const float *weight,
-                                                     const typename L::type *value, size_t n,
-                                                     size_t ld, size_t dim) {
-  const unsigned group = threadIdx.x / L::LANES, lane = threadIdx.x % L::LANES;
+                                                     const unit_rows<L> &values, size_t dim) {
+  const unsigned lane = threadIdx.x % L::LANES;
   float o[HEADS][L::NUMBERS] = {};
 #pragma unroll 4
-  for (unsigned j = group; j < n; j += THREADS / L::LANES) {
+  for (unsigned i = 0; i < unit_rows<L>::ROUNDS; ++i) {
     float v[L::NUMBERS];
-    L::load(v, value + j * ld, lane, dim);
+    values.numbers(v, i, dim);
 #pragma unroll
-    for (int h = 0; h < HEADS; ++h)
+    for (int h = 0; h < HEADS; ++h) {
+      const float w = weight[static_cast<unsigned>(h) * UNIT + unit_rows<L>::key(i)];
 #pragma unroll
-      for (int e = 0; e < L::NUMBERS; ++e)
-        o[h][e] += weight[static_cast<unsigned>(h) * UNIT + j] * v[e];
+      for (int e = 0; e < L::NUMBERS; ++e) o[h][e] += w * v[e];
+    }
   }
   __syncwarp();
 #pragma unroll
@@ -220,9 +269,9 @@ static __device__ __forceinline__ void combine_parts(T *out, const cached_call &
 /* Block (x, y, z): row x; the HEADS query heads from y * HEADS on, which share a key/value head;
  * units [z * UNITS, (z + 1) * UNITS) of the row's slot. */
 template <typename L, int HEADS, unsigned UNITS>
-__global__ void cached_part(typename L::type *out, const typename L::type *qk,
-                            const typename L::type *cache_k, const typename L::type *cache_v,
-                            cached_call a) {
+__global__ void __launch_bounds__(THREADS, HEADS == 4 ? 2 : 4)
+    cached_part(typename L::type *out, const typename L::type *qk, const typename L::type *cache_k,
+                const typename L::type *cache_v, cached_call a) {
   wait_for_kernels_before();
   __shared__ float score[HEADS * UNIT];
   __shared__ float2 stats[HEADS];
@@ -248,12 +297,14 @@ __global__ void cached_part(typename L::type *out, const typename L::type *qk,
     const size_t first = (part * UNITS + u) * UNIT, at = slot + first * width;
     if (first >= positions) break;
     const size_t keys = positions - first < UNIT ? positions - first : UNIT;
-    cached_scores<L, HEADS>(score, qk + r * cuda_qk_width(s) + h * s.dim, cache_k + at, keys, width,
-                            s.dim, a.scale);
+    unit_rows<L> key, value;
+    key.load(cache_k + at, keys, width);
+    value.load(cache_v + at, keys, width);
+    cached_scores<L, HEADS>(score, qk + r * cuda_qk_width(s) + h * s.dim, key, s.dim, a.scale);
     __syncthreads();
     cached_weights<HEADS>(stats, score);
     __syncthreads();
-    cached_values<L, HEADS>(sum, score, cache_v + at, keys, width, s.dim);
+    cached_values<L, HEADS>(sum, score, value, s.dim);
 #pragma unroll
     for (int e = 0; e < EACH; ++e) {
       const size_t i = threadIdx.x + static_cast<unsigned>(e) * THREADS;

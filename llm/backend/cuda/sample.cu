@@ -89,17 +89,33 @@ static __device__ __forceinline__ size_t ranked_token(weight_t rank) {
   return 0xffffffffu - static_cast<uint32_t>(rank);
 }
 
+/* z[e] = logit first + e * BLOCK of the row from[n], NaN from the n-th on. All loads are issued
+ * before the first use, so that EACH of them are in flight together. */
+template <unsigned BLOCK, unsigned EACH>
+static __device__ __forceinline__ void load_logits(float (&z)[EACH], const float *from, size_t n,
+                                                   size_t first) {
+#pragma unroll
+  for (unsigned e = 0; e < EACH; ++e) {
+    const size_t i = first + e * BLOCK;
+    z[e] = from[i < n ? i : n - 1];
+  }
+#pragma unroll
+  for (unsigned e = 0; e < EACH; ++e)
+    if (first + e * BLOCK >= n) z[e] = NAN;
+}
+
 /* The greatest rank in slice blockIdx.y of the row of logits z[n]; slices have BLOCK * EACH tokens.
  * The whole block calls it, and the functions below. */
 template <unsigned BLOCK, unsigned EACH>
 static __device__ __forceinline__ weight_t best_of_slice(const float *z, size_t n) {
   const size_t first = blockIdx.y * static_cast<size_t>(BLOCK * EACH) + threadIdx.x;
   weight_t best = 0;
+  float own[EACH];
+  load_logits<BLOCK>(own, z, n, first);
 #pragma unroll
   for (unsigned e = 0; e < EACH; ++e) {
     const size_t i = first + e * BLOCK;
-    if (i >= n) continue;
-    const weight_t rank = rank_of(z[i], i);
+    const weight_t rank = i < n ? rank_of(own[e], i) : 0;
     best = rank > best ? rank : best;
   }
   return block_max(best);
@@ -226,11 +242,11 @@ __global__ void __launch_bounds__(THREADS)
   const sample_row x = sample_row_at(
       logits, r, vocabulary, best_of_row<THREADS>(slices.best + r * slices.n, slices.n), factor);
   weight_t sum = 0;
+  float z[EACH];
+  load_logits<THREADS>(z, x.z, vocabulary, first);
 #pragma unroll
-  for (unsigned e = 0; e < EACH; ++e) {
-    const size_t i = first + e * THREADS;
-    if (i < vocabulary) sum += logit_weight(x, x.z[i]);
-  }
+  for (unsigned e = 0; e < EACH; ++e)
+    if (first + e * THREADS < vocabulary) sum += logit_weight(x, z[e]);
   sum = block_sum(sum);
   if (threadIdx.x == 0) slices.sum[r * slices.n + blockIdx.y] = sum;
 }
@@ -426,13 +442,12 @@ __global__ void __launch_bounds__(THREADS)
   size_t best;
   const size_t r = blockIdx.x;
   const sample_row x = sample_row_of(t, logits, r, vocabulary, spec.factor, &best);
+  float z[EACH];
+  load_logits<THREADS>(z, x.z, vocabulary, token_of(0));
   clear(&own);
 #pragma unroll
-  for (unsigned e = 0; e < EACH; ++e) {
-    const size_t i = token_of(e);
-    const float z = i < vocabulary ? x.z[i] : NAN;
-    if (logit_key(z) != 0) count_token(&own, bin_of(x, z), logit_weight(x, z));
-  }
+  for (unsigned e = 0; e < EACH; ++e)
+    if (logit_key(z[e]) != 0) count_token(&own, bin_of(x, z[e]), logit_weight(x, z[e]));
   add_sums_to_row(at_place(t.bins, r * BINS), &own);
 }
 
@@ -529,15 +544,15 @@ __global__ void __launch_bounds__(THREADS)
   const sample_row x = sample_row_of(t, logits, r, vocabulary, spec.factor, &best);
   const search_state s = search_after_step(t, r, search, step - 1, spec);
   if (blockIdx.y == 0 && threadIdx.x == 0) *search_state_of(t, r, search, step - 1) = s;
+  float z[EACH];
+  load_logits<THREADS>(z, x.z, vocabulary, token_of(0));
   clear(&own);
 #pragma unroll
   for (unsigned e = 0; e < EACH; ++e) {
-    const size_t i = token_of(e);
-    const float z = i < vocabulary ? x.z[i] : NAN;
-    const uint32_t key = logit_key(z);
-    if (key == 0 || key < s.least || bin_of(x, z) != s.bin) continue;
+    const uint32_t key = logit_key(z[e]);
+    if (key == 0 || key < s.least || bin_of(x, z[e]) != s.bin) continue;
     if (step > 1 && key >> (shift + 8) != s.key >> (shift + 8)) continue;
-    count_token(&own, DIGITS - 1 - (key >> shift) % DIGITS, logit_weight(x, z));
+    count_token(&own, DIGITS - 1 - (key >> shift) % DIGITS, logit_weight(x, z[e]));
   }
   add_sums_to_row(digits_of(t, r, search, step), &own);
 }
@@ -562,11 +577,12 @@ __global__ void __launch_bounds__(THREADS)
   const sample_row x = sample_row_of(t, logits, r, vocabulary, spec.factor, &best);
   const kept_tokens kept = kept_of(t, r, x, spec);
   weight_t above = 0, ties = 0;
+  float z[EACH];
+  load_logits<THREADS>(z, x.z, vocabulary, token_of(0));
 #pragma unroll
   for (unsigned e = 0; e < EACH; ++e) {
-    const size_t i = token_of(e);
-    const uint32_t key = i < vocabulary ? logit_key(x.z[i]) : 0;
-    if (key > kept.least) above += logit_weight(x, x.z[i]);
+    const uint32_t key = logit_key(z[e]);
+    if (key > kept.least) above += logit_weight(x, z[e]);
     if (key == kept.least && key != 0) ++ties;
   }
   above = block_sum(above);
