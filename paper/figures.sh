@@ -85,6 +85,7 @@ panels long_regime "=on-policy" "15=16 updates stale" "63=64 updates stale"
 width=10
 panels long_regime_weights "15=16 updates stale"
 width=a4
+panels long_regime_larger "=on-policy" "15=16 updates stale"
 panels two_bits "255=256 updates stale" "4095=frozen"
 "$gepolab" lab bias bias_groups --figures "$work" --figure map --width a4 \
   'algorithms=[{base: is, name: P/Q}, {base: snis, name: normalised P/Q}, {base: gepo, clip: none, name: GEPO unclipped}, {base: gepo, name: GEPO}]' > /dev/null

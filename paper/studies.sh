@@ -29,8 +29,8 @@ sweep() { # NAME
   "$gepolab" sweep "$1" -o "$work/$1.db" -j "$(nproc)"
   "$gepolab" analyze "$work/$1.db" --json > "$work/$1.json"
   "$gepolab" results keep "$work/$1.json" --recipe "$1" --study "$work/$1.db" -o "$to/$1.tsv"
-  { grep '^#' "$to/$1.tsv"; "$gepolab" export "$work/$1.db" -t evals -f tsv | cut -f4-; } > "$work/evals.tsv"
-  { grep '^#' "$to/$1.tsv"; "$gepolab" export "$work/$1.db" -t summary -f tsv |
+  { grep '^#' "$to/$1.tsv"; "$gepolab" study export "$work/$1.db" -t evals -f tsv | cut -f4-; } > "$work/evals.tsv"
+  { grep '^#' "$to/$1.tsv"; "$gepolab" study export "$work/$1.db" -t summary -f tsv |
     awk -F '\t' -v OFS='\t' '
       BEGIN { wanted = "algorithm seed optimizer.lr cluster.max_delay updates staleness kl_exact kl_k3_seq log_iw_variance_pq log_iw_variance_gepo estimation_error" }
       NR == 1 { n = split(wanted, name, " "); for (i = 1; i <= NF; i++) at[$i] = i }
@@ -59,9 +59,9 @@ cells() { # NAME COMMAND
 # The contrasts that a sweep's recipe declares, and beside them the outcomes and levels of its arms.
 declared() { # NAME
   "$gepolab" sweep "$1" -o "$work/$1.db" -j "$(nproc)"
-  "$gepolab" contrasts "$work/$1.db" "$1" --json > "$work/$1.json"
+  "$gepolab" analyze --table contrasts "$work/$1.db" "$1" --json > "$work/$1.json"
   "$gepolab" results keep "$work/$1.json" --recipe "$1" --study "$work/$1.db" -o "$to/$1.tsv"
-  "$gepolab" outcomes "$work/$1.db" --levels --json > "$work/$1.json"
+  "$gepolab" analyze --table outcomes "$work/$1.db" --levels --json > "$work/$1.json"
   "$gepolab" results keep "$work/$1.json" --recipe "$1" --study "$work/$1.db" -o "$to/$1_outcomes.tsv"
 }
 
@@ -91,13 +91,13 @@ totals() { # NAME
 }
 
 evaluations() { # NAME
-  { grep '^#' "$to/$1.tsv"; "$gepolab" export "$work/$1.db" -t evals -f tsv | cut -f4-; } > "$work/evals.tsv"
+  { grep '^#' "$to/$1.tsv"; "$gepolab" study export "$work/$1.db" -t evals -f tsv | cut -f4-; } > "$work/evals.tsv"
   mv "$work/evals.tsv" "$to/$1_evals.tsv"
 }
 
 # Evaluations at one rate for a figure of curves, every EVERY updates: method, seed, delay of weights, update and score.
 thinned() { # NAME RATE EVERY
-  { grep '^#' "$to/$1.tsv"; "$gepolab" export "$work/$1.db" -t evals -f tsv | awk -F '\t' -v OFS='\t' -v rate="$2" -v every="$3" '
+  { grep '^#' "$to/$1.tsv"; "$gepolab" study export "$work/$1.db" -t evals -f tsv | awk -F '\t' -v OFS='\t' -v rate="$2" -v every="$3" '
       BEGIN { n = split("algorithm seed cluster.delay step eval_score", name, " ") }
       NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
       NR == 1 || ($at["optimizer.lr"] == rate && $at["step"] % every == 0) { line = $at[name[1]]; for (i = 2; i <= n; i++) line = line OFS $at[name[i]]; print line }'; } > "$work/evals.tsv"
@@ -110,7 +110,7 @@ announce() { # NAME STUDY [CHOICE OF RUNS …]
   study=$2
   shift 2
   "$gepolab" sweep "$study" -o "$work/$study.db" -j "$(nproc)"
-  "$gepolab" announcements "$work/$study.db" "$@" --json > "$work/$name.json"
+  "$gepolab" analyze --table announcements "$work/$study.db" "$@" --json > "$work/$name.json"
   "$gepolab" results keep "$work/$name.json" --recipe "$study" --study "$work/$study.db" -o "$to/$name.tsv" \
     --keep '^[a-z_]*$|^rule|(auc|announced_share|false_alarm_rate|lead_updates)\.(value|low|high)$|\.(side|fallen|survived|pairs)$'
 }
@@ -138,7 +138,7 @@ keep_power() { # NAME OPTIONS …
 # Features of a sweep's curves, and of the published ones where their exports are at hand.
 features() { # STUDY
   "$gepolab" sweep "$1" -o "$work/$1.db" -j "$(nproc)"
-  "$gepolab" features "$work/$1.db" --json > "$work/features_$1.json"
+  "$gepolab" analyze --table features "$work/$1.db" --json > "$work/features_$1.json"
   "$gepolab" results keep "$work/features_$1.json" --recipe "$1" --study "$work/$1.db" -o "$to/features_$1.tsv"
 }
 published_features() {
@@ -165,7 +165,7 @@ gradients() {
 
 # Of every run the first, the best and the last evaluation, of which best and last are drawn.
 ends() { # NAME
-  { grep '^#' "$to/$1.tsv"; "$gepolab" export "$work/$1.db" -t evals -f tsv | awk '
+  { grep '^#' "$to/$1.tsv"; "$gepolab" study export "$work/$1.db" -t evals -f tsv | awk '
       BEGIN { FS = OFS = "\t" }
       function write(  i) { for (i = 1; i <= n; i++) if (i == 1 || i == best || i == n) print row[i]; n = 0 }
       function rest(  i, line) { line = $4; for (i = 5; i <= NF; i++) line = line OFS $i; return line }
@@ -188,7 +188,7 @@ dropping() {
           set -- "world.task=$task" "world.horizon=$horizon" "cluster.window=$window" "cluster.stale=$stale"
           [ "$stale" != wait ] || set -- "$@" "cluster.ahead=$window" cluster.learner.queue=oldest_version
           printf '%s"%s,%s,%s,%s": ' "$separator" "$task" "$horizon" "$window" "$stale"
-          "$gepolab" selection dropping "$@" --json 2> "$work/dropping.err" || {
+          "$gepolab" lab selection dropping "$@" --json 2> "$work/dropping.err" || {
             grep -q 'no group of the policy arrives' "$work/dropping.err" || { cat "$work/dropping.err" >&2; exit 1; }
             echo '{"probability": 0}'
           }
@@ -202,7 +202,7 @@ dropping() {
 
 known="delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, frontier_sorting, frontier_automaton, gepo_parts, \
 gepo_parts_sorting, two_bits, causes, sensitivity, screening, remedies, remedies_stale, remedies_half_rate, mixture_shares, confirmation, confirmation_mixture, tuned, long_regime, long_regime_countdown, \
-long_regime_tuned, long_regime_far, long_regime_weights, long_regime_variance, which_wrong, which_wrong_placebo, remedies_again, mismatch, \
+long_regime_tuned, long_regime_far, long_regime_larger, long_regime_weights, long_regime_variance, which_wrong, which_wrong_placebo, remedies_again, mismatch, \
 announcements, declines, features, real_bias, laboratory, weights_in_flight, dropping, clock or published"
 keys=
 for study in "$@"; do
@@ -228,6 +228,7 @@ for study in "$@"; do
     screening) cells screening effects ;;
     two_bits) cells two_bits outcomes; thinned two_bits 1 100 ;;
     long_regime | long_regime_weights | long_regime_variance) declared "$study"; thinned "$study" 0.0002 250 ;;
+    long_regime_larger) declared "$study"; thinned "$study" 0.00001 50 ;;
     confirmation | confirmation_mixture | long_regime_countdown | long_regime_tuned | long_regime_far | which_wrong | \
       which_wrong_placebo | remedies_again) declared "$study" ;;
     tuned)
