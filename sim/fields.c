@@ -191,8 +191,9 @@ static const cluster_preset preset_table[] = {
      .in_flight = true,
      .unit = UNIT_GROUP},
     {.name = "verl_v1_colocate",
-     .about = "generation and training take turns on the same GPUs, unfinished groups go on after "
-              "an update (verl's colocate_async)",
+     .about =
+         "generation and training take turns on the same GPUs, unfinished groups continue after "
+         "an update (verl's colocate_async)",
      .source = "verl 0.9.1, verl/trainer/ppo/v1/trainer_colocate_async.py at 1dda039b9",
      .read = "2026-08",
      .mapping = "num_warmup_batches b (1): ahead b; requests are aborted, engines sleep, and both "
@@ -326,7 +327,7 @@ static const cluster_preset preset_table[] = {
      .trains_late = true,
      .unit = UNIT_GROUP},
     {.name = "mimo",
-     .about = "partial rollouts: what is not finished goes on under the next weights (MiMo-V2.6)",
+     .about = "partial rollouts: unfinished responses continue under the next weights (MiMo-V2.6)",
      .source = "none public; the run's dashboard, archived in huanghw1989/mimo-rl-telemetry",
      .read = "2026-09",
      .mapping = "partial rollouts: unit: group, partial: continue; an optimiser step an update; "
@@ -338,7 +339,7 @@ static const cluster_preset preset_table[] = {
      .in_flight = true,
      .unit = UNIT_GROUP},
     {.name = "slime_03",
-     .about = "groups stream without a gate, what is in flight goes on under new weights (slime "
+     .about = "groups stream without a gate, responses under way continue under new weights (slime "
               "0.3.1, fully asynchronous)",
      .source = "slime v0.3.1 (a6272da0d), slime/rollout/fully_async_rollout.py lines 59, 118-131 "
                "and 165-175, update_weight_from_distributed.py lines 110-133, train_async.py",
@@ -607,15 +608,15 @@ static const field entries[] = {
           "compared with each other alone. Needs `lengths` or `coupled`",
           PRESET(unit)),
     FIELD("cluster.partial", "partial units", CHOICE("wait", "continue", "drop"), "", NULL,
-          "with `unit: group` or `response` and `sync: push`, what becomes of units under way when "
-          "new weights come: the weights wait until these are finished (wait), the responses go on "
-          "under the new weights (continue), or the units are thrown away (drop)",
+          "with `unit: group` or `response` and `sync: push`, what happens to units under way when "
+          "new weights come: the weights wait until these are finished (wait), the responses "
+          "continue under the new weights (continue), or the units are thrown away (drop)",
           .rule = "continue where the preset has `in_flight`; else wait"),
     FIELD("cluster.interrupt", "interruption", REAL(0, 1e12), "s", "0",
           "seconds that decoding stands still where weights are taken over in the middle of "
           "responses (`partial: continue` or `in_flight`)"),
     FIELD("cluster.kv_cache", "keys and values", CHOICE("recompute", "keep"), "", NULL,
-          "what becomes of the keys and values of the tokens there are where a response goes on "
+          "what happens to the keys and values of a response's earlier tokens where it continues "
           "under new weights: computed again by these (recompute), or kept (keep), so that later "
           "tokens attend to those of older weights; training keeps them with a transformer on the "
           "CPU, and a toy world has none",
@@ -647,12 +648,12 @@ static const field entries[] = {
                 "prime_rl_08: 8; verl_v1: 31; "
                 "trl_async: 4; tinker: 2; preset verl_async, areal_2, nemo_rl, skyrl_03, streamrl, "
                 "asyncflow, roll_flash and skyrl: no limit"),
-    FIELD(
-        "cluster.stale", "stale data", CHOICE("discard", "wait", "downweight"), "", "discard",
-        "what becomes of data staler than `window`: thrown away (discard); there is none, for the "
-        "learner waits for what is on its way before an update that would leave it too stale "
-        "(wait, which needs `ahead` and the queue oldest_version); or it is trained with less "
-        "weight (downweight)"),
+    FIELD("cluster.stale", "stale data", CHOICE("discard", "wait", "downweight"), "", "discard",
+          "what happens to data staler than `window`: thrown away (discard); none arises, because "
+          "the "
+          "learner waits for what is on its way before an update that would leave it too stale "
+          "(wait, which needs `ahead` and the queue oldest_version); or it is trained with less "
+          "weight (downweight)"),
     FIELD("cluster.stale_decay", "stale decay", REAL(0, 1), "", "0.5",
           "with `stale: downweight`, the weight's factor for every version beyond `window`",
           .when = {{"cluster.stale", "downweight"}}),
@@ -660,7 +661,7 @@ static const field entries[] = {
           "samplers may begin so many times the units of an update (rounded up) before the next "
           "version; the update takes those that arrive first. Needs `ahead`"),
     FIELD("cluster.surplus", "surplus", CHOICE("carry", "abort"), "", "carry",
-          "what becomes of groups or responses that an update leaves: they continue or wait, and "
+          "what happens to groups or responses that an update leaves: they continue or wait, and "
           "later updates train them (carry), or they are dropped when the update starts (abort)"),
     FIELD(
         "cluster.cancel_stale", "cancel stale", FLAG, "", "false",
@@ -737,13 +738,14 @@ static const field entries[] = {
     FIELD("cluster.environment.time", "time of a call", DIST, "s", "none",
           "time of a call of the environment between two turns. Required"),
     FIELD("cluster.environment.places", "places of the environment", COUNT(1, 1000000000), "", NULL,
-          "calls that go on at a time", .rule = "no limit"),
-    FIELD(
-        "cluster.environment.slot", "slot during a call", CHOICE("held", "freed"), "", "held",
-        "what becomes of a response's decoding slot while it waits for a place and while the "
-        "call goes on: it stays idle (held), or decodes another response, and the first slot "
-        "that is free then takes this one before new ones (freed; without `ahead` and with too few "
-        "places ever more responses are then under way)"),
+          "calls that run at the same time", .rule = "no limit"),
+    FIELD("cluster.environment.slot", "slot during a call", CHOICE("held", "freed"), "", "held",
+          "what happens to a response's decoding slot while the response waits for a place and "
+          "during the "
+          "call: it stays idle (held), or decodes another response, and after the call the first "
+          "free "
+          "slot takes this response before new ones (freed; without `ahead` and with too few "
+          "places the number of responses under way then grows without limit)"),
     FIELD("cluster.weights_bytes", "size of weights", REAL(0, 1e18), "bytes", "0",
           "size of the weights that are sent to a sampler"),
     FIELD("cluster.rollout_bytes", "size of a batch", REAL(0, 1e18), "bytes", "0",
@@ -827,11 +829,10 @@ static const field entries[] = {
     FIELD(
         "cluster.network.interrupted", "interrupted transfers", CHOICE("resumed", "lost"), "",
         "resumed",
-        "what becomes of transfers that flow from or to a site when it is cut off: they go on "
-        "after "
-        "the outage (resumed), or batches are lost, pushed weights sent again and a fetch ends "
-        "without (lost). What has not begun waits, what has all been sent arrives, and samplers go "
-        "on generating"),
+        "what happens to transfers from or to a site when it is cut off: they continue after the "
+        "outage (resumed), or batches are lost, pushed weights are sent again and a fetch ends "
+        "without weights (lost). Transfers that have not begun wait, those whose last byte is sent "
+        "arrive, and samplers continue to generate"),
     FIELD("cluster.network.handshake", "handshake", SECTION, "", NULL,
           "round trips before the bytes of a transfer flow"),
     FIELD("cluster.network.handshake.round_trips", "round trips of a handshake", COUNT(0, 1000), "",

@@ -119,7 +119,8 @@ static const field learner[] = {
           "parts into which the groups of an update's batches are split; each part is one "
           "optimiser step"),
     FIELD("train.filter_groups", "dynamic sampling", SECTION, "", NULL,
-          "samplers leave out groups whose responses all have one reward and go on drawing (DAPO, "
+          "samplers leave out groups whose responses all have one reward and continue to sample "
+          "(DAPO, "
           "verl's filter_groups); with `cluster: {coupled: true}`, which counts the time of all "
           "that is sampled"),
     FIELD("train.filter_groups.enable", "group filter", FLAG, "", "false",

@@ -74,7 +74,8 @@ typedef struct common_option {
 /* The i-th option of those that the command has; false past the last. */
 static bool common_option_at(const command *c, int i, common_option *o) {
   if (is_embedded(c) && i-- == 0) {
-    *o = (common_option){"print", NULL, "print the text of what is inside the program, no more"};
+    *o = (common_option){"print", NULL,
+                         "print the built-in recipe, cluster or description, and stop"};
     return true;
   }
   for (int k = 0; k < PROGRAM_OWN_FILES; ++k) {

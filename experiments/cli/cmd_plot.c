@@ -250,7 +250,7 @@ const command command_plot = {
         "  gepolab plot study.db --figure training --figure window --points raw\n"
         "  gepolab plot kl.csv staleness.csv eval.csv -o figures/\n"
         "  gepolab plot a.csv b.csv -l a.csv=MATH500 -l b.csv=AIME24 --figure eval_score\n"
-        "  gepolab plot paper/results/bias_directions*.tsv   # stored results, a world each",
+        "  gepolab plot paper/results/bias_directions*.tsv   # stored results, one world per file",
     .run = run_plot};
 
 /* --- report --- */

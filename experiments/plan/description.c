@@ -401,7 +401,8 @@ gl_status plan_describe(plan_description *out, cfg_doc *doc, gl_error *err) {
  * experiments/RECIPES.md. They are no fields of recipes: description.c reads them. */
 
 static const plan_field fields[] = {
-    {"plan", "section", "required", "", "the GPUs there are, and what to try and to keep"},
+    {"plan", "section", "required", "",
+     "the available GPUs, the settings to compare, and the limits"},
     {"plan.sites", "list", "required", "", "the places with GPUs, up to 32"},
     {"plan.sites.name", "text", "required", "", "name of the site"},
     {"plan.sites.gpus", "number", "required", "", "GPUs there"},
