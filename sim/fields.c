@@ -803,7 +803,7 @@ static const field entries[] = {
           "mttr}. Groups of samplers say where they are with `site`",
           .rule = "none: all is at one place"),
     FIELD("cluster.network.sites.name", "site's name", TEXT, "", NULL,
-          "by which groups of samplers name it. Required"),
+          "the name by which groups of samplers refer to the site. Required"),
     FIELD(
         "cluster.network.sites.latency", "latency between sites", NUMBER, "s", NULL,
         "one way, from this site to each site in their order (a row of the matrix), or one number "

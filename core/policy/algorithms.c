@@ -340,7 +340,8 @@ static const field entries[] = {
           "published algorithm whose fields differ",
           .role = ROLE_PROVENANCE, .rule = "the base and what was changed, as in gepo(clip=none)"),
     FIELD("algorithm.gate", "gate", SECTION, "", NULL,
-          "which responses leave the policy term by their own likelihood: {negative_below, "
+          "which responses are removed from the policy term because of their own likelihood: "
+          "{negative_below, "
           "negative_above, "
           "positive_above, of: group_expectation | sampler, scope: prompt | microbatch, log_prob: "
           "mean | sum}, for any algorithm but disco's",

@@ -39,7 +39,7 @@ static const field design[] = {
           "a map of dotted paths to distributions: {law: NAME, from: A, to: B} with uniform, "
           "log_uniform, "
           "integer or log_integer (both ends included), {law: normal, mean: M, sd: S}, or {choice: "
-          "[…]}, each value as likely. Required",
+          "[…]}, each value equally likely. Required",
           .role = ROLE_PROVENANCE),
     FIELD("sweep.factorial", "factorial design", SECTION, "", NULL,
           "many fields at two levels each, changed together: an axis with a value for each "
@@ -251,8 +251,9 @@ static const field evaluation[] = {
           "of llm: responses sampled per problem; not for greedy",
           .when = {{"world.kind", "llm"}, {"world.evaluation.kind", "sampled"}}),
     FIELD("world.evaluation.sets", "evaluation sets", LIST, "", NULL,
-          "several evaluations side by side, a list of {name: …, …}: what a set leaves out is as "
-          "the evaluation has it, and the first set's score is the run's score. Of llm: kind, "
+          "several evaluations side by side, a list of {name: …, …}: a set has the evaluation's "
+          "values for fields that it does not name, and the first set's score is the run's score. "
+          "Of llm: kind, "
           "temperature, top_k, top_p, prompts, samples, max_tokens and task, the fields in which "
           "its problems differ from the world's (or another kind of task). Of toy worlds: kind, "
           "temperature, top_k, top_p, prompts (a list of their numbers) and world, the fields in "

@@ -213,7 +213,7 @@ const command command_metrics = {
              "those\n"
              "whose name or meaning has them all. --foreign lists the names that trainers write,\n"
              "the metric that each is read as (none: it measures something else), and the\n"
-             "definition that the trainer counts by, with its version and source line.",
+             "trainer's own definition, with its version and source line.",
     .examples = "  gepolab list metrics\n  gepolab list metrics ess\n"
                 "  gepolab list metrics --foreign staleness\n  gepolab list metrics --json",
     .run = run_metrics};
