@@ -18,6 +18,7 @@
 #include "toy/world/mdp.h"
 #include "toy/world/toy_world.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -123,10 +124,17 @@ static const table_column metric_columns[] = {{"name", TABLE_TEXT, .head = "", .
                                               TABLE_KEY("source", TABLE_TEXT),
                                               TABLE_KEY("misread", TABLE_TEXT)};
 
-/* Returns true if every word occurs in the metric's name or meaning. */
+/* Whether a word of the text begins with `word`: "ess" is in "mean ess" and not in "staleness". */
+static bool text_has_word(const char *text, const char *word) {
+  for (const char *at = text; (at = strcasestr(at, word)) != NULL; ++at)
+    if (at == text || !isalnum((unsigned char)at[-1])) return true;
+  return false;
+}
+
+/* Returns true if the metric's name or meaning has every word. */
 static bool is_metric_wanted(const metric_info *m, const args *a) {
   for (size_t i = 0; i < a->n_words; ++i)
-    if (strcasestr(m->name, a->words[i]) == NULL && strcasestr(m->meaning, a->words[i]) == NULL)
+    if (!text_has_word(m->name, a->words[i]) && !text_has_word(m->meaning, a->words[i]))
       return false;
   return true;
 }

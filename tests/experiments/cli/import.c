@@ -104,6 +104,29 @@ static void quantities_that_an_export_cannot_have_are_not_in_the_figure(void) {
   cli_scratch_remove(folder);
 }
 
+/* With --no-notes the text below a figure is in NAME.txt and not in the picture. */
+static void notes_of_a_figure_can_be_left_to_a_file(void) {
+  char kl[256] = "step,gepo - train/kl\n", folder[64], log[128], path[160], line[32];
+  for (int step = 0; step < 9; ++step) {
+    snprintf(line, sizeof line, "%d,0.%d\n", step, step + 1);
+    strcat(kl, line);
+  }
+  cli_scratch_make(folder);
+  cli_write(cli_path(log, folder, "log.csv"), kl, strlen(kl));
+  for (int without = 0; without < 2; ++without) {
+    CU_ASSERT(CLI_GIVES(0, "plot", log, "-o", folder, "-f", "window", "--read-as", "kl$=kl_k3",
+                        "--gnuplot", "true", "--points", "3", without ? "--no-notes" : NULL));
+    char *script = cli_read(cli_path(path, folder, "window.gp"));
+    CU_ASSERT_EQUAL(strstr(script, "Each point averages up to 3 updates") == NULL, without);
+    CU_ASSERT_EQUAL(cli_has(folder, "window.txt"), without);
+    free(script);
+  }
+  char *notes = cli_read(cli_path(path, folder, "window.txt"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(notes, "Each point averages up to 3 updates"));
+  free(notes);
+  cli_scratch_remove(folder);
+}
+
 /* What is logged before the first update, and every 64 updates, stands where it was logged. */
 static void a_sparse_log_stands_at_its_steps(void) {
   static const char kl[] = "step,gepo - train/kl\n0,0.5\n64,0.25\n192,0.125\n";
@@ -167,5 +190,6 @@ SUITE(cli_import, "cli: exports", TEST(exports_of_several_kinds_become_one_figur
       TEST(hostile_names_are_only_ever_text), TEST(exports_of_gepolab_are_read_again),
       TEST(exports_of_one_setting_have_a_window_and_no_empty_figures),
       TEST(quantities_that_an_export_cannot_have_are_not_in_the_figure),
-      TEST(a_sparse_log_stands_at_its_steps), TEST(wrong_words_are_refused),
+      TEST(notes_of_a_figure_can_be_left_to_a_file), TEST(a_sparse_log_stands_at_its_steps),
+      TEST(wrong_words_are_refused),
       TEST(the_papers_exports_give_tables_and_figures_by_one_command_each));
