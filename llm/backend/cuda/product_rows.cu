@@ -369,7 +369,7 @@ template <typename T, unsigned R> struct plain_tile {
 /* Splitting k: wanted number of blocks of 64 weights and maximum number of splits (T: number type);
  * minimum number of terms of a split, and the unit of a split's length. */
 template <typename T> struct splitting { static const size_t BLOCKS = 256, MOST = 8; };
-template <> struct splitting<bf16> { static const size_t BLOCKS = 96, MOST = 4; };
+template <> struct splitting<bf16> { static const size_t BLOCKS = 64, MOST = 4; };
 static const size_t LEAST_SPLIT = 256, UNIT = 64;
 
 /* Offsets within a tile of up to 256 rows must fit into 32 bits. */
@@ -546,9 +546,9 @@ static __device__ __forceinline__ void store_tile(const rows_call<typename TILE:
   }
 }
 
-/* The norm of all rows after a product whose results, in `branch` [rows, width], are all stored:
- * the same as norm_rows of rows.cu, with this block's warps doing in turn the work of that
- * kernel's. The whole block calls it. */
+/* The norm of all rows, at most MOST_NORMED, after a product whose results, in `branch` [rows,
+ * width], are all stored: the same as norm_rows of rows.cu, with this block's warps doing in turn
+ * the work of that kernel's, a vector of every row at a time. The whole block calls it. */
 template <typename TILE, bool WIDE>
 static __device__ __forceinline__ void norm_of_rows(const norm_after<typename TILE::type> &a,
                                                     const typename TILE::type *branch, size_t rows,
@@ -557,34 +557,55 @@ static __device__ __forceinline__ void norm_of_rows(const norm_after<typename TI
   const unsigned N = vector16<T>::N, WARPS = TILE::THREADS / 32, warps = a.threads / 32;
   const unsigned lane = threadIdx.x % 32;
   const size_t step = static_cast<size_t>(a.threads) * N;
-  float x[N], w[N];
-  for (size_t r = 0; r < rows; ++r)
-    for (unsigned as = threadIdx.x / 32; as < warps; as += WARPS) {
-      float squares = 0;
-      for (size_t i = (as * 32 + lane) * N; i < width; i += step) {
-        load_residual<T, WIDE>(x, a.in + r * width, branch + r * width, i, width - i);
-        store_vector16<WIDE>(a.sum + r * width + i, x, width - i);
+  const bool keep = warps <= WARPS && width <= step; /* a thread has one vector of a row */
+  float x[MOST_NORMED][N];
+  for (unsigned as = threadIdx.x / 32; as < warps; as += WARPS) {
+    float squares[MOST_NORMED] = {};
+    for (size_t i = (as * 32 + lane) * N; i < width; i += step) {
+      /* Without branches, so that all rows are under way; those beyond the last are not used. */
 #pragma unroll
-        for (unsigned e = 0; e < N; ++e) squares += x[e] * x[e];
+      for (size_t r = 0; r < MOST_NORMED; ++r) {
+        const size_t row = r < rows ? r : rows - 1;
+        load_residual<T, WIDE>(x[r], a.in + row * width, branch + row * width, i, width - i);
       }
-      squares = warp_sum(squares);
-      if (lane == 0) shared[r * warps + as] = squares;
+#pragma unroll
+      for (size_t r = 0; r < MOST_NORMED; ++r) {
+        if (r >= rows) continue;
+        store_vector16<WIDE>(a.sum + r * width + i, x[r], width - i);
+#pragma unroll
+        for (unsigned e = 0; e < N; ++e) squares[r] += x[r][e] * x[r][e];
+      }
     }
+#pragma unroll
+    for (size_t r = 0; r < MOST_NORMED; ++r) {
+      if (r >= rows) continue;
+      squares[r] = warp_sum(squares[r]);
+      if (lane == 0) shared[r * warps + as] = squares[r];
+    }
+  }
   __syncthreads();
-  for (size_t r = 0; r < rows; ++r) {
+  float scale[MOST_NORMED];
+#pragma unroll
+  for (size_t r = 0; r < MOST_NORMED; ++r) {
+    if (r >= rows) continue;
     float squares = shared[r * warps];
     for (unsigned as = 1; as < warps; ++as) squares += shared[r * warps + as];
-    const float scale = 1 / sqrtf(squares / static_cast<float>(width) + a.eps);
-    for (unsigned as = threadIdx.x / 32; as < warps; as += WARPS)
-      for (size_t i = (as * 32 + lane) * N; i < width; i += step) {
-        load_vector16<WIDE>(x, a.sum + r * width + i, width - i);
-        load_vector16<WIDE>(w, a.weight + i, width - i);
-#pragma unroll
-        for (unsigned e = 0; e < N; ++e) x[e] = rows_of<T>::norm_number(x[e], scale, w[e]);
-        store_vector16<WIDE>(a.out + r * width + i, x, width - i);
-      }
-    if (threadIdx.x == 0) a.rstd[r] = scale;
+    scale[r] = 1 / sqrtf(squares / static_cast<float>(width) + a.eps);
+    if (threadIdx.x == 0) a.rstd[r] = scale[r];
   }
+  for (unsigned as = threadIdx.x / 32; as < warps; as += WARPS)
+    for (size_t i = (as * 32 + lane) * N; i < width; i += step) {
+      float w[N];
+      load_vector16<WIDE>(w, a.weight + i, width - i);
+#pragma unroll
+      for (size_t r = 0; r < MOST_NORMED; ++r) {
+        if (r >= rows) continue;
+        if (!keep) load_vector16<WIDE>(x[r], a.sum + r * width + i, width - i);
+#pragma unroll
+        for (unsigned e = 0; e < N; ++e) x[r][e] = rows_of<T>::norm_number(x[r][e], scale[r], w[e]);
+        store_vector16<WIDE>(a.out + r * width + i, x[r], width - i);
+      }
+    }
 }
 
 /* Block (x, y, z): tile x of rows, tile y of weights, split z (all splits if not apart). */
@@ -665,18 +686,8 @@ template <typename TILE> static bool has_room(const cuda_backend *b) {
   return TILE::SHARED + 2048 <= b->shared_bytes;
 }
 
-/* 65 to 256 rows: one block per multiprocessor, or two. */
-template <product_form FORM, typename OUT>
-static void launch_wide_tiles(cuda_backend *b, const rows_call<bf16, OUT> &a) {
-  typedef tensor_tile<64, 128, 2, 6, false> alone;
-  if (a.rows <= 128 && has_room<alone>(b))
-    launch_tiles<alone, FORM>(b, a);
-  else
-    launch_tiles<tensor_tile<64, 128, 1, 4, false>, FORM>(b, a);
-}
-
-/* More rows, or many weights. The largest tiles read least, but have no room for the sums of
- * several splits. */
+/* Very many results. The largest tiles read least, but have no room for the sums of several splits.
+ */
 template <product_form FORM, typename OUT>
 static void launch_large_tiles(cuda_backend *b, const rows_call<bf16, OUT> &a) {
   typedef tensor_tile<128, 256, 2, 4, false> largest;
@@ -692,6 +703,29 @@ static void launch_large_tiles(cuda_backend *b, const rows_call<bf16, OUT> &a) {
     launch_tiles<tensor_tile<128, 128, 1, 4>, FORM>(b, a);
 }
 
+/* From 33 rows on. If k is not split there are few blocks: narrow tiles give each multiprocessor
+ * some. */
+template <product_form FORM, typename OUT>
+static void launch_many_rows(cuda_backend *b, const rows_call<bf16, OUT> &a) {
+  typedef tensor_tile<64, 128, 2, 8, false> alone; /* on its multiprocessor */
+  const size_t weights = FORM == GATED ? 2 * a.m : a.m,
+               most = static_cast<size_t>(b->multiprocessors);
+  const size_t blocks = static_cast<size_t>(blocks_of(a.rows, 128)) * blocks_of(weights, 64);
+  const bool whole = a.splits == 1, few = weights <= 64 * MOST_TILES;
+  if (a.rows <= 64 && whole && few)
+    launch_tiles<tensor_tile<64, 32, 1, 8>, FORM>(b, a);
+  else if (a.rows <= 64)
+    launch_tiles<tensor_tile<64, 64, 1, 6>, FORM>(b, a);
+  else if (!few || (a.rows > 256 && !(whole && blocks <= 2 * most)))
+    launch_large_tiles<FORM>(b, a);
+  else if (whole && 2 * blocks <= most)
+    launch_tiles<tensor_tile<64, 64, 2, 6>, FORM>(b, a);
+  else if ((a.rows <= 128 || (whole && blocks <= most)) && has_room<alone>(b))
+    launch_tiles<alone, FORM>(b, a);
+  else
+    launch_tiles<tensor_tile<64, 128, 1, 4, false>, FORM>(b, a);
+}
+
 /* Uses tensor cores or plain multiplications, depending on k and the alignment of the matrices,
  * never on the number of rows. With k a multiple of 8, every row begins at a multiple of 16 bytes
  * if the first does. */
@@ -702,17 +736,13 @@ static void launch_product_rows(cuda_backend *b, const rows_call<bf16, OUT> &a) 
   if (a.k % 8 != 0 || bits % 16 != 0)
     launch_plain_tiles<FORM>(b, a);
   else if (FORM == NORMED || a.rows <= 8)
-    launch_tiles<tensor_tile<64, 8, 1, 8>, FORM>(b, a);
+    launch_tiles<tensor_tile<64, 8, 1, 12>, FORM>(b, a);
   else if (a.rows <= 16)
     launch_tiles<tensor_tile<64, 16, 1, 8>, MANY>(b, a);
   else if (a.rows <= 32)
     launch_tiles<tensor_tile<64, 32, 1, 8>, MANY>(b, a);
-  else if (a.rows <= 64)
-    launch_tiles<tensor_tile<64, 64, 1, 6>, MANY>(b, a);
-  else if (a.rows <= 256 && a.m <= 64 * MOST_TILES)
-    launch_wide_tiles<MANY>(b, a);
   else
-    launch_large_tiles<MANY>(b, a);
+    launch_many_rows<MANY>(b, a);
 }
 
 /* The length of a split of k, which follows from m and k; at least k if there is one split. */
