@@ -290,13 +290,6 @@ OPTIONAL_OPERATION(void, heads_store,
 OPTIONAL_OPERATION(void, product_swiglu,
                    (backend *b, void *out, const void *in, const void *weight, size_t rows,
                     size_t width, size_t k))
-/* T branch [rows, m] = in weight^T, T in [rows, k], weight [m, k]; then norm of T residual
- * [rows, m] + branch, which writes T normed, T sum [rows, m] and M rstd [rows]; T norm_weight
- * [m]. sum may be residual. */
-OPTIONAL_OPERATION(void, product_norm,
-                   (backend *b, void *normed, void *rstd, void *sum, const void *residual,
-                    const void *norm_weight, double eps, void *branch, const void *in,
-                    const void *weight, size_t rows, size_t m, size_t k))
 /* For recorded decodes: a step reads the tokens that the previous step sampled on the device. T
  * out [rows, width] = row t of T table, where t is source[r], or drawn[-1 - source[r]] if
  * source[r] is negative. In rows with a slot (slot[r] >= 0) position[r] and index[r] are

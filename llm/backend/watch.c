@@ -185,7 +185,6 @@ static backend_graph *watch_graph_end(backend *b) {
 #define WATCH_graph_free PASSED
 #define WATCH_heads_store TIMED, (b, qk, rstd, cache_k, cache_v, qkv, q_weight, k_weight, cosine, sine, position, slot, rows, capacity, shape, eps), 0, 2 * E * N(rows) * QKV(shape)
 #define WATCH_product_swiglu TIMED, (b, out, in, weight, rows, width, k), PRODUCT(rows, 2 * N(width), k)
-#define WATCH_product_norm TIMED, (b, normed, rstd, sum, residual, norm_weight, eps, branch, in, weight, rows, m, k), PRODUCT(rows, m, k)
 #define WATCH_embed_next TIMED, (b, out, table, source, position, index, slot, drawn, rows, width), 0, 2 * E * N(rows) * N(width)
 #define WATCH_fetch_new PASSED
 #define WATCH_fetch_start TIMED, (b, f, from, bytes), 0, N(bytes)

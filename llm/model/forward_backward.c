@@ -246,13 +246,6 @@ void model_product_norm(const model *m, size_t layer, model_kind kind, const voi
   const backend_ops *ops = m->b->ops;
   const model_config *c = &m->c;
   const void *norm_weight = model_weight(m, norm->weight);
-  const matrix w = matrix_at(c, m, layer * MODEL_KINDS + kind);
-  assert(w.outputs == c->hidden);
-  if (ops->product_norm != NULL && (flags & PRODUCT_ROW_BY_ROW)) {
-    ops->product_norm(m->b, norm->out, norm->rstd, norm->sum, norm->in, norm_weight, c->rms_eps,
-                      norm->branch, in, model_weight(m, w.place), rows, w.outputs, w.inputs);
-    return;
-  }
   model_product(m, layer, kind, norm->branch, in, rows, flags);
   ops->norm(m->b, norm->out, norm->rstd, norm->sum, norm->in, norm->branch, norm_weight, rows,
             c->hidden, c->rms_eps);

@@ -32,10 +32,10 @@
  * weights and their rows at up to 6 TB/s from the second-level cache, which is their limit; beyond,
  * 128 x 256 results per block reach 490 TFLOP/s (one split), and 128 x 128 reach 390.
  *
- * A decode's operation after a product can be fused into its kernel (product_form). For the gated
- * unit a tile has equal numbers of weights of gates and of units, those that belong together. For
- * up to eight rows the last block to store its tile computes the norm; more rows are too much for
- * one block, so the norm is then a separate kernel. The bits equal those of separate kernels. In a
+ * The gated unit after a product is computed by the product's kernel (product_form): a tile has
+ * equal numbers of weights of gates and of units, those that belong together. The bits equal those
+ * of separate kernels. A norm is not: its sums need all tiles of a row, and the last block to store
+ * its tile took 2.3 us for one row and 10 us for eight, a separate kernel takes about 2 us. In a
  * recorded step with overlap (GEPOLAB_CUDA_PDL=1) a block starts to copy its first weights while
  * the previous kernel still runs.
  *
@@ -223,10 +223,11 @@ struct tensor_tile {
     const unsigned split_steps = w.split / DEPTH;
     const unsigned before = w.early ? STAGES : 0; /* steps whose weights are copied first */
     float c[N];
+#pragma unroll 1
     for (unsigned s = 0; s < before && s < steps; ++s)
       load_weights<PAIRED>(stages + s * STAGE, w, w.first + s * DEPTH);
     wait_for_kernels_before();
-#pragma unroll
+#pragma unroll 1 /* short code: a kernel that runs once per layer finds little of it in a cache */
     for (unsigned s = 0; s < STAGES; ++s) {
       if (s < steps) load_step<PAIRED>(stages, w, s, s >= before);
       copy_commit();
@@ -377,28 +378,11 @@ static const size_t MOST_K = static_cast<size_t>(1) << 24;
 
 /* Maximum number of tiles whose splits have separate blocks, and maximum number of blocks of all
  * these tiles. They bound the counters and the scratch memory. */
-static const size_t MOST_TILES = PRODUCT_ARRIVALS - 1, MOST_BLOCKS = 512,
-                    MOST_TILES_OF_MANY_ROWS = 64;
+static const size_t MOST_TILES = PRODUCT_ARRIVALS, MOST_BLOCKS = 512, MOST_TILES_OF_MANY_ROWS = 64;
 
 /* What a product's kernel does with the results. PLAIN: stores them. GATED: stores the gated unit
- * of those that belong together. NORMED: stores them, and the last block adds them to the residual
- * stream and computes its norm. */
-enum product_form { PLAIN, GATED, NORMED };
-
-/* Maximum number of rows whose norm the last block computes: those of the smallest tile. */
-static const size_t MOST_NORMED = 8;
-
-/* The norm of a NORMED product (operations.h: product_norm). `threads` is that of the separate
- * kernel, because it determines the order of sums. */
-template <typename T> struct norm_after {
-  T *out, *sum;
-  float *rstd;
-  const T *in, *weight;
-  float eps;
-  unsigned threads;
-  bool wide;
-  unsigned *arrived; /* number of stored tiles; zero between products */
-};
+ * of those that belong together. */
+enum product_form { PLAIN, GATED };
 
 /* One product; OUT is float or T. GATED: m is the number of results, half the number of weights. */
 template <typename T, typename OUT> struct rows_call {
@@ -413,7 +397,6 @@ template <typename T, typename OUT> struct rows_call {
                      are a cluster and read each other's sums */
   unsigned
       *arrived; /* [tiles]: number of blocks whose sums are in partial; zero between products */
-  norm_after<T> norm; /* of a NORMED product */
 };
 
 /* --- kernel --- */
@@ -454,21 +437,19 @@ template <typename OUT> struct __align__(16) eight {
 
 /* Exchanges the splits' sums of a tile [ROWS, WEIGHTS + 4] among the `peers` blocks of its cluster,
  * one per split: block z gets rows [z, z + 1) ROWS / peers of all of them, in order, into `all`
- * [ROWS, WEIGHTS]. Every block of the cluster must have finished its products, which use the same
- * shared memory: it calls cluster_arrive() then. */
+ * [ROWS, WEIGHTS], which the other blocks' products use before. */
 template <typename TILE>
 static __device__ __forceinline__ void exchange_splits(float *all, const float *mine,
                                                        unsigned peers) {
   const unsigned VECTORS = TILE::WEIGHTS / 4, part = TILE::ROWS / peers;
-  cluster_wait();
+  cluster_barrier();
 #pragma unroll 4
   for (unsigned i = threadIdx.x; i < TILE::ROWS * VECTORS; i += TILE::THREADS) {
     const unsigned row = i / VECTORS, at = i % VECTORS * 4, to = row * peers / TILE::ROWS;
     store_to_block(all + (blockIdx.z * part + row - to * part) * TILE::WEIGHTS + at, to,
                    *reinterpret_cast<const float4 *>(mine + row * (TILE::WEIGHTS + 4) + at));
   }
-  cluster_arrive();
-  cluster_wait();
+  cluster_barrier();
 }
 
 /* x [8] = the sums over `peers` splits, in order, of eight adjacent results; `from` is those of the
@@ -501,7 +482,6 @@ static __device__ __forceinline__ void store_tile(const rows_call<typename TILE:
   const unsigned HALF = TILE::WEIGHTS / 2, VECTORS = (FORM == GATED ? HALF : TILE::WEIGHTS) / 8;
   unsigned ld = TILE::WEIGHTS + 4, part = TILE::ROWS;
   const float *from = shared;
-  if (peers > 1) cluster_arrive();
 #pragma unroll
   for (int i = 0; i < TILE::N; ++i) {
     const tile_place p = TILE::at(threadIdx.x, static_cast<unsigned>(i));
@@ -546,68 +526,6 @@ static __device__ __forceinline__ void store_tile(const rows_call<typename TILE:
   }
 }
 
-/* The norm of all rows, at most MOST_NORMED, after a product whose results, in `branch` [rows,
- * width], are all stored: the same as norm_rows of rows.cu, with this block's warps doing in turn
- * the work of that kernel's, a vector of every row at a time. The whole block calls it. */
-template <typename TILE, bool WIDE>
-static __device__ __forceinline__ void norm_of_rows(const norm_after<typename TILE::type> &a,
-                                                    const typename TILE::type *branch, size_t rows,
-                                                    size_t width, float *shared) {
-  typedef typename TILE::type T;
-  const unsigned N = vector16<T>::N, WARPS = TILE::THREADS / 32, warps = a.threads / 32;
-  const unsigned lane = threadIdx.x % 32;
-  const size_t step = static_cast<size_t>(a.threads) * N;
-  const bool keep = warps <= WARPS && width <= step; /* a thread has one vector of a row */
-  float x[MOST_NORMED][N];
-  for (unsigned as = threadIdx.x / 32; as < warps; as += WARPS) {
-    float squares[MOST_NORMED] = {};
-    for (size_t i = (as * 32 + lane) * N; i < width; i += step) {
-      /* Without branches, so that all rows are under way; those beyond the last are not used. */
-#pragma unroll
-      for (size_t r = 0; r < MOST_NORMED; ++r) {
-        const size_t row = r < rows ? r : rows - 1;
-        load_residual<T, WIDE>(x[r], a.in + row * width, branch + row * width, i, width - i);
-      }
-#pragma unroll
-      for (size_t r = 0; r < MOST_NORMED; ++r) {
-        if (r >= rows) continue;
-        store_vector16<WIDE>(a.sum + r * width + i, x[r], width - i);
-#pragma unroll
-        for (unsigned e = 0; e < N; ++e) squares[r] += x[r][e] * x[r][e];
-      }
-    }
-#pragma unroll
-    for (size_t r = 0; r < MOST_NORMED; ++r) {
-      if (r >= rows) continue;
-      squares[r] = warp_sum(squares[r]);
-      if (lane == 0) shared[r * warps + as] = squares[r];
-    }
-  }
-  __syncthreads();
-  float scale[MOST_NORMED];
-#pragma unroll
-  for (size_t r = 0; r < MOST_NORMED; ++r) {
-    if (r >= rows) continue;
-    float squares = shared[r * warps];
-    for (unsigned as = 1; as < warps; ++as) squares += shared[r * warps + as];
-    scale[r] = 1 / sqrtf(squares / static_cast<float>(width) + a.eps);
-    if (threadIdx.x == 0) a.rstd[r] = scale[r];
-  }
-  for (unsigned as = threadIdx.x / 32; as < warps; as += WARPS)
-    for (size_t i = (as * 32 + lane) * N; i < width; i += step) {
-      float w[N];
-      load_vector16<WIDE>(w, a.weight + i, width - i);
-#pragma unroll
-      for (size_t r = 0; r < MOST_NORMED; ++r) {
-        if (r >= rows) continue;
-        if (!keep) load_vector16<WIDE>(x[r], a.sum + r * width + i, width - i);
-#pragma unroll
-        for (unsigned e = 0; e < N; ++e) x[r][e] = rows_of<T>::norm_number(x[r][e], scale[r], w[e]);
-        store_vector16<WIDE>(a.out + r * width + i, x[r], width - i);
-      }
-    }
-}
-
 /* Block (x, y, z): tile x of rows, tile y of weights, split z (all splits if not apart). */
 template <typename TILE, typename OUT, product_form FORM>
 __global__ void __launch_bounds__(TILE::THREADS)
@@ -632,13 +550,6 @@ __global__ void __launch_bounds__(TILE::THREADS)
   if (a.partial != NULL && !combine_splits<TILE>(sum, a.partial, a.arrived, a.splits)) return;
   const unsigned peers = a.apart && a.partial == NULL ? a.splits : 1;
   store_tile<TILE, OUT, FORM>(a, sum, shared, w.row0, w.weight0, peers);
-  if constexpr (FORM == NORMED) {
-    if (!is_last_of(gridDim.y * peers, a.norm.arrived)) return;
-    if (a.norm.wide)
-      norm_of_rows<TILE, true>(a.norm, a.out, a.rows, a.m, shared);
-    else
-      norm_of_rows<TILE, false>(a.norm, a.out, a.rows, a.m, shared);
-  }
 }
 
 /* --- launches --- */
@@ -667,13 +578,12 @@ static void launch_tiles(cuda_backend *b, rows_call<typename TILE::type, OUT> a)
 
 template <product_form FORM, typename T, typename OUT>
 static void launch_plain_tiles(cuda_backend *b, const rows_call<T, OUT> &a) {
-  const product_form MANY = FORM == NORMED ? PLAIN : FORM;
-  if (FORM == NORMED || a.rows <= 8)
+  if (a.rows <= 8)
     launch_tiles<plain_tile<T, 1>, FORM>(b, a);
   else if (a.rows <= 32)
-    launch_tiles<plain_tile<T, 4>, MANY>(b, a);
+    launch_tiles<plain_tile<T, 4>, FORM>(b, a);
   else
-    launch_tiles<plain_tile<T, 8>, MANY>(b, a);
+    launch_tiles<plain_tile<T, 8>, FORM>(b, a);
 }
 
 template <product_form FORM, typename OUT>
@@ -731,18 +641,17 @@ static void launch_many_rows(cuda_backend *b, const rows_call<bf16, OUT> &a) {
  * if the first does. */
 template <product_form FORM, typename OUT>
 static void launch_product_rows(cuda_backend *b, const rows_call<bf16, OUT> &a) {
-  const product_form MANY = FORM == NORMED ? PLAIN : FORM;
   const uintptr_t bits = reinterpret_cast<uintptr_t>(a.in) | reinterpret_cast<uintptr_t>(a.weight);
   if (a.k % 8 != 0 || bits % 16 != 0)
     launch_plain_tiles<FORM>(b, a);
-  else if (FORM == NORMED || a.rows <= 8)
+  else if (a.rows <= 8)
     launch_tiles<tensor_tile<64, 8, 1, 12>, FORM>(b, a);
   else if (a.rows <= 16)
-    launch_tiles<tensor_tile<64, 16, 1, 8>, MANY>(b, a);
+    launch_tiles<tensor_tile<64, 16, 1, 8>, FORM>(b, a);
   else if (a.rows <= 32)
-    launch_tiles<tensor_tile<64, 32, 1, 8>, MANY>(b, a);
+    launch_tiles<tensor_tile<64, 32, 1, 8>, FORM>(b, a);
   else
-    launch_many_rows<MANY>(b, a);
+    launch_many_rows<FORM>(b, a);
 }
 
 /* The length of a split of k, which follows from m and k; at least k if there is one split. */
@@ -807,34 +716,7 @@ static void op_product_swiglu(backend *base, void *out, const void *in, const vo
   if (can_run(op.b, &p)) launch_product_rows<GATED>(op.b, call_of<T, T>(op.b, &p, width));
 }
 
-template <typename T>
-static void op_product_norm(backend *base, void *normed, void *rstd, void *sum,
-                            const void *residual, const void *norm_weight, double eps, void *branch,
-                            const void *in, const void *weight, size_t rows, size_t m, size_t k) {
-  cuda_operation op(base, "product_norm", rows, m, k);
-  const number_type type = type_of<T>::value;
-  const cuda_product p = {type, type, in, weight, branch, rows, m, k, false, true, false};
-  if (!can_run(op.b, &p)) return;
-  if (rows > MOST_NORMED) {
-    run<T, T>(op.b, &p);
-    base->ops->norm(base, normed, rstd, sum, residual, branch, norm_weight, rows, m, eps);
-    return;
-  }
-  rows_call<T, T> a = call_of<T, T>(op.b, &p, m);
-  a.norm.out = static_cast<T *>(normed);
-  a.norm.sum = static_cast<T *>(sum);
-  a.norm.rstd = static_cast<float *>(rstd);
-  a.norm.in = static_cast<const T *>(residual);
-  a.norm.weight = static_cast<const T *>(norm_weight);
-  a.norm.eps = static_cast<float>(eps);
-  a.norm.threads = vector16_threads(vectors16_of<T>(m));
-  a.norm.wide = aligned16(m * sizeof(T), normed, sum, residual, branch, norm_weight);
-  a.norm.arrived = op.b->arrived + MOST_TILES;
-  launch_product_rows<NORMED>(op.b, a);
-}
-
 CUDA_TYPED_OPERATION(product_swiglu)
-CUDA_TYPED_OPERATION(product_norm)
 
 /* True if k is split in some product of generation. */
 template <typename T> static bool any_split(const run_shape *s) {

@@ -102,34 +102,5 @@ static void a_gated_unit_after_its_product_is_the_same(void) {
   if (!compare(swiglu_form, shape, sizeof shape / sizeof *shape)) SKIP("no CUDA device");
 }
 
-/* shape: rows, m, k, 1 where the sum replaces the residual */
-static void norm_form(case_run *r, const size_t *s, int in_one) {
-  const size_t n = s[0] * s[1];
-  void *in = case_draw(r, s[0] * s[2], 1), *weight = case_draw(r, s[1] * s[2], 0.3);
-  void *residual = case_draw(r, n, 2), *sum = s[3] ? residual : case_zeros(r, n);
-  void *norm_weight = case_draw(r, s[1], 1), *branch = case_zeros(r, n), *out = case_zeros(r, n);
-  void *rstd = case_zeros_master(r, s[0]);
-  for (int again = 0; again < 2; ++again) {
-    if (in_one) {
-      r->b->ops->product_norm(r->b, out, rstd, sum, residual, norm_weight, 1e-6, branch, in, weight,
-                              s[0], s[1], s[2]);
-    } else {
-      OP(r, product)(r->b, branch, in, weight, s[0], s[1], s[2], PRODUCT_ROW_BY_ROW);
-      OP(r, norm)(r->b, out, rstd, sum, residual, branch, norm_weight, s[0], s[1], 1e-6);
-    }
-    case_keep(r, "out", out, n);
-    case_keep_master(r, "rstd", rstd, s[0]);
-    case_keep(r, "sum", sum, n);
-  }
-  case_keep(r, "branch", branch, n);
-}
-
-static void a_norm_after_its_product_is_the_same(void) {
-  static const size_t shape[][5] = {
-      {1, 1, 1, 0},   {1, 64, 20, 1},   {3, 33, 65, 0},   {8, 200, 640, 0}, {8, 130, 64, 1},
-      {9, 64, 64, 0}, {40, 72, 520, 1}, {2, 1032, 40, 0}, {5, 2056, 24, 1}, {1, 512, 1032, 0}};
-  if (!compare(norm_form, shape, sizeof shape / sizeof *shape)) SKIP("no CUDA device");
-}
-
 SUITE(cuda_fused, "llm: cuda fused", TEST(heads_are_stored_as_they_are_computed),
-      TEST(a_gated_unit_after_its_product_is_the_same), TEST(a_norm_after_its_product_is_the_same));
+      TEST(a_gated_unit_after_its_product_is_the_same));
