@@ -191,12 +191,16 @@ static __device__ __forceinline__ void wgmma(float (&c)[ALL], uint64_t a, uint64
 /* --- blocks that see each other's shared memory --- */
 /* A cluster of blocks runs at the same time (compute capability 9.0, LAUNCH_CLUSTER). */
 
-/* Waits for all threads of the cluster. What they wrote to shared memory before can be read. */
-static __device__ __forceinline__ void cluster_barrier() {
+/* Waits for all threads of the cluster in two steps. What they wrote to shared or device memory
+ * before the first can be read after the second. */
+static __device__ __forceinline__ void cluster_arrive() {
 #if !defined(GEPOLAB_EMULATE) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.arrive.release.aligned;\n"
-               "barrier.cluster.wait.acquire.aligned;" ::
-                   : "memory");
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+#endif
+}
+static __device__ __forceinline__ void cluster_wait() {
+#if !defined(GEPOLAB_EMULATE) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 #endif
 }
 /* Stores four floats at the same place of the shared memory of block `rank` of the cluster. */

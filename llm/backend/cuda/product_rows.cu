@@ -14,30 +14,32 @@
  *
  * Performance. A product of few rows takes the time of a launch (1 us in a recorded step), of
  * reading its weights, 2 m k bytes in bfloat16, and of adding splits and storing. Measured on an
- * H100 (3.0 TB/s for copies) with weights that are in no cache, in us, before and after clusters
- * and wgmma; "read" is the time of its bytes at 3.0 TB/s:
+ * H100 80GB HBM3 (3.0 TB/s for copies), one product after the other in a recorded step, with
+ * weights that are in no cache; in us, before and after clusters and wgmma. "Bytes" is the time of
+ * the weights' bytes at 3.0 TB/s:
  *
- *   m x k             read   1 row          64 rows        128 rows       256 rows
- *   4096 x 1024        2.8    6.4 / 6.0     10.1 / 7.1     13.7 / 7.6     22.5 / 9.7
- *   1024 x 2048        1.4    5.6 / 5.5     10.2 / 6.1     13.5 / 7.2     14.5 / 8.9
- *   2 x 3072 x 1024    4.2    8.8 / 7.7     13.0 / 9.1     22.6 / 10.2    19.2 / 13.3
- *   1024 x 3072        2.1    6.2 / 6.4     11.4 / 7.4     15.3 / 8.9     16.4 / 11.0
- *   151936 x 1024     104     108 / 106     134 / 123      181 / 142      341 / 218
+ *   m x k             bytes   1 row          64 rows        128 rows       256 rows
+ *   4096 x 1024        2.8    6.3 / 6.2      9.9 / 6.9     14.0 / 7.5     22.3 / 8.8
+ *   1024 x 2048        1.4    5.6 / 5.3     10.1 / 6.1     13.5 / 7.1     14.6 / 9.2
+ *   2 x 3072 x 1024    4.2    8.8 / 7.8     13.0 / 8.6     22.6 / 9.8     19.3 / 13.4
+ *   1024 x 3072        2.1    6.2 / 6.5     11.4 / 7.5     15.2 / 8.7     16.4 / 11.2
+ *   151936 x 1024     104     109 / 106     134 / 123      182 / 141      342 / 218
  *
- * Of the 7.1 us of the first product at 64 rows, all data has arrived 3.6 us after its blocks have
- * started; exchanging, adding and storing sums is most of the rest. Fewer splits make that shorter
- * and reading longer: a k is split until there are 96 (tiles of 64 weights) x splits, or 4 splits,
- * or until a split would be shorter than 256 terms. Tiles have as many steps of 64 terms in flight
- * as shared memory allows for one or two blocks per multiprocessor. Up to 256 rows blocks read 64
- * weights and their rows at up to 6 TB/s from the second-level cache, which is their limit; beyond,
- * 128 x 256 results per block reach 490 TFLOP/s (one split), and 128 x 128 reach 390.
+ * Of 7.1 us of the first product at 64 rows in two splits, all data had arrived 3.6 us after its
+ * blocks started; exchanging, adding and storing sums was most of the rest. So k is split only
+ * until there are 64 (tiles of 64 weights) x splits, or 4 splits, or until a split would be shorter
+ * than 256 terms. Tiles have as many steps of 64 terms in flight as shared memory allows for one or
+ * two blocks per multiprocessor. From 64 to 256 rows blocks read weights and rows at up to 6 TB/s
+ * from the second-level cache, which is their limit; from 2,048 rows on, 128 x 256 results per
+ * block reach 470 to 510 TFLOP/s (one split), and 128 x 128 reach 360 to 380 (several).
  *
  * The gated unit after a product is computed by the product's kernel (product_form): a tile has
  * equal numbers of weights of gates and of units, those that belong together. The bits equal those
- * of separate kernels. A norm is not: its sums need all tiles of a row, and the last block to store
- * its tile took 2.3 us for one row and 10 us for eight, a separate kernel takes about 2 us. In a
- * recorded step with overlap (GEPOLAB_CUDA_PDL=1) a block starts to copy its first weights while
- * the previous kernel still runs.
+ * of separate kernels. A norm is a kernel of its own: it needs all tiles of a row, and when the
+ * last block to store its tile computed it, that took 2.2 us for one row and 9.8 us for eight.
+ *
+ * In a recorded step with overlap (GEPOLAB_CUDA_PDL=1) a block starts to copy its first weights
+ * while the previous kernel still runs.
  *
  * float32, and matrices that are not aligned, use plain multiplications with numbers loaded one
  * step ahead: close to the bandwidth limit for few rows, and limited by arithmetic from about 30
@@ -223,11 +225,10 @@ struct tensor_tile {
     const unsigned split_steps = w.split / DEPTH;
     const unsigned before = w.early ? STAGES : 0; /* steps whose weights are copied first */
     float c[N];
-#pragma unroll 1
     for (unsigned s = 0; s < before && s < steps; ++s)
       load_weights<PAIRED>(stages + s * STAGE, w, w.first + s * DEPTH);
     wait_for_kernels_before();
-#pragma unroll 1 /* short code: a kernel that runs once per layer finds little of it in a cache */
+#pragma unroll
     for (unsigned s = 0; s < STAGES; ++s) {
       if (s < steps) load_step<PAIRED>(stages, w, s, s >= before);
       copy_commit();
@@ -437,19 +438,21 @@ template <typename OUT> struct __align__(16) eight {
 
 /* Exchanges the splits' sums of a tile [ROWS, WEIGHTS + 4] among the `peers` blocks of its cluster,
  * one per split: block z gets rows [z, z + 1) ROWS / peers of all of them, in order, into `all`
- * [ROWS, WEIGHTS], which the other blocks' products use before. */
+ * [ROWS, WEIGHTS]. A block has called cluster_arrive() when its products, which use the same shared
+ * memory, were finished. */
 template <typename TILE>
 static __device__ __forceinline__ void exchange_splits(float *all, const float *mine,
                                                        unsigned peers) {
   const unsigned VECTORS = TILE::WEIGHTS / 4, part = TILE::ROWS / peers;
-  cluster_barrier();
+  cluster_wait();
 #pragma unroll 4
   for (unsigned i = threadIdx.x; i < TILE::ROWS * VECTORS; i += TILE::THREADS) {
     const unsigned row = i / VECTORS, at = i % VECTORS * 4, to = row * peers / TILE::ROWS;
     store_to_block(all + (blockIdx.z * part + row - to * part) * TILE::WEIGHTS + at, to,
                    *reinterpret_cast<const float4 *>(mine + row * (TILE::WEIGHTS + 4) + at));
   }
-  cluster_barrier();
+  cluster_arrive();
+  cluster_wait();
 }
 
 /* x [8] = the sums over `peers` splits, in order, of eight adjacent results; `from` is those of the
@@ -482,6 +485,7 @@ static __device__ __forceinline__ void store_tile(const rows_call<typename TILE:
   const unsigned HALF = TILE::WEIGHTS / 2, VECTORS = (FORM == GATED ? HALF : TILE::WEIGHTS) / 8;
   unsigned ld = TILE::WEIGHTS + 4, part = TILE::ROWS;
   const float *from = shared;
+  if (peers > 1) cluster_arrive();
 #pragma unroll
   for (int i = 0; i < TILE::N; ++i) {
     const tile_place p = TILE::at(threadIdx.x, static_cast<unsigned>(i));
