@@ -125,3 +125,18 @@ void store_put_samples(store *s, int first, int last, size_t n_steps) {
     CU_ASSERT_EQUAL_FATAL(err.status, GL_OK);
   }
 }
+
+char *store_text(const char *path, const char *const *tables, size_t n, gl_error *err) {
+  char *text = NULL;
+  size_t size = 0;
+  store *s = NULL;
+  FILE *to = open_memstream(&text, &size);
+  gl_status status = store_open(&s, path, STORE_READ, err);
+  for (size_t i = 0; i < n && status == GL_OK; ++i)
+    status = store_export(s, tables[i], "csv", to, err);
+  store_close(s);
+  fclose(to);
+  if (status == GL_OK) return text;
+  free(text);
+  return NULL;
+}

@@ -39,5 +39,7 @@ double store_number(store *s, const char *sql);
 store *store_opened(const char *path, store_mode mode);
 /* Puts sample runs first .. last with n_steps steps each. */
 void store_put_samples(store *s, int first, int last, size_t n_steps);
+/* The n tables of the study as CSV, malloc'd; NULL where it is refused, with err. */
+char *store_text(const char *path, const char *const *tables, size_t n, gl_error *err);
 
 #endif

@@ -120,6 +120,18 @@ static inline void llm_update(llm_fixture *f, batch *b, double metrics[METRIC_CO
   }
 }
 
+/* llm_update(); where `shares` is 0, on a backend that cannot run shared beginnings. */
+static inline void llm_update_shared(llm_fixture *f, batch *b, int shares,
+                                     double metrics[METRIC_COUNT]) {
+  const backend_ops *all = f->llm->backend->ops;
+  backend_ops some = *all;
+  some.attention_shared = NULL;
+  some.attention_shared_backward = NULL;
+  if (!shares) f->llm->backend->ops = &some;
+  llm_update(f, b, metrics);
+  f->llm->backend->ops = all;
+}
+
 static inline double llm_score(llm_fixture *f) {
   double score = NAN;
   ASSERT_OK(f->learner.ops->evaluate(f->llm, &score, &err));

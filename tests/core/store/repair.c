@@ -41,18 +41,7 @@ static void ground_remove(const ground *g) {
 /* The tables of runs as text; NULL where the study is refused. */
 static char *exports(const char *path) {
   static const char *const tables[] = {"runs", "steps", "evals", "staleness", "clock"};
-  char *text = NULL;
-  size_t size = 0;
-  store *s = NULL;
-  FILE *to = open_memstream(&text, &size);
-  gl_status status = store_open(&s, path, STORE_READ, NULL);
-  for (size_t i = 0; i < sizeof tables / sizeof *tables && status == GL_OK; ++i)
-    status = store_export(s, tables[i], "csv", to, NULL);
-  store_close(s);
-  fclose(to);
-  if (status == GL_OK) return text;
-  free(text);
-  return NULL;
+  return store_text(path, tables, sizeof tables / sizeof *tables, NULL);
 }
 
 /* Whether every line of `part` stands in `whole`. */

@@ -40,18 +40,7 @@ static void ground_remove(const ground *g) {
 static char *all_exports(const char *path, gl_error *err) {
   static const char *const tables[] = {"runs",  "steps", "evals", "staleness",
                                        "clock", "tuned", "bias"};
-  char *text = NULL;
-  size_t size = 0;
-  store *s = NULL;
-  FILE *to = open_memstream(&text, &size);
-  gl_status status = store_open(&s, path, STORE_READ, err);
-  for (size_t i = 0; i < sizeof tables / sizeof *tables && status == GL_OK; ++i)
-    status = store_export(s, tables[i], "csv", to, err);
-  store_close(s);
-  fclose(to);
-  if (status == GL_OK) return text;
-  free(text);
-  return NULL;
+  return store_text(path, tables, sizeof tables / sizeof *tables, err);
 }
 
 /* SQLite refuses to drop a column that a view reads. */

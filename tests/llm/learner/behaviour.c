@@ -167,13 +167,7 @@ static double *update_once(llm_fixture *f, const char *world, int shares, int ap
   batch b = llm_draw(f, 7);
   llm_jitter(f, 0.05, 1);
   for (size_t k = 0; k < b.n_tokens && apart; k += 3) b.kept[k * b.kept_words] |= 0x7f;
-  const backend_ops *all = f->llm->backend->ops;
-  backend_ops some = *all;
-  some.attention_shared = NULL;
-  some.attention_shared_backward = NULL;
-  if (!shares) f->llm->backend->ops = &some;
-  llm_update(f, &b, metrics);
-  f->llm->backend->ops = all;
+  llm_update_shared(f, &b, shares, metrics);
   batch_fini(&b);
   return llm_theta(f);
 }

@@ -126,13 +126,7 @@ static double *update_once(llm_fixture *f, const char *world, int shares) {
   llm_jitter(f, 0.15, 0);
   batch b = llm_draw(f, 7);
   llm_jitter(f, 0.03, 1);
-  const backend_ops *all = f->llm->backend->ops;
-  backend_ops some = *all;
-  some.attention_shared = NULL;
-  some.attention_shared_backward = NULL;
-  if (!shares) f->llm->backend->ops = &some;
-  llm_update(f, &b, metrics);
-  f->llm->backend->ops = all;
+  llm_update_shared(f, &b, shares, metrics);
   batch_fini(&b);
   return llm_theta(f);
 }

@@ -75,6 +75,21 @@ static void gradients_agree_with_central_differences(void) {
   }
 }
 
+/* Value, gradient and divergence by enumeration are those of dynamic programming. */
+static void compare_with_dynamic_programming(const enumerable *e, mdp *m, const double *p,
+                                             const double *q) {
+  double *dp = calloc(m->n_parameters, sizeof *dp), *all = calloc(m->n_parameters, sizeof *all);
+  double value_dp, value_all, kl_dp, kl_all;
+  ASSERT_OK(mdp_value(m, p, &value_dp, dp, &err));
+  ASSERT_OK(lab_value(e, p, &value_all, all, &err));
+  ASSERT_OK(mdp_divergence(m, p, q, &kl_dp, &err));
+  ASSERT_OK(lab_divergence(e, p, q, &kl_all, NULL, &err));
+  ASSERT_CLOSE(value_dp, value_all, 1e-12);
+  ASSERT_CLOSE(kl_dp, kl_all, 1e-12);
+  for (size_t i = 0; i < m->n_parameters; ++i) ASSERT_CLOSE(dp[i], all[i], 1e-12);
+  free(dp), free(all);
+}
+
 static void dynamic_programming_agrees_with_enumeration(void) {
   for (size_t w = 0; w < WORLDS; ++w) {
     mdp *m = world_of(worlds[w]);
@@ -82,19 +97,8 @@ static void dynamic_programming_agrees_with_enumeration(void) {
     ASSERT_OK(mdp_trajectories_new(&t, m, &err));
     const enumerable e = mdp_trajectories_enumerable(t);
     double *p = random_theta(m, w), *q = random_theta(m, 50 + w);
-    double *dp = calloc(m->n_parameters, sizeof *dp), *all = calloc(m->n_parameters, sizeof *all);
-    double value_dp, value_all, kl_dp, kl_all;
-    ASSERT_OK(mdp_value(m, p, &value_dp, dp, &err));
-    ASSERT_OK(lab_value(&e, p, &value_all, all, &err));
-    ASSERT_OK(mdp_divergence(m, p, q, &kl_dp, &err));
-    ASSERT_OK(lab_divergence(&e, p, q, &kl_all, NULL, &err));
-    ASSERT_CLOSE(value_dp, value_all, 1e-12);
-    ASSERT_CLOSE(kl_dp, kl_all, 1e-12);
-    for (size_t i = 0; i < m->n_parameters; ++i) ASSERT_CLOSE(dp[i], all[i], 1e-12);
-    free(p);
-    free(q);
-    free(dp);
-    free(all);
+    compare_with_dynamic_programming(&e, m, p, q);
+    free(p), free(q);
     mdp_trajectories_free(t);
     mdp_free(m);
   }
@@ -148,15 +152,7 @@ static void a_run_learns_in_the_same_process(void) {
     const enumerable e = toy_world_enumerable(run), list = mdp_trajectories_enumerable(t);
     CU_ASSERT_EQUAL_FATAL(e.n_parameters, m->n_parameters);
     double *p = random_theta(m, w), *q = random_theta(m, 50 + w);
-    double *dp = calloc(m->n_parameters, sizeof *dp), *all = calloc(m->n_parameters, sizeof *all);
-    double value_dp, value_all, kl_dp, kl_all;
-    ASSERT_OK(mdp_value(m, p, &value_dp, dp, &err));
-    ASSERT_OK(lab_value(&e, p, &value_all, all, &err));
-    ASSERT_OK(mdp_divergence(m, p, q, &kl_dp, &err));
-    ASSERT_OK(lab_divergence(&e, p, q, &kl_all, NULL, &err));
-    ASSERT_CLOSE(value_dp, value_all, 1e-12);
-    ASSERT_CLOSE(kl_dp, kl_all, 1e-12);
-    for (size_t i = 0; i < m->n_parameters; ++i) ASSERT_CLOSE(dp[i], all[i], 1e-12);
+    compare_with_dynamic_programming(&e, m, p, q);
     /* Pairs of trajectories are enumerated where they are few. */
     for (size_t k = 0; list.max_responses <= 100 && k < sizeof rows / sizeof *rows; ++k) {
       const policy_algorithm *algorithm = policy_algorithms_find(rows[k]);
@@ -174,7 +170,7 @@ static void a_run_learns_in_the_same_process(void) {
         ASSERT_CLOSE(one.expected[i], other.expected[i], 1e-12);
       lab_result_fini(&one), lab_result_fini(&other);
     }
-    free(p), free(q), free(dp), free(all);
+    free(p), free(q);
     mdp_trajectories_free(t);
     toy_world_free(run);
     cfg_free(doc);
