@@ -571,6 +571,7 @@ static void launch_tiles(cuda_backend *b, rows_call<typename TILE::type, OUT> a)
             (!TILE::SERIAL || (tiles * a.splits <= MOST_BLOCKS &&
                                tiles <= (grid.x == 1 ? MOST_TILES : MOST_TILES_OF_MANY_ROWS)));
   if (a.apart) grid.z = a.splits;
+  assert(!cluster || !a.apart || TILE::ROWS % a.splits == 0); /* 2 or 4 splits */
   if (a.apart && !cluster) {
     a.partial = static_cast<float *>(
         cuda_scratch(b, tiles * a.splits * TILE::ROWS * TILE::WEIGHTS * sizeof(float)));
@@ -595,9 +596,19 @@ static void launch_product_rows(cuda_backend *b, const rows_call<float, OUT> &a)
   launch_plain_tiles<FORM>(b, a);
 }
 
-/* True if the device has the shared memory of this tile. */
+/* True if the device has the shared memory of this tile. Every device has 99 KiB for a block. */
 template <typename TILE> static bool has_room(const cuda_backend *b) {
   return TILE::SHARED + 2048 <= b->shared_bytes;
+}
+
+/* Launches the first kind of tile if the device has room for it, else the second. */
+template <typename TILE, typename SMALLER, product_form FORM, typename OUT>
+static void launch_either(cuda_backend *b, const rows_call<bf16, OUT> &a) {
+  static_assert(SMALLER::SHARED + 2048 <= 99 << 10, "as much as a block has on every device");
+  if (has_room<TILE>(b))
+    launch_tiles<TILE, FORM>(b, a);
+  else
+    launch_tiles<SMALLER, FORM>(b, a);
 }
 
 /* Very many results. The largest tiles read least, but have no room for the sums of several splits.
@@ -614,7 +625,7 @@ static void launch_large_tiles(cuda_backend *b, const rows_call<bf16, OUT> &a) {
   else if (b->clusters && blocks <= static_cast<size_t>(b->multiprocessors))
     launch_tiles<tensor_tile<64, 128, 1, 3, false>, FORM>(b, a);
   else
-    launch_tiles<tensor_tile<128, 128, 1, 4>, FORM>(b, a);
+    launch_either<tensor_tile<128, 128, 1, 4>, tensor_tile<128, 128, 1, 3>, FORM>(b, a);
 }
 
 /* From 33 rows on. If k is not split there are few blocks: narrow tiles give each multiprocessor
@@ -649,7 +660,7 @@ static void launch_product_rows(cuda_backend *b, const rows_call<bf16, OUT> &a) 
   if (a.k % 8 != 0 || bits % 16 != 0)
     launch_plain_tiles<FORM>(b, a);
   else if (a.rows <= 8)
-    launch_tiles<tensor_tile<64, 8, 1, 12>, FORM>(b, a);
+    launch_either<tensor_tile<64, 8, 1, 12>, tensor_tile<64, 8, 1, 8>, FORM>(b, a);
   else if (a.rows <= 16)
     launch_tiles<tensor_tile<64, 16, 1, 8>, FORM>(b, a);
   else if (a.rows <= 32)
