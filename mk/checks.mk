@@ -8,6 +8,11 @@ check-arrows: $(BUILD)/gepolab
 	@tests/arrows/circles.sh $(BUILD)
 	@tests/arrows/names.sh
 
+# Registers and local memory of the CUDA kernels for sm_80 and sm_90a; needs nvcc and no device.
+.PHONY: check-kernels
+check-kernels:
+	@tests/kernels.sh $(BUILD)/kernels 80 90a
+
 # What the program does, compared with hashes under git, so that a change of structure is known to change
 # nothing else: make freeze PART="policy clock" AGAINST=folder; KEEP=1 writes the hashes (tests/freeze/freeze.sh).
 .PHONY: freeze

@@ -1,0 +1,45 @@
+#!/bin/sh
+# Registers, spills and shared memory of every CUDA kernel, as the assembler gives them for each kind of GPU.
+# Needs nvcc and no device.
+#
+#   tests/kernels.sh FOLDER KIND...     (make check-kernels; KIND: 80, 90a)
+#
+# Writes FOLDER/kernels.tsv: file, kind, kernel, registers, bytes of local memory, spilled bytes, static shared memory. Fails if a
+# kernel spills, or has local memory and is not in the list below, or is in the list without need.
+set -eu
+to=$1
+shift
+# Part of the mangled name, and bytes of local memory at most: sines of any double need a table there; the third kernel spills four
+# words for sm_90a, whose devices run attention_wgmma.cu instead.
+allowed='
+attention_mma_dqILi128ELi2 16
+rotary_angles 40
+distort_rows 40
+'
+mkdir -p "$to"
+: > "$to/kernels.tsv"
+for kind in "$@"; do
+  for file in llm/backend/cuda/*.cu; do
+    case $kind/$file in 80/*wgmma*) continue ;; esac
+    name=$(basename "$file" .cu)
+    nvcc -std=c++17 -O3 -I. -DGEPOLAB_CUDA_LIB='""' -DGEPOLAB_CUDA_MAJOR='"0"' -gencode "arch=compute_$kind,code=sm_$kind" -Xptxas -v \
+      -cubin -o "$to/$name.$kind.cubin" "$file" 2> "$to/$name.$kind.log" || { cat "$to/$name.$kind.log" >&2; exit 1; }
+    awk -v file="$name" -v kind="$kind" -v OFS='\t' '
+      /Compiling entry function/ { split($0, part, "\047"); kernel = part[2]; stack = spill = shared = 0 }
+      /bytes stack frame/ { stack = $1; spill = $5 }
+      /Used [0-9]+ registers/ {
+        for (i = 1; i <= NF; i++) { if ($i == "Used") registers = $(i + 1); if ($(i + 1) == "bytes" && $(i + 2) ~ /^smem/) shared = $i }
+        print file, kind, kernel, registers, stack, spill, shared
+      }' "$to/$name.$kind.log" >> "$to/kernels.tsv"
+  done
+done
+printf '%s\n' "$allowed" | awk '
+  NR == FNR { if (NF == 2) { n++; part[n] = $1; most[n] = $2 } next }
+  { kernels++
+    for (i = known = 0; i++ < n;) if (index($3, part[i])) { known = i; if ($5 > 0) seen[i] = 1 }
+    if ($5 > (known ? most[known] : 0) || ($6 > 0 && !known)) { printf "%s (sm_%s): %s spills %d bytes, %d bytes of local memory\n", $1, $2, $3, $6, $5; bad = 1 }
+    if ($4 == 255) full++ }
+  END {
+    for (i = 1; i <= n; i++) if (!seen[i]) { printf "%s is in the list of tests/kernels.sh and needs no local memory\n", part[i]; bad = 1 }
+    printf "kernels: %d of both kinds of GPU, local memory only where it is listed; %d have all 255 registers\n", kernels, full
+    exit bad }' - "$to/kernels.tsv"
