@@ -175,6 +175,9 @@ template <typename T, typename U> RACE_UNSEEN static inline T atomicMin(T *to, U
 static inline int __popc(unsigned x) {
   return __builtin_popcount(x);
 }
+static inline float __fmul_rn(float a, float b) { /* never part of a fused operation */
+  return a * b;
+}
 static inline unsigned __float_as_uint(float x) {
   unsigned u;
   memcpy(&u, &x, sizeof u);

@@ -81,6 +81,10 @@ static __device__ __forceinline__ void weighted_tile(float (&sum)[R][DIM / 8][4]
 
 /* --- forward --- */
 
+/* Sums and differences of products are explicit here and below (fmaf), and a scaled score is
+ * rounded before it is used, so that all instances of a kernel compute the same bits whatever the
+ * compiler combines. */
+
 /* One step of online softmax for N * 8 keys, from key k on. Scores c become weights 2^(score *
  * scale - greatest). greatest and total (the sum of weights so far) are updated, and keep[] is the
  * factor for everything summed before. The lane's rows are `row` and row + 8. masked: keys after
@@ -99,8 +103,8 @@ online_softmax(float (&c)[N][4], float (&greatest)[2], float (&total)[2], float 
       for (int i = 2 * half; i < 2 * half + 2; ++i) {
         const unsigned key =
             k + static_cast<unsigned>(n) * 8 + 2 * t + static_cast<unsigned>(i % 2);
-        c[n][i] =
-            masked && key > row + 8 * static_cast<unsigned>(half) ? -INFINITY : c[n][i] * scale;
+        c[n][i] = masked && key > row + 8 * static_cast<unsigned>(half) ? -INFINITY
+                                                                        : __fmul_rn(c[n][i], scale);
         top = fmaxf(top, c[n][i]);
       }
     top = quad_max(top);
@@ -114,7 +118,7 @@ online_softmax(float (&c)[N][4], float (&greatest)[2], float (&total)[2], float 
         c[n][i] = power_of_2(c[n][i] - top);
         sum += c[n][i];
       }
-    total[half] = total[half] * keep[half] + sum;
+    total[half] = fmaf(total[half], keep[half], sum);
   }
 }
 
@@ -252,7 +256,8 @@ __global__ void __launch_bounds__(128)
             for (int i = 2 * half; i < 2 * half + 2; ++i) {
               const unsigned at =
                   k + static_cast<unsigned>(n) * 8 + 2 * (lane % 4) + static_cast<unsigned>(i % 2);
-              const float p = at <= of ? power_of_2(c[r][n][i] * (scale * LOG2E) - known.x) : 0.0f;
+              const float p =
+                  at <= of ? power_of_2(fmaf(c[r][n][i], scale * LOG2E, -known.x)) : 0.0f;
               c[r][n][i] = p * (dp[r][n][i] - known.y) * scale;
             }
         }
@@ -338,7 +343,7 @@ __global__ void __launch_bounds__(128)
             static_cast<unsigned>(n) * 8 + 2 * (lane % 4) + static_cast<unsigned>(i % 2);
         const bool seen = row + 8 * static_cast<size_t>(i / 2) <= first + q;
         const float p =
-            seen ? power_of_2(c[0][n][i] * (scale * LOG2E) - log_total[stage][q]) : 0.0f;
+            seen ? power_of_2(fmaf(c[0][n][i], scale * LOG2E, -log_total[stage][q])) : 0.0f;
         c[0][n][i] = p;
         dp[0][n][i] = p * (dp[0][n][i] - mean[stage][q]) * scale;
       }
