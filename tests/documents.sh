@@ -10,7 +10,7 @@
 # columns in experiments/DATA.md are what `gepolab export --list` prints, of every table; those of
 # paper/staleness.md are what `gepolab sim --definitions` and `list definitions` print; and every
 # key that a parser of recipes asks for is a field or named in its text; and no line of a document is
-# longer than 160 characters, but for tables, links and figures. Prints each violation and exits 1 if
+# longer than 160 characters, but for tables, links and figures, or begins with <!--=. Prints each violation and exits 1 if
 # there was any.
 set -eu
 build=$1
@@ -43,6 +43,7 @@ done >> "$work/bad" || true
 for file in $(grep '\.md$' "$work/files"); do
   { LC_ALL=C.UTF-8 grep -nE '^.{161,}' "$file" || true; } | { grep -vE '^[0-9]+: *(\||!?\[|- \[|<!--)' || true; } |
     sed "s|^\([0-9]*\):.*|documents: $file:\1 is longer than 160 characters: break the line|"
+  { grep -n '^<!--=' "$file" || true; } | sed "s|^\([0-9]*\):.*|documents: $file:\1 begins with <!--=, which Markdown reads as HTML|"
 done >> "$work/bad"
 
 # --- files and folders of ARCHITECTURE.md ---
