@@ -65,6 +65,14 @@ declared() { # NAME
   "$gepolab" results keep "$work/$1.json" --recipe "$1" --study "$work/$1.db" -o "$to/$1_outcomes.tsv"
 }
 
+# Outcomes of a study's runs with one learning rate. Needs sqlite3.
+outcomes_at() { # STUDY RATE NAME
+  cp "$work/$1.db" "$work/$3.db"
+  sqlite3 "$work/$3.db" "pragma foreign_keys = on; delete from runs where abs(lr - $2) > 1e-9"
+  "$gepolab" analyze --table outcomes "$work/$3.db" --levels --json > "$work/$3.json"
+  "$gepolab" results keep "$work/$3.json" --recipe "$1" --study "$work/$1.db" -o "$to/$3.tsv"
+}
+
 # Of stored outcomes the sums over cells, and how many runs are down at the first evaluation: the curve's first step, where it
 # is the earliest of all cells.
 totals() { # NAME
@@ -227,7 +235,13 @@ for study in "$@"; do
     sensitivity) cells sensitivity analyze; ends sensitivity ;;
     screening) cells screening effects ;;
     two_bits) cells two_bits outcomes; thinned two_bits 1 100 ;;
-    long_regime | long_regime_weights | long_regime_variance) declared "$study"; thinned "$study" 0.0002 250 ;;
+    long_regime | long_regime_weights | long_regime_variance)
+      declared "$study"
+      thinned "$study" 0.0002 250
+      if [ "$study" = long_regime ]; then
+        outcomes_at long_regime 0.0002 long_regime_outcomes
+        outcomes_at long_regime 0.0001 long_regime_slow_outcomes
+      fi ;;
     long_regime_larger) declared "$study"; thinned "$study" 0.00001 50 ;;
     confirmation | confirmation_mixture | long_regime_countdown | long_regime_tuned | long_regime_far | which_wrong | \
       which_wrong_placebo | remedies_again) declared "$study" ;;
