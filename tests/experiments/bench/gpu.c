@@ -258,6 +258,32 @@ static void the_bundles_documented_calls_fit_into_their_time(void) {
   cli_scratch_remove(folder);
 }
 
+/* With false programs in the places of the bundle's, one of whose three tests fails: each test has
+ * a process, the failure is named, a sanitizer says how far it came, and later parts are run. */
+static void the_bundle_names_the_test_that_fails_and_goes_on(void) {
+  static const char script[] =
+      "mkdir -p $f/lib $f/bin && cp experiments/bench/gpu_bundle.sh $f/run.sh && cd $f && "
+      "printf '#!/bin/sh\\ncase $1 in --list) printf \"llm: cuda\\\\n  one\\\\n  two\\\\nllm: cuda "
+      "x\\\\n  three\\\\ncli: y\\\\n  four\\\\n\" ;; *) [ $3 != two ] ;; esac\\n' > gepolab-tests "
+      "&& "
+      "printf '#!/bin/sh\\necho gepolab\\n' > gepolab && "
+      "printf '#!/bin/bash\\nwhile [[ $1 != ./* ]]; do shift; done\\nexec \"$@\"\\n' > "
+      "bin/compute-sanitizer && "
+      "for p in ldd nvidia-smi; do printf '#!/bin/sh\\n' > bin/$p; done && chmod +x gepolab* bin/* "
+      "&& "
+      "{ PATH=$f/bin:$PATH bash ./run.sh logs tests memcheck decode-0.6b > said 2>&1; [ $? = 1 ]; "
+      "} && "
+      "[ \"$(grep -c '^0 ' logs/tests.txt) $(grep '^[1-9]' logs/tests.txt)\" = '2 1 llm: cuda|two' "
+      "] && "
+      "grep -q '3 of 3 tests got through in 120 s, 1 with errors' logs/memcheck.log && "
+      "grep -q '^decode-0.6b: passed' said";
+  char folder[64], command[2048];
+  cli_scratch_make(folder);
+  snprintf(command, sizeof command, "f='%s'; %s", folder, script);
+  CU_ASSERT_EQUAL(system(command), 0);
+  cli_scratch_remove(folder);
+}
+
 SUITE(cli_bench_gpu, "cli: bench gpu", TEST(help_names_its_options),
       TEST(without_a_device_it_says_so_and_ends_well),
       TEST(every_part_measures_a_tiny_model_on_the_cpu), TEST(parity_holds_float32_against_float64),
@@ -266,4 +292,5 @@ SUITE(cli_bench_gpu, "cli: bench gpu", TEST(help_names_its_options),
       TEST(a_part_that_fails_is_told_and_the_others_go_on),
       TEST(parts_shapes_and_sizes_choose_and_wrong_words_are_told),
       TEST(the_bundle_refuses_all_parts_in_one_call),
-      TEST(the_bundles_documented_calls_fit_into_their_time));
+      TEST(the_bundles_documented_calls_fit_into_their_time),
+      TEST(the_bundle_names_the_test_that_fails_and_goes_on));
