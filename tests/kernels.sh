@@ -9,9 +9,10 @@
 set -eu
 to=$1
 shift
-# Part of the mangled name, and bytes of local memory at most: sines of any double need a table there; the third kernel spills four
-# words for sm_90a, whose devices run attention_wgmma.cu instead.
+# Part of the mangled name, and bytes of local memory at most: sines of any double need a table there; two kernels spill some words
+# for sm_90a, whose devices run attention_wgmma.cu instead.
 allowed='
+attention_mmaILi128ELi2 8
 attention_mma_dqILi128ELi2 16
 rotary_angles 40
 distort_rows 40
