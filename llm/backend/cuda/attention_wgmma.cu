@@ -64,6 +64,19 @@ static __device__ __forceinline__ void release_tile(uint64_t *empty) {
 struct tile_barriers {
   uint64_t query, key[STAGES], value[STAGES], key_empty[STAGES], value_empty[STAGES];
 };
+/* The whole block calls it. */
+static __device__ __forceinline__ void init_barriers(tile_barriers &barriers) {
+  if (threadIdx.x == 0) {
+    barrier_init(&barriers.query, WARPGROUP);
+    for (unsigned i = 0; i < STAGES; ++i) {
+      barrier_init(&barriers.key[i], WARPGROUP);
+      barrier_init(&barriers.value[i], WARPGROUP);
+      barrier_init(&barriers.key_empty[i], DONE);
+      barrier_init(&barriers.value_empty[i], DONE);
+    }
+  }
+  __syncthreads();
+}
 
 /* One step of online softmax: scores c become weights 2^((score - greatest) * scale). greatest and
  * total (this lane's part of the sum of weights) are updated; keep[] is the factor for everything
@@ -120,16 +133,7 @@ __global__ void __launch_bounds__(THREADS, 1)
   const unsigned h = blockIdx.y, kv = h / static_cast<unsigned>(s.q / s.kv);
   bf16 *const query = panels_in(shared), *const key = query + BLOCK * DIM;
   bf16 *const value = key + STAGES * KEYS * DIM;
-  if (threadIdx.x == 0) {
-    barrier_init(&barriers.query, WARPGROUP);
-    for (unsigned i = 0; i < STAGES; ++i) {
-      barrier_init(&barriers.key[i], WARPGROUP);
-      barrier_init(&barriers.value[i], WARPGROUP);
-      barrier_init(&barriers.key_empty[i], DONE);
-      barrier_init(&barriers.value_empty[i], DONE);
-    }
-  }
-  __syncthreads();
+  init_barriers(barriers);
   const unsigned group = __shfl_sync(WARP, threadIdx.x / WARPGROUP, 0);
   if (group == 0) {
     fewer_registers<FEWER>();
@@ -168,9 +172,9 @@ __global__ void __launch_bounds__(THREADS, 1)
   ring<STAGES> k = {0, 0}, v = {0, 0};
   barrier_wait_for_copies(&barriers.query, 0);
   barrier_wait_for_copies(&barriers.key[0], 0);
-  products_begin();
+  wgmma_begin();
   product_rows<DIM, BLOCK>(c, a, b);
-  products_commit();
+  wgmma_commit();
   products_wait<0>();
   hold(c);
   release_tile(&barriers.key_empty[0]);
@@ -181,13 +185,13 @@ __global__ void __launch_bounds__(THREADS, 1)
   for (unsigned i = 1; i < tiles; ++i) {
     barrier_wait_for_copies(&barriers.key[k.at], k.parity);
     hold(sum);
-    products_begin();
+    wgmma_begin();
     product_rows<DIM, BLOCK>(c, a, panels_after(b, k.at * tile_bytes));
-    products_commit();
+    wgmma_commit();
     barrier_wait_for_copies(&barriers.value[v.at], v.parity);
-    products_begin();
+    wgmma_begin();
     product_columns(sum, weights, panels_after(values, v.at * tile_bytes));
-    products_commit();
+    wgmma_commit();
     products_wait<1>();
     hold(c);
     release_tile(&barriers.key_empty[k.at]);
@@ -205,9 +209,9 @@ __global__ void __launch_bounds__(THREADS, 1)
   }
   barrier_wait_for_copies(&barriers.value[v.at], v.parity);
   hold(sum);
-  products_begin();
+  wgmma_begin();
   product_columns(sum, weights, panels_after(values, v.at * tile_bytes));
-  products_commit();
+  wgmma_commit();
   products_wait<0>();
   hold(sum);
 #pragma unroll
@@ -239,16 +243,7 @@ __global__ void __launch_bounds__(THREADS, 1)
   const unsigned h = blockIdx.y, kv = h / static_cast<unsigned>(s.q / s.kv);
   bf16 *const query = panels_in(shared), *const dquery = query + BLOCK * DIM;
   bf16 *const key = dquery + BLOCK * DIM, *const value = key + STAGES * KEYS * DIM;
-  if (threadIdx.x == 0) {
-    barrier_init(&barriers.query, WARPGROUP);
-    for (unsigned i = 0; i < STAGES; ++i) {
-      barrier_init(&barriers.key[i], WARPGROUP);
-      barrier_init(&barriers.value[i], WARPGROUP);
-      barrier_init(&barriers.key_empty[i], DONE);
-      barrier_init(&barriers.value_empty[i], DONE);
-    }
-  }
-  __syncthreads();
+  init_barriers(barriers);
   const unsigned group = __shfl_sync(WARP, threadIdx.x / WARPGROUP, 0);
   if (group == 0) {
     fewer_registers<FEWER>();
@@ -289,13 +284,13 @@ __global__ void __launch_bounds__(THREADS, 1)
   barrier_wait_for_copies(&barriers.query, 0);
   for (unsigned i = 0; i < tiles; ++i, k.next()) {
     barrier_wait_for_copies(&barriers.key[k.at], k.parity);
-    products_begin();
+    wgmma_begin();
     product_rows<DIM, BLOCK>(c, a, panels_after(keys, k.at * tile_bytes));
-    products_commit();
+    wgmma_commit();
     barrier_wait_for_copies(&barriers.value[k.at], k.parity);
-    products_begin();
+    wgmma_begin();
     product_rows<DIM, BLOCK>(dp, da, panels_after(values, k.at * tile_bytes));
-    products_commit();
+    wgmma_commit();
     products_wait<1>();
     hold(c);
     if (i == 0) mask(c, row);
@@ -312,9 +307,9 @@ __global__ void __launch_bounds__(THREADS, 1)
       for (int j = 0; j < 4; ++j) c[n][j] *= dp[n][j] - mean[j / 2];
     as_a(weights, c);
     hold(sum);
-    products_begin();
+    wgmma_begin();
     product_columns(sum, weights, panels_after(keys, k.at * tile_bytes));
-    products_commit();
+    wgmma_commit();
     products_wait<0>();
     hold(sum);
     release_tile(&barriers.key_empty[k.at]);
@@ -416,11 +411,11 @@ __global__ void __launch_bounds__(THREADS, 1)
   for (unsigned step = 0; step < steps; ++step, q.next()) {
     const float2 *const known = of_query[q.at] + threadIdx.x % 4 * 2;
     barrier_wait_for_copies(&barriers.query[q.at], q.parity);
-    products_begin();
+    wgmma_begin();
     product_rows<DIM, BLOCK>(c, a, panels_after(queries, q.at * tile_bytes));
-    products_commit();
+    wgmma_commit();
     product_rows<DIM, BLOCK>(dp, da, panels_after(dqueries, q.at * tile_bytes));
-    products_commit();
+    wgmma_commit();
     products_wait<1>();
     hold(c);
     if (tile < OWNERS) mask_transposed(c, row, tile * QUERIES);
@@ -436,9 +431,9 @@ __global__ void __launch_bounds__(THREADS, 1)
     products_wait<0>();
     hold(dp);
     hold(dvalue);
-    products_begin();
+    wgmma_begin();
     product_columns(dvalue, weights, panels_after(dqueries, q.at * tile_bytes));
-    products_commit();
+    wgmma_commit();
 #pragma unroll
     for (int n = 0; n < static_cast<int>(QUERIES) / 8; ++n) {
       const float4 two = *reinterpret_cast<const float4 *>(known + n * 8);
@@ -448,9 +443,9 @@ __global__ void __launch_bounds__(THREADS, 1)
     }
     as_a(dweights, dp);
     hold(dkey);
-    products_begin();
+    wgmma_begin();
     product_columns(dkey, dweights, panels_after(queries, q.at * tile_bytes));
-    products_commit();
+    wgmma_commit();
     products_wait<0>();
     hold(dvalue);
     hold(dkey);

@@ -114,6 +114,28 @@ template <int N> static __device__ __forceinline__ void copy_wait() {
  * N] and add to C [64, N]. Rows of A and columns of B are rows of a tile<64> (below) whose address
  * is a multiple of 1024 bytes. Warp w of the four has rows [16 w, 16 w + 16) of C, and c[4 j ...]
  * are the numbers of columns [8 j, 8 j + 8) in the places of mma. */
+#ifndef GEPOLAB_EMULATE
+/* Before the first wgmma after ordinary accesses to its registers. */
+static __device__ __forceinline__ void wgmma_begin() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#endif
+}
+/* Combines the wgmma started since the last group into a group. */
+static __device__ __forceinline__ void wgmma_commit() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+#endif
+}
+/* What this thread wrote to shared memory, and its copies that are complete, can be read by wgmma
+ * after a subsequent barrier. */
+static __device__ __forceinline__ void wgmma_publish() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+#endif
+
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL) && !defined(GEPOLAB_EMULATE)
 #define HAS_WGMMA 1
 
@@ -124,14 +146,6 @@ static __device__ __forceinline__ uint64_t wgmma_rows(const bf16 *rows) {
          static_cast<uint64_t>(1) << 16 | static_cast<uint64_t>(64) << 32 |
          static_cast<uint64_t>(1) << 62;
 }
-/* Before the first wgmma after ordinary accesses to its registers. */
-static __device__ __forceinline__ void wgmma_begin() {
-  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-}
-/* Ends a group of wgmma. */
-static __device__ __forceinline__ void wgmma_commit() {
-  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-}
 /* Waits until all but the latest N groups are complete; c may be used after 0. */
 template <int LATEST, int N> static __device__ __forceinline__ void wgmma_wait(float (&c)[N]) {
 #pragma unroll
@@ -139,11 +153,6 @@ template <int LATEST, int N> static __device__ __forceinline__ void wgmma_wait(f
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LATEST) : "memory");
 #pragma unroll
   for (int i = 0; i < N; ++i) asm volatile("" : "+f"(c[i])::"memory");
-}
-/* What this thread wrote to shared memory, and its copies that are complete, can be read by wgmma
- * after a subsequent barrier. */
-static __device__ __forceinline__ void wgmma_publish() {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
 #define C4(i) "+f"(c[i]), "+f"(c[(i) + 1]), "+f"(c[(i) + 2]), "+f"(c[(i) + 3])

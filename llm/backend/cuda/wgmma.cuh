@@ -88,7 +88,7 @@ static __device__ __forceinline__ void barrier_wait(uint64_t *barrier, unsigned 
 /* Waits for copies, and makes them visible to the tensor cores. */
 static __device__ __forceinline__ void barrier_wait_for_copies(uint64_t *barrier, unsigned parity) {
   barrier_wait(barrier, parity);
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  wgmma_publish();
 }
 
 /* --- registers --- */
@@ -106,20 +106,8 @@ template <int N> static __device__ __forceinline__ void more_registers() {
 }
 
 /* --- products --- */
-/* Products run asynchronously. products_begin comes before the first product after registers of A
- * or C were written; products_commit combines the products started since the last group into a
- * group. */
+/* Products run asynchronously, in groups (mma.cuh: wgmma_begin, wgmma_commit). */
 
-static __device__ __forceinline__ void products_begin() {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-#endif
-}
-static __device__ __forceinline__ void products_commit() {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-#endif
-}
 /* Waits until all but the latest N groups are complete. */
 template <int N> static __device__ __forceinline__ void products_wait() {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
