@@ -3,9 +3,9 @@
  *   gepolab-tests [SUITE] [--test NAME] [--list]
  *
  * SUITE: only suites whose name is SUITE or begins with its words ("cli", "cli: bias"). --test:
- * only the tests of that name. --list: prints the names instead. After the last suite a table of
- * seconds by suite is printed; CUnit's summary is the last thing on standard output. Exits 1 if a
- * test fails or none is asked for that exists. */
+ * only the tests of that name. --list: prints the names instead. After the last suite it prints
+ * seconds by suite, the skipped tests and the failed ones; CUnit's summary is the last thing on
+ * standard output. Exits 1 if a test fails or none is asked for that exists. */
 #include "core/config/fields.h"
 #include "tests/support/suite.h"
 
@@ -49,6 +49,17 @@ static void print_skips(void) {
   printf("\n");
 }
 
+/* The first assertion of each test that failed. */
+static void print_failures(void) {
+  const char *last = NULL;
+  for (CU_pFailureRecord f = CU_get_failure_list(); f != NULL; f = f->pNext) {
+    if (f->pTest == NULL || f->pTest->pName == last) continue;
+    last = f->pTest->pName;
+    printf("FAILED: %s: %s (%s:%u: %s)\n", f->pSuite->pName, last, f->strFileName, f->uiLineNumber,
+           f->strCondition);
+  }
+}
+
 static double now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -80,6 +91,7 @@ static int suite_ends(void) {
   if (suites.done < suites.n) return 0;
   print_seconds();
   print_skips();
+  print_failures();
   return 0;
 }
 
