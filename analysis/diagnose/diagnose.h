@@ -79,7 +79,10 @@ typedef enum diagnose_series_kind {
   DIAGNOSE_GENERATION_SECONDS,
   DIAGNOSE_TRAINER_SECONDS,
   DIAGNOSE_SYNC_SECONDS, /* weights */
-  DIAGNOSE_STALENESS_MEAN
+  DIAGNOSE_WAIT_SECONDS, /* of the trainer, for responses */
+  DIAGNOSE_ENVIRONMENT_SECONDS,
+  DIAGNOSE_STALENESS_MEAN,
+  DIAGNOSE_STALENESS_MOST
 } diagnose_series_kind;
 const gathered_series *diagnosis_series(const diagnosis *d, diagnose_series_kind kind);
 

@@ -117,6 +117,25 @@ static gl_status refuse_second_run(const diagnosis *d, const gathered_series *s,
   return GL_OK;
 }
 
+static bool has_positive(const gathered_series *s) {
+  for (size_t i = 0; i < s->n; ++i)
+    if (s->value[i] > 0) return true;
+  return false;
+}
+
+/* verl's timing_s/gen is the time of generation where the trainer is synchronous, and the time that
+ * it waits for the replay buffer where it is not (verl/trainer/ppo/v1/trainer_base.py:541,
+ * verl/experimental/fully_async_policy/detach_utils.py:358): where trajectories are stale. */
+static void find_waiting_of_verl(diagnosis *d) {
+  bool is_asynchronous = false;
+  for (size_t i = 0; i < d->n_series; ++i)
+    if (series_ends_with(d->series[i].from->metric, "off_policy/trajectory_staleness_worst/mean"))
+      is_asynchronous = is_asynchronous || has_positive(d->series[i].from);
+  for (size_t i = 0; i < d->n_series && is_asynchronous; ++i)
+    if (series_ends_with(d->series[i].from->metric, "timing_s/gen"))
+      d->series[i].role = SERIES_WAIT;
+}
+
 gl_status diagnosis_add_series(diagnosis *d, const gathered *from, gl_error *err) {
   const bool waits = is_of_waiting_trainer(from);
   for (size_t k = 0; k < N_NAMES; ++k)
@@ -130,6 +149,7 @@ gl_status diagnosis_add_series(diagnosis *d, const gathered *from, gl_error *err
       *to = (role_series){names[k].role, s, names[k].definition};
       if (waits && strcmp(names[k].name, "timing_s/gen") == 0) to->role = SERIES_WAIT;
     }
+  find_waiting_of_verl(d);
   d->n_all_series += from->n_series;
   d->gathered = from;
   return GL_OK;
@@ -146,7 +166,10 @@ const gathered_series *diagnosis_series(const diagnosis *d, diagnose_series_kind
                                       [DIAGNOSE_GENERATION_SECONDS] = SERIES_GENERATE,
                                       [DIAGNOSE_TRAINER_SECONDS] = SERIES_TRAIN,
                                       [DIAGNOSE_SYNC_SECONDS] = SERIES_SYNC,
-                                      [DIAGNOSE_STALENESS_MEAN] = SERIES_STALENESS};
+                                      [DIAGNOSE_WAIT_SECONDS] = SERIES_WAIT,
+                                      [DIAGNOSE_ENVIRONMENT_SECONDS] = SERIES_ENVIRONMENT,
+                                      [DIAGNOSE_STALENESS_MEAN] = SERIES_STALENESS,
+                                      [DIAGNOSE_STALENESS_MOST] = SERIES_STALENESS_MOST};
   const role_series *s = series_of(d, roles[kind]);
   return s != NULL ? s->from : NULL;
 }
@@ -294,27 +317,7 @@ static gl_status divergence_of_series(diagnosis *d, double *rows, gl_error *err)
   return GL_OK;
 }
 
-static bool has_positive(const gathered_series *s) {
-  for (size_t i = 0; i < s->n; ++i)
-    if (s->value[i] > 0) return true;
-  return false;
-}
-
-/* verl's timing_s/gen is the time of generation where the trainer is synchronous, and the time that
- * it waits for the replay buffer where it is not (verl/trainer/ppo/v1/trainer_base.py:541,
- * verl/experimental/fully_async_policy/detach_utils.py:358): where trajectories are stale. */
-static void find_waiting_of_verl(diagnosis *d) {
-  bool is_asynchronous = false;
-  for (size_t i = 0; i < d->n_series; ++i)
-    if (series_ends_with(d->series[i].from->metric, "off_policy/trajectory_staleness_worst/mean"))
-      is_asynchronous = is_asynchronous || has_positive(d->series[i].from);
-  for (size_t i = 0; i < d->n_series && is_asynchronous; ++i)
-    if (series_ends_with(d->series[i].from->metric, "timing_s/gen"))
-      d->series[i].role = SERIES_WAIT;
-}
-
 gl_status facts_of_series(diagnosis *d, gl_error *err) {
-  find_waiting_of_verl(d);
   const interval unknown = {NAN, NAN, NAN};
   const role_series *steps = series_of(d, SERIES_STEP_TIME), *kl = series_of(d, SERIES_KL);
   const size_t n = (steps != NULL ? steps->from->n : 0) + (kl != NULL ? kl->from->n : 0);

@@ -1,7 +1,5 @@
 /* gepolab calibrate: how well a clock that is fitted to the first part of a log predicts the rest.
  */
-#include "analysis/diagnose/diagnose.h"
-#include "analysis/import/gather.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/records.h"
@@ -14,52 +12,12 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 typedef struct calibrate_options {
   const char *first, *output, *format;
   size_t seeds;
   int json;
 } calibrate_options;
-
-/* --- the log --- */
-
-static const diagnose_series_kind kinds[CALIBRATE_SERIES] = {
-    [CALIBRATE_STEP] = DIAGNOSE_STEP_SECONDS,
-    [CALIBRATE_GENERATION] = DIAGNOSE_GENERATION_SECONDS,
-    [CALIBRATE_SYNC] = DIAGNOSE_SYNC_SECONDS,
-    [CALIBRATE_TRAINER] = DIAGNOSE_TRAINER_SECONDS,
-    [CALIBRATE_STALENESS] = DIAGNOSE_STALENESS_MEAN};
-
-/* The values of a series at the steps of another, NaN where it has none; on the heap. */
-static double *values_at(const gathered_series *s, const gathered_series *steps) {
-  double *out = MUST_ARRAY(double, steps->n, "the series of a log");
-  for (size_t i = 0, at = 0; i < steps->n; ++i) {
-    while (at < s->n && s->step[at] < steps->step[i]) ++at;
-    out[i] = at < s->n && s->step[at] == steps->step[i] ? s->value[at] : NAN;
-  }
-  return out;
-}
-
-static gl_status read_calibrate_log(calibrate_log *to, const diagnosis *d, gl_error *err) {
-  const gathered_series *steps = diagnosis_series(d, DIAGNOSE_STEP_SECONDS);
-  if (steps == NULL)
-    return gl_fail(err, GL_EINPUT,
-                   "the logs have no series of the seconds of a step, such as timing_s/step, "
-                   "time/step or perf/step_s (gepolab diagnose says what to log)");
-  to->n = steps->n;
-  for (size_t k = 0; k < CALIBRATE_SERIES; ++k) {
-    const gathered_series *s = diagnosis_series(d, kinds[k]);
-    if (s == NULL) continue;
-    to->name[k] = s->metric;
-    to->value[k] = values_at(s, steps);
-  }
-  return GL_OK;
-}
-
-static void calibrate_log_fini(calibrate_log *log) {
-  for (size_t k = 0; k < CALIBRATE_SERIES; ++k) free((double *)(uintptr_t)log->value[k]);
-}
 
 /* --- writing --- */
 
@@ -90,27 +48,17 @@ static gl_status read_fraction(double *out, const calibrate_options *o, gl_error
 
 static gl_status calibrate_logs(const args *a, const calibrate_options *o, gl_error *err) {
   const char *source = a->words[a->n_words - 1];
-  const gather_request request = {.files = a->words,
-                                  .n_files = a->n_words - 1,
-                                  .shape = {.columns = COLUMNS_ARE_METRICS, .format = o->format}};
-  gathered from = {0};
-  diagnosis *d = NULL;
   cfg_doc *doc = NULL;
   calibrate_log log = {.n = 0};
   calibrate_request q = {.log = &log, .seeds = o->seeds > 0 ? o->seeds : 16};
   calibration c;
   gl_status status = read_fraction(&q.first, o, err);
   if (status == GL_OK) status = recipe_load(&doc, source, a->overrides, a->n_overrides, err);
-  if (status == GL_OK) status = gather(&from, &request, err);
-  if (status == GL_OK) status = diagnosis_new(&d, &(diagnose_request){.trainer = NULL}, err);
-  if (status == GL_OK) status = diagnosis_add_series(d, &from, err);
-  if (status == GL_OK) status = read_calibrate_log(&log, d, err);
+  if (status == GL_OK) status = calibrate_log_read(&log, a->words, a->n_words - 1, o->format, err);
   if (status == GL_OK) status = calibrate(&c, doc, &q, err);
   if (status == GL_OK && o->output != NULL) status = write_calibrated(doc, o->output, err);
   if (status == GL_OK) status = report_table(calibration_table(&c), TABLE_AS_TEXT, o->json, err);
   calibrate_log_fini(&log);
-  diagnosis_free(d);
-  gathered_fini(&from);
   cfg_free(doc);
   return status;
 }

@@ -8,6 +8,7 @@
 #include "experiments/base/print_json.h"
 #include "experiments/base/program.h"
 #include "experiments/cli/common.h"
+#include "experiments/clock/log_description.h"
 #include "experiments/plan/plan.h"
 #include "experiments/recipe/recipe.h"
 
@@ -15,6 +16,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
 typedef struct request {
   const char *output;
@@ -23,8 +26,89 @@ typedef struct request {
   const char *trainer; /* word of the trainer whose settings are written; NULL: none */
   size_t settings_of;  /* its index */
   size_t threads;
-  int json, quiet;
+  const char *format; /* of the logs; NULL: recognised */
+  size_t samplers;    /* of the logged run; 0: not given */
+  int json, quiet, describe;
+  log_description log; /* doc NULL: a description was read */
 } request;
+
+/* --- a log instead of a description --- */
+
+static bool plan_is_folder(const char *path) {
+  struct stat of;
+  return stat(path, &of) == 0 && S_ISDIR(of.st_mode);
+}
+
+static bool word_ends_in(const char *word, const char *end) {
+  const size_t n = strlen(word), m = strlen(end);
+  return n >= m && strcmp(word + n - m, end) == 0;
+}
+
+/* A folder, a table or JSON Lines is a log; JSON is one unless it has a section `plan`. */
+static bool plan_is_log(const char *word, const char *format) {
+  cfg_doc *doc = NULL;
+  if (format != NULL || plan_is_folder(word)) return true;
+  if (word_ends_in(word, ".jsonl") || word_ends_in(word, ".csv") || word_ends_in(word, ".tsv"))
+    return true;
+  if (!word_ends_in(word, ".json")) return false;
+  const bool is_description =
+      cfg_load_file(&doc, word, NULL) == GL_OK && cfg_find(cfg_root(doc), "plan") != NULL;
+  cfg_free(doc);
+  return !is_description;
+}
+
+static gl_status describe_log(cfg_doc **out, request *q, const args *a, gl_error *err) {
+  calibrate_log log;
+  gl_status status = calibrate_log_read(&log, a->words, a->n_words, q->format, err);
+  if (status == GL_OK)
+    status =
+        log_describe(&q->log, &log, a->words[0], q->samplers, a->overrides, a->n_overrides, err);
+  calibrate_log_fini(&log);
+  *out = q->log.doc;
+  q->log.doc = NULL;
+  return status;
+}
+
+static gl_status load_description(cfg_doc **out, request *q, const args *a, gl_error *err) {
+  if (plan_is_log(a->words[0], q->format)) return describe_log(out, q, a, err);
+  if (a->n_words > 1)
+    return gl_fail(err, GL_EINPUT,
+                   "'%s': a plan is made from one description, or from the logs of one run; usage: "
+                   "gepolab plan CLUSTER [key=value …], or LOG… key=value …",
+                   a->words[1]);
+  if (q->describe || q->samplers > 0)
+    return gl_fail(err, GL_EINPUT, "--%s is for logs, and %s is a description",
+                   q->describe ? "describe" : "samplers", a->words[0]);
+  return recipe_load_cluster(out, a->words[0], a->overrides, a->n_overrides, err);
+}
+
+/* The description as YAML, with what was read as comments above it. */
+static gl_status print_description(const cfg_doc *doc, const table *read, gl_error *err) {
+  static const char *const first[] = {"name", "seed", "steps", "train", "cluster"};
+  char *text = NULL, *tree_text = cfg_canonical(cfg_root(doc));
+  size_t size = 0;
+  FILE *to = open_memstream(&text, &size);
+  must_succeed(to != NULL && tree_text != NULL, "a description");
+  gl_status status = table_write(read, TABLE_AS_TEXT, to, err);
+  must_succeed(fclose(to) == 0, "a description");
+  for (char *line = strtok(text, "\n"); line != NULL && status == GL_OK; line = strtok(NULL, "\n"))
+    printf("# %s\n", line);
+  cJSON *tree = must_have(json_tree_of(tree_text), "a description");
+  yaml_write(tree, first, sizeof first / sizeof *first, stdout);
+  cJSON_Delete(tree);
+  free(tree_text);
+  free(text);
+  return status;
+}
+
+/* The plan beside the logged run. */
+static void print_against_log(const plan_result *r, const log_description *log) {
+  if (log->read == NULL || r->chosen == SIZE_MAX) return;
+  const double rate = plan_throughput(&r->system[r->chosen]).mean;
+  printf("\nthe logged run: %.0f responses/h", log->responses_per_hour);
+  if (!isnan(log->staleness)) printf(", staleness %.3g", log->staleness);
+  printf("; the plan is %.2f times as fast\n", rate / log->responses_per_hour);
+}
 
 /* --- progress and Ctrl-C --- */
 
@@ -143,9 +227,15 @@ static gl_status plan_print_result(const plan_result *r, const request *q, gl_er
     cJSON *plan = plan_to_json(r, planned);
     if (plan != NULL && q->trainer != NULL && r->chosen != SIZE_MAX)
       plan_settings_json(json_object(plan, "for"), r, q->settings_of);
+    if (plan != NULL && q->log.read != NULL) {
+      cJSON *log = must_have(table_to_json(q->log.read), "JSON");
+      json_number(log, "responses_per_hour", q->log.responses_per_hour);
+      json_place(plan, "log", log);
+    }
     status = report_json(plan, err);
   } else {
     plan_print(r, stdout);
+    print_against_log(r, &q->log);
     if (planned != NULL && q->output == NULL) {
       fputs("\n# the recommended recipe (-o FILE.yaml writes it)\n", stdout);
       plan_print_recipe(planned, stdout);
@@ -166,6 +256,11 @@ static gl_status plan_and_print(const plan_description *d, const request *q, gl_
   watch w = {.quiet = q->quiet};
   const plan_watch watching = {&w, begin_phase, plan_advance, plan_is_stopped};
   signals_catch();
+  if (q->log.read != NULL && !q->json) {
+    const gl_status printed = table_write(q->log.read, TABLE_AS_TEXT, stdout, err);
+    if (printed != GL_OK) return printed;
+    putchar('\n');
+  }
   gl_status status = plan_search(&r, d, q->threads, &watching, err);
   progress_free(w.bar);
   if (status == GL_OK) status = plan_print_result(&r, q, err);
@@ -200,6 +295,10 @@ static gl_status run_plan(const command *self, int argc, char **argv, gl_error *
        "also the settings of verl, prime-rl, areal, nemo-rl, trl or slime", &q.trainer},
       {"threads", 'j', ARGS_COUNT, "N", "simulations side by side (default: all cores)",
        &q.threads},
+      {"samplers", 0, ARGS_COUNT, "N", "engines that generated the logged run", &q.samplers},
+      {"log-format", 0, ARGS_TEXT, "NAME", "of the logs (`gepolab list formats`)", &q.format},
+      {"describe", 0, ARGS_FLAG, NULL, "print the description made from the log, and stop",
+       &q.describe},
       {"quiet", 'q', ARGS_FLAG, NULL, "no progress", &q.quiet},
       {"json", 0, ARGS_FLAG, NULL, "the plan as JSON, with the recipe", &q.json}};
   args a;
@@ -210,13 +309,14 @@ static gl_status run_plan(const command *self, int argc, char **argv, gl_error *
   q.form.words = &a;
   if (status == GL_OK && !a.help) {
     status = find_trainer(&q, err);
-    if (status == GL_OK)
-      status = recipe_load_cluster(&doc, a.words[0], a.overrides, a.n_overrides, err);
+    if (status == GL_OK) status = load_description(&doc, &q, &a, err);
     if (status == GL_OK) status = args_read_files(&a, doc, err);
     if (status == GL_OK) status = plan_describe(&d, doc, err);
     if (status == GL_OK) status = try_output(q.output, err);
-    if (status == GL_OK) status = plan_and_print(&d, &q, err);
+    if (status == GL_OK)
+      status = q.describe ? print_description(doc, q.log.read, err) : plan_and_print(&d, &q, err);
   }
+  log_description_fini(&q.log);
   cfg_free(doc);
   args_fini(&a);
   return status;
@@ -224,12 +324,19 @@ static gl_status run_plan(const command *self, int argc, char **argv, gl_error *
 
 const command command_plan = {
     .name = "plan",
-    .arguments = "CLUSTER [key=value …]",
-    .words = {ARGS_CLUSTER, 1, 1, true},
+    .arguments = "CLUSTER|LOG… [key=value …]",
+    .words = {ARGS_CLUSTER, 1, 256, true},
     .summary = "how to use a cluster's GPUs: throughput against staleness",
     .about =
         "CLUSTER describes the GPUs, the network between them and measured speeds: a file, or\n"
         "one_node, data_centre or three_continents (experiments/RECIPES.md has its fields).\n"
+        "LOG is a trainer's log with a number for each step, as calibrate reads it, or its "
+        "folder.\n"
+        "The description is then made from it: step and weight delay are fitted, lengths and\n"
+        "decoding speed computed. key=value must add what no log says (plan.sites,\n"
+        "plan.learner.gpus, plan.sampler.gpus, train.groups, train.group_size) and replaces what\n"
+        "the log says. Each field is printed as read, given or assumed, and the clock's\n"
+        "prediction of the second half beside the log.\n"
         "gepolab simulates splits of the GPUs between learner and samplers, concurrency,\n"
         "batches per update, window and publishing interval with common random numbers, until\n"
         "the best candidate within plan.limits is selected with a stated error rate, up to an\n"
@@ -243,5 +350,7 @@ const command command_plan = {
     .examples = "  gepolab plan three_continents -o planned.yaml && gepolab sim planned.yaml\n"
                 "  gepolab plan one_node plan.limits.staleness=1 --figures figures/\n"
                 "  gepolab plan one_node --for verl\n"
+                "  gepolab plan verl.jsonl plan.sites='[{name: here, gpus: 64}]' \\\n"
+                "    plan.learner.gpus=16 plan.sampler.gpus=4 train.groups=64 train.group_size=8\n"
                 "  gepolab plan my_cluster.yaml plan.limits.throughput=50000 --json",
     .run = run_plan};

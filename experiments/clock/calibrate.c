@@ -2,6 +2,7 @@
  * distribution was wrong. */
 #include "experiments/clock/calibrate.h"
 
+#include "analysis/diagnose/diagnose.h"
 #include "core/base/json.h"
 #include "experiments/base/memory.h"
 #include "experiments/recipe/recipe.h"
@@ -29,6 +30,95 @@ static const char *const quantity_names[CALIBRATE_QUANTITIES][2] = {
 static const double LARGE_ERROR = 0.1;
 /* Error rate of all tests together. */
 static const double TEST_ERROR = 0.01;
+
+const char *calibrate_field_path(size_t i) {
+  assert(i < CALIBRATE_FIELDS);
+  return fields[i].path;
+}
+
+/* --- the log --- */
+
+/* The values of a series at the steps of another, NaN where it has none; on the heap. */
+static double *values_at(const gathered_series *s, const gathered_series *steps) {
+  double *out = MUST_ARRAY(double, steps->n, "the series of a log");
+  for (size_t i = 0, at = 0; i < steps->n; ++i) {
+    while (at < s->n && s->step[at] < steps->step[i]) ++at;
+    out[i] = at < s->n && s->step[at] == steps->step[i] ? s->value[at] : NAN;
+  }
+  return out;
+}
+
+/* The series of the mean length of responses, or (`most`) of the longest: trainers give both one
+ * name but for the word mean or max. */
+static const gathered_series *length_series(const gathered *from, bool most) {
+  char name[256];
+  for (size_t i = 0; i < from->n_series; ++i) {
+    const gathered_series *mean = &from->series[i];
+    const char *word = mean->what.known == METRIC_RESPONSE_LENGTH && mean->n > 0
+                           ? strstr(mean->metric, "mean")
+                           : NULL;
+    if (word == NULL) continue;
+    if (!most) return mean;
+    snprintf(name, sizeof name, "%.*smax%s", (int)(word - mean->metric), mean->metric, word + 4);
+    for (size_t k = 0; k < from->n_series; ++k)
+      if (from->series[k].n > 0 && strcmp(from->series[k].metric, name) == 0)
+        return &from->series[k];
+  }
+  return NULL;
+}
+
+static void add_log_series(calibrate_log *to, calibrate_series k, const gathered_series *s,
+                           const gathered_series *steps) {
+  if (s == NULL) return;
+  to->name[k] = s->metric;
+  to->value[k] = values_at(s, steps);
+}
+
+static gl_status set_series(calibrate_log *to, const diagnosis *d, gl_error *err) {
+  static const struct {
+    calibrate_series to;
+    diagnose_series_kind kind;
+  } roles[] = {{CALIBRATE_STEP, DIAGNOSE_STEP_SECONDS},
+               {CALIBRATE_GENERATION, DIAGNOSE_GENERATION_SECONDS},
+               {CALIBRATE_SYNC, DIAGNOSE_SYNC_SECONDS},
+               {CALIBRATE_TRAINER, DIAGNOSE_TRAINER_SECONDS},
+               {CALIBRATE_WAIT, DIAGNOSE_WAIT_SECONDS},
+               {CALIBRATE_ENVIRONMENT, DIAGNOSE_ENVIRONMENT_SECONDS},
+               {CALIBRATE_STALENESS, DIAGNOSE_STALENESS_MEAN},
+               {CALIBRATE_STALENESS_MOST, DIAGNOSE_STALENESS_MOST}};
+  const gathered_series *steps = diagnosis_series(d, DIAGNOSE_STEP_SECONDS);
+  if (steps == NULL)
+    return gl_fail(err, GL_EINPUT,
+                   "the logs have no series of the seconds of a step, such as timing_s/step, "
+                   "time/step or perf/step_s (gepolab diagnose says what to log)");
+  to->n = steps->n;
+  for (size_t i = 0; i < sizeof roles / sizeof *roles; ++i)
+    add_log_series(to, roles[i].to, diagnosis_series(d, roles[i].kind), steps);
+  add_log_series(to, CALIBRATE_LENGTH, length_series(&to->from, false), steps);
+  add_log_series(to, CALIBRATE_LENGTH_MOST, length_series(&to->from, true), steps);
+  return GL_OK;
+}
+
+gl_status calibrate_log_read(calibrate_log *out, const char *const *files, size_t n_files,
+                             const char *format, gl_error *err) {
+  const gather_request request = {.files = files,
+                                  .n_files = n_files,
+                                  .shape = {.columns = COLUMNS_ARE_METRICS, .format = format}};
+  diagnosis *d = NULL;
+  *out = (calibrate_log){.n = 0};
+  gl_status status = gather(&out->from, &request, err);
+  if (status == GL_OK) status = diagnosis_new(&d, &(diagnose_request){.trainer = NULL}, err);
+  if (status == GL_OK) status = diagnosis_add_series(d, &out->from, err);
+  if (status == GL_OK) status = set_series(out, d, err);
+  diagnosis_free(d);
+  return status;
+}
+
+void calibrate_log_fini(calibrate_log *log) {
+  for (size_t k = 0; k < CALIBRATE_SERIES; ++k) free(log->value[k]);
+  gathered_fini(&log->from);
+  *log = (calibrate_log){.n = 0};
+}
 
 /* --- values --- */
 
@@ -96,8 +186,7 @@ static void calibrate_dist(char *text, size_t size, const delay_fit *of) {
   const fit_row *r = &of->row[best];
   int n = snprintf(text, size, "{law: %s", delay_dist_about(r->dist.kind)->name);
   for (size_t p = 0; p < r->n_parameters && n > 0 && (size_t)n < size; ++p)
-    n += snprintf(text + n, size - (size_t)n, ", %s: %s", r->name[p],
-                  number_text(r->value[p], number));
+    n += snprintf(text + n, size - (size_t)n, ", %s: %.6g", r->name[p], r->value[p]);
   if (n > 0 && (size_t)n < size) snprintf(text + n, size - (size_t)n, "}");
 }
 
@@ -146,18 +235,20 @@ static gl_status generation_factor(double *out, const cfg_doc *doc, gl_error *er
   return status;
 }
 
-static gl_status fit_fields(calibration *c, cfg_doc *doc, const calibrate_request *q,
-                            gl_error *err) {
+gl_status calibrate_fit(calibration *c, cfg_doc *doc, const calibrate_request *q, gl_error *err) {
   double factor = 1;
-  size_t tested = 0;
+  size_t fitted = 0, tested = 0;
+  *c = (calibration){.n_first = (size_t)(q->first * (double)q->log->n)};
+  c->n_rest = q->log->n - c->n_first;
   gl_status status = generation_factor(&factor, doc, err);
   for (size_t i = 0; i < CALIBRATE_FIELDS && status == GL_OK; ++i) {
     c->field[i] = (calibrate_field){.distance = NAN, .p = NAN};
     status = fit_field(&c->field[i], doc, i, q, c->n_first,
                        fields[i].from == CALIBRATE_GENERATION ? factor : 1, err);
+    fitted += c->field[i].series != NULL;
     tested += isnan(c->field[i].p) ? 0 : 1;
   }
-  if (status == GL_OK && tested == 0)
+  if (status == GL_OK && fitted == 0)
     return gl_fail(err, GL_EINPUT,
                    "the log has neither seconds of generation, nor of weight sync, nor of "
                    "training, so there is nothing to fit (gepolab diagnose says what to log)");
@@ -250,12 +341,10 @@ static calibrate_prediction calibrate_compare(const double *measured, const doub
 
 gl_status calibrate(calibration *c, cfg_doc *doc, const calibrate_request *q, gl_error *err) {
   const calibrate_log *log = q->log;
-  *c = (calibration){.n_first = (size_t)(q->first * (double)log->n)};
-  c->n_rest = log->n - c->n_first;
   if (log->n < CALIBRATE_FEWEST)
     return gl_fail(err, GL_EINPUT, "the log has %zu steps with their seconds; %d are needed",
                    log->n, (int)CALIBRATE_FEWEST);
-  gl_status status = fit_fields(c, doc, q, err);
+  gl_status status = calibrate_fit(c, doc, q, err);
   double *room = MUST_ARRAY(double, 4 * log->n, "a prediction"), *measured = room + 3 * log->n;
   predicted_steps p = {
       .seconds = room, .throughput = room + log->n, .staleness = room + 2 * log->n};

@@ -3,26 +3,41 @@
 #ifndef GEPOLAB_EXPERIMENTS_CLOCK_CALIBRATE_H
 #define GEPOLAB_EXPERIMENTS_CLOCK_CALIBRATE_H
 
+#include "analysis/import/gather.h"
 #include "core/base/table.h"
 #include "core/config/config.h"
 
 #include <stddef.h>
 
-/* The series of a log that are used: seconds of a step and of its parts, and staleness. */
+/* The series of a log that are used: seconds of a step and of its parts, staleness, and tokens of a
+ * response. */
 typedef enum calibrate_series {
   CALIBRATE_STEP,
   CALIBRATE_GENERATION,
   CALIBRATE_SYNC,
   CALIBRATE_TRAINER,
+  CALIBRATE_WAIT, /* of the trainer, for responses */
+  CALIBRATE_ENVIRONMENT,
   CALIBRATE_STALENESS,
+  CALIBRATE_STALENESS_MOST,
+  CALIBRATE_LENGTH,      /* mean over a step's responses */
+  CALIBRATE_LENGTH_MOST, /* of the longest of them */
   CALIBRATE_SERIES
 } calibrate_series;
 
 typedef struct calibrate_log {
-  const char *name[CALIBRATE_SERIES];    /* of the series in the log; NULL: it has none */
-  const double *value[CALIBRATE_SERIES]; /* [n] by step; NaN: none at this step. Borrowed */
+  const char *name[CALIBRATE_SERIES]; /* of the series in the log; NULL: it has none. Borrowed */
+  double *value[CALIBRATE_SERIES];    /* [n] by step; NaN: none at this step. Owned */
   size_t n;
+  gathered from; /* owns the names */
 } calibrate_log;
+
+/* Reads a log with a number for each step, of a format that analysis/import knows. format: its
+ * name, or NULL. Call calibrate_log_fini() even after an error. Errors: those of gather();
+ * GL_EINPUT if it has no seconds of a step. */
+gl_status calibrate_log_read(calibrate_log *out, const char *const *files, size_t n_files,
+                             const char *format, gl_error *err);
+void calibrate_log_fini(calibrate_log *log);
 
 typedef struct calibrate_request {
   const calibrate_log *log;
@@ -68,6 +83,10 @@ typedef struct calibration {
  * clock or of a coupled one, a cluster that refuses the field), GL_ENOMEM, those of
  * schedule_build(). */
 gl_status calibrate(calibration *out, cfg_doc *doc, const calibrate_request *q, gl_error *err);
+/* Only fits and sets the distributions of the first part; c->quantity is not filled. */
+gl_status calibrate_fit(calibration *c, cfg_doc *doc, const calibrate_request *q, gl_error *err);
+/* The path in a recipe of a field that is fitted; i below CALIBRATE_FIELDS. */
+const char *calibrate_field_path(size_t i);
 
 /* Tables `predictions` and `distributions`, and the sentence about what is wrong. */
 table *calibration_table(const calibration *c);

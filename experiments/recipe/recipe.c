@@ -227,6 +227,13 @@ gl_status recipe_load_cluster(cfg_doc **out, const char *source, const char *con
   return complete(out, load_cluster(out, source, err), source, overrides, n_overrides, err);
 }
 
+gl_status recipe_load_text(cfg_doc **out, const char *text, const char *name,
+                           const char *const *overrides, size_t n_overrides, gl_error *err) {
+  *out = NULL;
+  return complete(out, cfg_load_text(out, text, strlen(text), name, err), name, overrides,
+                  n_overrides, err);
+}
+
 /* --- reading --- */
 
 static gl_status read_train(recipe *out, const cfg_node *train, gl_error *err) {

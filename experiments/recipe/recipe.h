@@ -56,6 +56,10 @@ gl_status recipe_load(cfg_doc **out, const char *source, const char *const *over
 gl_status recipe_load_cluster(cfg_doc **out, const char *source, const char *const *overrides,
                               size_t n_overrides, gl_error *err);
 
+/* The same for a text; its name is that of the recipe if none is given. */
+gl_status recipe_load_text(cfg_doc **out, const char *text, const char *name,
+                           const char *const *overrides, size_t n_overrides, gl_error *err);
+
 /* Returns the command that a recipe is meant for, judged by its keys: "run", "sweep", "sim", "lab
  * bias", "lab theory", "lab selection" or "list published". */
 const char *recipe_command(const cfg_doc *doc);
