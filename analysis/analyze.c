@@ -1,7 +1,7 @@
 /* The tables of `gepolab analyze` of a study. */
 #include "analysis/analyze.h"
 
-#include "analysis/sets.h"
+#include "analysis/evaluation_sets.h"
 #include "analysis/verdict.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* Tables computed from a study's runs: a record for each run, and one for each cell. */
 #include "analysis/export.h"
 
-#include "analysis/sets.h"
+#include "analysis/evaluation_sets.h"
 #include "analysis/statistics.h"
 #include "analysis/summary.h"
 #include "core/base/file.h"

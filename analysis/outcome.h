@@ -11,7 +11,7 @@
 
 #include "analysis/results.h"
 #include "analysis/statistics.h"
-#include "analysis/stored.h"
+#include "analysis/stored_results.h"
 #include "core/base/table.h"
 
 #include <stdbool.h>
@@ -98,9 +98,9 @@ bool run_outcome_is_collapse(const run_outcome *o);
 
 /* The outcome of a run with evaluations eval[n], in the order of their updates. not_finite: the run
  * ended for that reason. best_until[n]: the best score up to each evaluation, selected and scored
- * on different problems (analysis/sets.h); NULL: the running maximum, which is biased upwards. NaN
- * evaluations are skipped. A run that collapsed before it became non-finite counts as collapsed. A
- * run without evaluations never learned, or is non-finite. */
+ * on different problems (analysis/evaluation_sets.h); NULL: the running maximum, which is biased
+ * upwards. NaN evaluations are skipped. A run that collapsed before it became non-finite counts as
+ * collapsed. A run without evaluations never learned, or is non-finite. */
 run_outcome outcome_of(const eval_record *eval, const double *best_until, size_t n, bool not_finite,
                        const outcome_rule *rule);
 /* The same for a run of a study; uses its halves if it has any, and results_run_is_not_finite(). */

@@ -32,7 +32,8 @@ typedef struct results_run {
   double *best_until; /* [n_evals] best score up to each evaluation, selected on one half of the
                          problems and scored on the other (sets_use_halves); NULL: the running
                          maximum */
-  set_eval_record *set_evals; /* [n_set_evals] scores by evaluation set (analysis/sets.h) */
+  set_eval_record
+      *set_evals; /* [n_set_evals] scores by evaluation set (analysis/evaluation_sets.h) */
   size_t n_set_evals;
   uint64_t *staleness; /* histogram */
   size_t n_staleness;

@@ -1,7 +1,7 @@
 /* Reads the runs of a study from a store; columns are found by name. */
 #include "analysis/results.h"
 
-#include "analysis/sets.h"
+#include "analysis/evaluation_sets.h"
 
 #include <math.h>
 #include <sqlite3.h>

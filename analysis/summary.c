@@ -1,8 +1,8 @@
 /* Summarises cells as numbers with intervals, and computes relations between their quantities. */
 #include "analysis/summary.h"
 
+#include "analysis/evaluation_sets.h"
 #include "analysis/outcome.h"
-#include "analysis/sets.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* Compares the algorithms of each setting with its leader, seed by seed. */
 #include "analysis/verdict.h"
 
-#include "analysis/sets.h"
+#include "analysis/evaluation_sets.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -6,8 +6,8 @@
  * are copied once into or out of the workspace, response by response. Input arrays are never
  * modified. Responses are distributed over the workspace's threads. */
 #include "core/policy/policy.h"
+#include "core/base/simd.h"
 #include "core/base/thread_pool.h"
-#include "core/base/vector.h"
 #include "library/internal.h"
 
 #include <float.h>

@@ -1,9 +1,9 @@
 /* Shared parts of the library: error conversion, objects made from recipe text, algorithms and
  * statistics. */
 #include "analysis/statistics.h"
-#include "core/config/own.h"
+#include "core/config/user_defined.h"
 #include "core/policy/algorithm.h"
-#include "core/policy/settings.h"
+#include "core/policy/trainer_switches.h"
 #include "core/rl/fields.h"
 #include "library/internal.h"
 #include "sim/cluster.h"

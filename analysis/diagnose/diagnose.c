@@ -1,5 +1,6 @@
-/* A diagnosis from beginning to end. */
-#include "analysis/announce.h"
+/* A diagnosis: its memory, the rules that find causes, the warnings about the log, and the recipe
+ * that simulates a change. */
+#include "analysis/collapse_prediction.h"
 #include "analysis/diagnose/internal.h"
 
 #include <math.h>
@@ -225,7 +226,7 @@ size_t diagnosis_findings(const diagnosis *d, const diagnose_finding **out) {
 /* Warnings: metrics that doubled or halved against the run's beginning, with the rates at which
  * that happens to runs of a stored study that survive. */
 
-/* --- rates of a stored study: text of a file of analysis/stored.h --- */
+/* --- rates of a stored study: text of a file of analysis/stored_results.h --- */
 
 /* The number of a key; NaN if the text does not have it. */
 static double rates_number(const char *text, const char *key) {

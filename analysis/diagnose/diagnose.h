@@ -113,7 +113,7 @@ gl_status diagnosis_section(table *to, const diagnosis *d, diagnose_section s, g
 
 /* --- findings --- */
 
-/* Possible problems of a run, in the order of the rules in findings.c. */
+/* Possible problems of a run, in the order of the rules in diagnose.c. */
 typedef enum diagnose_cause {
   CAUSE_MISMATCH,    /* sampler and learner compute different probabilities with equal weights */
   CAUSE_AGE,         /* old weights generated the data, and the policy has moved since */

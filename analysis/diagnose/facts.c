@@ -1,6 +1,6 @@
 /* The facts of a whole token-level log: staleness, lengths, floor and slope of the divergence. */
 #include "analysis/diagnose/internal.h"
-#include "analysis/import/names.h"
+#include "analysis/import/metric_names.h"
 #include "core/random/rng.h"
 
 #include <assert.h>

@@ -53,7 +53,7 @@ typedef struct lag_cell {
   token_sums sums;
 } lag_cell;
 
-/* --- what is kept of an algorithm: weights.c --- */
+/* --- what is measured of each algorithm: tokens.c --- */
 
 typedef enum row_value {
   ROW_ESS,
@@ -97,8 +97,8 @@ typedef enum series_role {
 typedef struct role_series {
   series_role role;
   const gathered_series *from;
-  const char
-      *definition; /* of a staleness: its name in core/base/counters.h; NULL: no counter there */
+  const char *definition; /* of a staleness: its name in core/base/staleness_counters.h; NULL: no
+                             counter there */
 } role_series;
 
 /* The first series with the role; NULL if the log has none. */
@@ -122,7 +122,7 @@ extern const char *const speed_part_names[4];
  * GL_ENOMEM. */
 gl_status facts_of_series(diagnosis *d, gl_error *err);
 
-/* --- statistics: statistics.c --- */
+/* --- statistics over updates: facts.c, line_add() in tokens.c --- */
 
 /* Computes statistics m of the column totals of sums[n][k]; NaN where they are undefined. */
 typedef void block_statistic(const double *total, double *out);
@@ -210,7 +210,7 @@ gl_status facts_of_tokens(diagnosis *d, gl_error *err);
 gl_status facts_mean(const double *value, size_t n, size_t stride, uint64_t entity, interval *out,
                      gl_error *err);
 
-/* --- algorithms: weights.c --- */
+/* --- algorithms: tokens.c --- */
 
 /* The negative clip of gepo: wrong responses whose likelihood is below this fraction of the group
  * expectation count as improbable. */
@@ -220,7 +220,7 @@ void rows_fini(diagnosis *d);
 /* Evaluates every algorithm on the batch, which is the last update. Errors: GL_ENOMEM. */
 gl_status rows_add(diagnosis *d, const diagnose_batch *batch, gl_error *err);
 
-/* --- trainers: trainers.c --- */
+/* --- trainers: facts.c --- */
 
 /* Fields of a trainer's log, settings, and what makes it log more. */
 typedef struct trainer_info {
@@ -235,7 +235,7 @@ const trainer_info *trainer_find(const char *name);
 /* The trainer of the request, or that of the series; never NULL. */
 const trainer_info *trainer_of(const diagnosis *d);
 
-/* --- where numbers come from: places.c --- */
+/* --- where numbers come from: origins.c --- */
 
 /* The field of the log that a number comes from, and its lines. ref: their number in the list of
  * sources, from 1; 0: they are not in the list. lines NULL: not known. Borrowed. */
@@ -262,7 +262,7 @@ void origin_cells(table *t, const origin *from);
 #define ORIGIN_COLUMNS {"from", TABLE_TEXT, .head = "from"}, TABLE_KEY("lines", TABLE_TEXT)
 void sources_table(table *to, const diagnosis *d);
 
-/* --- findings: findings.c, recipes.c --- */
+/* --- findings: diagnose.c --- */
 
 typedef struct cause_info {
   const char *name;
@@ -276,7 +276,7 @@ typedef struct cause_info {
 const cause_info *cause_about(diagnose_cause c);
 void find_causes(diagnosis *d);
 
-/* Section 6: warnings.c. */
+/* Section 6: diagnose.c. */
 gl_status warnings_section(table *to, const diagnosis *d, gl_error *err);
 
 struct diagnosis {

@@ -2,7 +2,7 @@
  * against staleness. */
 #include "analysis/diagnose/internal.h"
 #include "core/base/array.h"
-#include "core/base/counters.h"
+#include "core/base/staleness_counters.h"
 
 #include <math.h>
 #include <string.h>

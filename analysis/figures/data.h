@@ -32,12 +32,12 @@ bool group_evaluated(const results *r, size_t group);
  * group. Without a delay axis: the first and the last group with evaluations. *n becomes 1 or 2. */
 gl_status extreme_groups(const results *r, size_t groups[2], size_t *n, gl_error *err);
 /* The staleness of an update: in optimiser updates if the study has it, else in versions; NaN if it
- * has neither. In by_staleness.c. */
+ * has neither. In staleness.c. */
 double staleness_of(const step_record *s);
 /* Returns true if runs differ in some setting. In relations.c. */
 bool sweeps_something(const results *r);
 
-/* --- a swept quantity as x: grid.c --- */
+/* --- a swept quantity as x: sweep_axis.c --- */
 
 typedef enum x_kind { X_DELAY, X_LOSS, X_WINDOW, X_SAMPLERS } x_kind;
 

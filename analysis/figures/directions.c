@@ -1,11 +1,11 @@
 /* The figure `directions`: what a lower variance costs in bias, over random directions from the
  * learner to the sampler; and the reading of its data from stored results. */
-#include "analysis/figures/direct.h"
+#include "analysis/figures/without_study.h"
 
 #include "analysis/plot/draw.h"
 #include "analysis/plot/page.h"
 #include "core/base/array.h"
-#include "core/base/shown.h"
+#include "core/base/display_text.h"
 
 #include <math.h>
 #include <stdio.h>

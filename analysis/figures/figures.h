@@ -1,7 +1,7 @@
 /* The figures of a study. Points are interquartile means over seeds with 95 % bootstrap intervals.
  * An algorithm has the same colour, dash pattern and symbol in all figures of a study. A page shows
  * at most four settings side by side (eval_score: twelve in total), spread evenly over the grid and
- * including the first and the last; a remark lists the others. analysis/plot/figure.h describes the
+ * including the first and the last; a remark lists the others. analysis/plot/page.h describes the
  * files of a figure. */
 #ifndef GEPOLAB_ANALYSIS_FIGURES_FIGURES_H
 #define GEPOLAB_ANALYSIS_FIGURES_FIGURES_H

@@ -5,8 +5,8 @@
 #include "analysis/plot/draw.h"
 #include "analysis/plot/page.h"
 #include "analysis/statistics.h"
+#include "core/base/display_text.h"
 #include "core/base/metrics.h"
-#include "core/base/shown.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* Reads several files and assigns names to their runs and metrics. */
 #include "analysis/import/gather.h"
 
-#include "analysis/import/names.h"
+#include "analysis/evaluation_sets.h"
+#include "analysis/import/metric_names.h"
 #include "analysis/import/read.h"
-#include "analysis/sets.h"
 #include "core/base/array.h"
 #include "core/config/fields.h"
 #include "core/store/store.h"

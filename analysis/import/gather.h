@@ -7,7 +7,7 @@
 #ifndef GEPOLAB_ANALYSIS_IMPORT_GATHER_H
 #define GEPOLAB_ANALYSIS_IMPORT_GATHER_H
 
-#include "analysis/import/names.h"
+#include "analysis/import/metric_names.h"
 #include "analysis/import/read.h"
 #include "analysis/results.h"
 
@@ -20,9 +20,9 @@ typedef struct gather_request {
    * "FILE=cluster.window=32": a recipe field and its value. */
   const char *const *labels;
   size_t n_labels;
-  const char *const *renames; /* "REGEX=NAME" (names.h); the first match names the run. REGEX is
-                                 matched against the name without its tag, or against "[paper]GEPO"
-                                 if it begins with "\[" or "^\[" */
+  const char *const *renames; /* "REGEX=NAME" (metric_names.h); the first match names the run. REGEX
+                                 is matched against the name without its tag, or against
+                                 "[paper]GEPO" if it begins with "\[" or "^\[" */
   size_t n_renames;
   const char *const *read_as; /* the same for metrics: "REGEX=kl_exact" */
   size_t n_read_as;
@@ -31,8 +31,8 @@ typedef struct gather_request {
   const char *metric;   /* the requested quantity, by name or by one component between slashes. Also
                            names the series of files without a metric name. NULL: all */
   bool lower_is_better; /* for metrics unknown to gepolab */
-  const char *set; /* evaluation set whose score is used for studies (analysis/sets.h); NULL: the
-                      runs' own score */
+  const char *set; /* evaluation set whose score is used for studies (analysis/evaluation_sets.h);
+                      NULL: the runs' own score */
   bool each_set;   /* 1: all evaluation sets of a study, with their names as labels */
   bool at_common; /* 1: truncate series at the last step that all runs of a label and metric have */
   shape_request shape;
@@ -93,7 +93,7 @@ gl_status gather_label(const char **label, const gather_request *request, size_t
 gl_status gather(gathered *out, const gather_request *request, gl_error *err);
 void gathered_fini(gathered *g);
 
-/* --- conversion to results: joined.c --- */
+/* --- conversion to results: gathered_results.c --- */
 /* Converts gathered files to results (analysis/results.h), so that all figures and tables of
  * studies apply.
  *

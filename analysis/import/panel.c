@@ -7,8 +7,8 @@
  * other deviation is an error with file:line:column. */
 #include "analysis/import/formats.h"
 
+#include "core/base/display_text.h"
 #include "core/base/records.h"
-#include "core/base/shown.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -121,7 +121,7 @@ const char *sheet_text(const sheet *s, size_t row, size_t column);
 gl_status sheet_fail(const sheet *s, size_t row, size_t column, gl_error *err, const char *format,
                      ...) __attribute__((format(printf, 5, 6)));
 
-/* --- the series of a table: shape.c --- */
+/* --- the series of a sheet: sheet_columns.c --- */
 
 /* Assigns roles to a sheet's columns and extracts the series.
  *

@@ -1,11 +1,11 @@
 /* Reports gathered files as tables and JSON. */
 #include "analysis/import/report.h"
 
-#include "analysis/import/names.h"
+#include "analysis/import/metric_names.h"
 
 #include "analysis/analyze.h"
+#include "analysis/evaluation_sets.h"
 #include "analysis/import/read.h"
-#include "analysis/sets.h"
 #include "analysis/statistics.h"
 #include "core/base/records.h"
 

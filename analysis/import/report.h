@@ -66,7 +66,7 @@ gl_status report_gathered(table *to, const gathered *g, const published *printed
 gl_status report_analysis(table *to, const gather_request *request, const published *printed,
                           gl_error *err);
 
-/* --- features of curves: features.c --- */
+/* --- features of curves: curve_features.c --- */
 
 /* Tests published curves for certain features, with the same rules for all runs: a plateau and a
  * late collapse of the score, a slow growth of importance weights or divergence, and a jump of the

@@ -3,8 +3,8 @@
 #include "analysis/plot/draw.h"
 
 #include "analysis/plot/page.h"
+#include "core/base/display_text.h"
 #include "core/base/file.h"
-#include "core/base/shown.h"
 #include "core/config/config.h"
 
 #include <assert.h>

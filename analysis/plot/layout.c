@@ -1,7 +1,7 @@
 /* Lays out a page: selects the visible panels and computes their positions. */
 #include "analysis/plot/layout.h"
 
-#include "core/base/shown.h"
+#include "core/base/display_text.h"
 
 #include <math.h>
 #include <stdlib.h>

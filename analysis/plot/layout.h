@@ -6,6 +6,7 @@
 
 #include "analysis/plot/page.h"
 #include "analysis/plot/text.h"
+#include "analysis/plot/ticks.h"
 
 #include <stdbool.h>
 #include <stdio.h>

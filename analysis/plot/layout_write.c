@@ -2,7 +2,7 @@
 #include "analysis/plot/layout.h"
 
 #include "core/base/arena.h"
-#include "core/base/shown.h"
+#include "core/base/display_text.h"
 
 #include <assert.h>
 #include <math.h>

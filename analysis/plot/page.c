@@ -4,8 +4,8 @@
 
 #include "analysis/plot/text.h"
 #include "core/base/array.h"
+#include "core/base/display_text.h"
 #include "core/base/json.h"
-#include "core/base/shown.h"
 #include "core/base/utf8.h"
 #include "core/config/config.h"
 

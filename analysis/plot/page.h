@@ -241,8 +241,8 @@ gl_status page_remark(figure_page *p, gl_error *err, const char *format, ...)
 size_t page_pick(size_t n, size_t most, size_t *picked);
 
 /* Writes any text as a gnuplot string that is shown literally. Control characters are replaced as
- * in core/base/shown.h, and characters that the font lacks are written as numbers (text_in_font()).
- * Nothing is interpreted or executed. */
+ * in core/base/display_text.h, and characters that the font lacks are written as numbers
+ * (text_in_font()). Nothing is interpreted or executed. */
 void page_write_text(const char *text, FILE *to);
 /* Writes a text without control characters as a gnuplot string, byte for byte; used for file names.
  */

@@ -1,8 +1,6 @@
 /* The clock statistics of a run: one table of columns from which the record, the store, its exports
  * and the loading of results are generated. sim/ fills the record.
- *
- * A column added here becomes a field of clock_record; core/store/schema.c records since which
- * format it exists. */
+ * A column added here becomes a field of clock_record; files without it read as NaN. */
 #ifndef GEPOLAB_CORE_BASE_CLOCK_RECORD_H
 #define GEPOLAB_CORE_BASE_CLOCK_RECORD_H
 

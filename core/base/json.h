@@ -1,4 +1,5 @@
-/* JSON: writing numbers and texts, a strict reader, and trees of cJSON items. Prefix: json_. */
+/* JSON: writing numbers and texts, a strict reader, and trees of cJSON items. Prefix: json_,
+ * except for number_text(). */
 #ifndef GEPOLAB_CORE_BASE_JSON_H
 #define GEPOLAB_CORE_BASE_JSON_H
 
@@ -24,7 +25,8 @@ cJSON *json_add_number(cJSON *to, const char *key, double value);
 cJSON *json_add_numbers(cJSON *to, const char *key, const double *values, size_t n);
 /* Appends a new object to an array; NULL if out of memory. */
 cJSON *json_append_object(cJSON *array);
-/* Writes printed JSON; bytes of its texts that are not UTF-8 as shown.h does, "\\xff". */
+/* Writes printed JSON; bytes of its texts that are not UTF-8 are
+ * escaped as in display_text.h, "\\xff". */
 void json_write(const char *printed, FILE *to);
 cJSON *json_add_string(cJSON *to, const char *key, const char *value);
 

@@ -1,7 +1,7 @@
 /* Shows a progress bar on a terminal, or writes occasional lines to a log. */
 #include "core/base/progress.h"
 
-#include "core/base/shown.h"
+#include "core/base/display_text.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -43,7 +43,7 @@ typedef struct progress_world {
 } progress_world;
 
 /* total 0: unknown, shows a count and a rate. what and unit are copied and escaped as in
- * core/base/shown.h. Returns NULL if out of memory; all functions accept NULL. */
+ * core/base/display_text.h. Returns NULL if out of memory; all functions accept NULL. */
 progress *progress_new(const char *what, const char *unit, uint64_t total, progress_mode mode);
 progress *progress_new_in(const progress_world *world, const char *what, const char *unit,
                           uint64_t total, progress_mode mode);

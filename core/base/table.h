@@ -116,8 +116,8 @@ table *table_line(table *t, const char *format, ...) __attribute__((format(print
 
 /* --- writing --- */
 
-/* Writes the table. Control characters in texts are escaped as in core/base/shown.h, and Markdown,
- * HTML or LaTeX markup is escaped. Text format: first column left-aligned, the others
+/* Writes the table. Control characters in texts are escaped as in core/base/display_text.h, and
+ * Markdown, HTML or LaTeX markup is escaped. Text format: first column left-aligned, the others
  * right-aligned, measured in terminal columns; columns beyond 80 follow in blocks that begin with
  * the first. LaTeX is a booktabs tabular. HTML is also well-formed XML. JSON is an array of
  * objects, or an object for a document. Errors: GL_ENOMEM, GL_EIO. */

@@ -1,5 +1,5 @@
 /* Writes tables: the formats for people, and the choice of a format. */
-#include "core/base/shown.h"
+#include "core/base/display_text.h"
 #include "core/base/table_internal.h"
 
 #include <ctype.h>

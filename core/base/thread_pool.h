@@ -1,6 +1,7 @@
 /* A pool of threads that run the tasks of one job together with the caller. Which thread runs a
  * task is not deterministic, so results must not depend on it. Threads do not survive fork(): a
- * process that forks must create its pools afterwards. Prefix: pool_. */
+ * process that forks must create its pools afterwards. Prefix: pool_, except for
+ * blas_reserve(). */
 #ifndef GEPOLAB_CORE_BASE_THREAD_POOL_H
 #define GEPOLAB_CORE_BASE_THREAD_POOL_H
 

@@ -66,7 +66,7 @@ gl_status cfg_include(cfg_doc *doc, const cfg_library *library, gl_error *err);
 /* Top-level maps `algorithms` and `presets` define algorithms and presets by name. (A map
  * `algorithms` with a key `base`, or a value that is no map, selects algorithms instead.)
  * cfg_include() moves the definitions of all files, merged, to a key that no file can have
- * (own_kind.aside in core/config/fields.h; core/config/own.h replaces the names). */
+ * (own_kind.aside in core/config/fields.h; core/config/user_defined.h replaces the names). */
 
 /* Makes a recipe with one section, `name`: a copy of `section`, with `over` merged into the map at
  * the dotted path below it, as in cfg_include(). Source positions are preserved. The caller frees

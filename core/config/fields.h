@@ -92,7 +92,7 @@ typedef struct field {
 } field;
 
 /* Sets of a section's fields that users define by name in a file, as changes of a published set
- * (core/config/own.h). */
+ * (core/config/user_defined.h). */
 typedef struct own_kind {
   const char *key;     /* top-level key of the definitions: "presets" */
   const char *aside;   /* the key that cfg_include() moves them to: "presets\n" */
@@ -149,8 +149,8 @@ typedef struct field_table {
 /* --- looking up fields --- */
 
 /* All tables, in the order of the reference of recipes; unused entries are NULL. Defined not in
- * core/config but in the program: experiments/recipe/fields.c for the command, library/status.c for
- * libgepolab. A field in none of these tables cannot be read. */
+ * core/config but in the program: experiments/recipe/json_schema.c for the command,
+ * library/status.c for libgepolab. A field in none of these tables cannot be read. */
 enum { FIELD_MOST_TABLES = 24 };
 extern const field_table *const field_tables[FIELD_MOST_TABLES];
 

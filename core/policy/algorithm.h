@@ -11,7 +11,7 @@
 
 #include "core/base/error.h"
 #include "core/config/config.h"
-#include "core/config/own.h"
+#include "core/config/user_defined.h"
 
 #include <stddef.h>
 
@@ -241,7 +241,7 @@ size_t policy_algorithms_count(void);
 const policy_algorithm *policy_algorithms_at(size_t i);
 /* Upper case does not matter; NULL if unknown. */
 const policy_algorithm *policy_algorithms_find(const char *name);
-/* The i-th of the user's own (core/config/own.h, key "algorithms"), with its own name. */
+/* The i-th of the user's own (core/config/user_defined.h, key "algorithms"), with its own name. */
 gl_status policy_algorithms_own(policy_algorithm *out, const cfg_own *own, size_t i, gl_error *err);
 
 /* Reads `algorithm:` of a recipe: the name of an algorithm, or a map {base: gepo, clip: none, ...}.
@@ -293,7 +293,7 @@ int policy_needs_version_gap(const policy_algorithm *algorithm);
 int policy_needs_exact_denominator(const policy_algorithm *algorithm);
 
 /* Documentation of a published algorithm. No member is NULL. notes lists every field whose value is
- * gepolab's own choice. Settings of trainers: core/policy/settings.h. */
+ * gepolab's own choice. Settings of trainers: core/policy/trainer_switches.h. */
 typedef struct policy_algorithm_info {
   const char *source, *notes;
 } policy_algorithm_info;

@@ -1,7 +1,7 @@
 /* Clips and soft clips: the value f(x) that the objective uses for a log-ratio x, and its slope
  * df/dx. Formulas: paper/methods.md §3.8, and §4 by algorithm. Bounds are compared with ratios, as
  * in the sources, except where an algorithm clips logarithms. */
-#include "core/base/vector.h"
+#include "core/base/simd.h"
 #include "core/policy/internal.h"
 
 #include <stdint.h>

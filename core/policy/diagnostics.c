@@ -1,7 +1,7 @@
 /* Diagnostics of one loss evaluation. Importance-weight statistics are sample statistics within a
  * group (over responses, or over tokens if the algorithm has token ratios), averaged over groups.
  * All are computed in log space. */
-#include "core/base/vector.h"
+#include "core/base/simd.h"
 #include "core/policy/internal.h"
 
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* Computes loss and coefficients from ratios: the policy term of every algorithm, DisCO's
  * objective, and the divergence terms. */
-#include "core/base/vector.h"
+#include "core/base/simd.h"
 #include "core/policy/internal.h"
 
 #include <float.h>

@@ -3,7 +3,7 @@
 #include "core/policy/policy.h"
 
 #include "core/base/array.h"
-#include "core/base/vector.h"
+#include "core/base/simd.h"
 #include "core/policy/internal.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
 /* Log importance ratios: per token, per prefix, per response, relative to a group expectation, and
  * V-trace's products. paper/methods.md §3.5 to §3.7. */
-#include "core/base/vector.h"
+#include "core/base/simd.h"
 #include "core/policy/internal.h"
 
 #include <assert.h>

@@ -14,7 +14,7 @@
 #ifndef GEPOLAB_CORE_RANDOM_RNG_H
 #define GEPOLAB_CORE_RANDOM_RNG_H
 
-#include "core/random/rng_stream.h"
+#include "core/random/rng_purposes.h"
 
 /* Disables Random123's use of intrinsics, which Philox does not need, and whose headers have forty
  * thousand lines. */

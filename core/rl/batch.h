@@ -29,7 +29,7 @@ typedef struct batch {
   double *logq_trunc;  /* [n_tokens] under the truncated (top-k/top-p) distribution that was sampled
                           from */
   /* Transformer only: the sets of tokens kept by top-k or top-p, [n_tokens] sets of kept_words
-   * words each, in the format of core/rl/sampling.h; kept_words 0: not recorded. */
+   * words each, in the format of core/rl/sampling_distribution.h; kept_words 0: not recorded. */
   uint32_t *kept;
   size_t kept_words;
   /* Transformer only, in an incomplete batch: keys and values stored between requests. */

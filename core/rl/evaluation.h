@@ -4,7 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/config/config.h"
-#include "core/rl/sampling.h"
+#include "core/rl/sampling_distribution.h"
 
 #include <stddef.h>
 

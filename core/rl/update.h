@@ -16,7 +16,7 @@
 #include "core/rl/batch.h"
 #include "core/rl/learner.h"
 #include "core/rl/optimizer.h"
-#include "core/rl/sampling.h"
+#include "core/rl/sampling_distribution.h"
 
 #include <stdbool.h>
 

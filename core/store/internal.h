@@ -138,9 +138,11 @@ bool schema_column(const store_table *t, const char *name, store_column *c);
 char *schema_sql(void);
 /* Adds the views that the file does not have yet. */
 gl_status schema_add_views(store *s, gl_error *err);
-/* Refuses a file whose tables are not those of a study: missing tables or columns, views or virtual
- * tables instead of tables, triggers, computed or unknown columns, or columns of another type. */
-gl_status store_check_schema(store *s, gl_error *err);
+/* Checks that the file is a study of format STORE_FORMAT with its tables; sets *empty if it has no
+ * tables yet. Refuses other databases, older and newer formats, and files with missing tables or
+ * columns, views or virtual tables instead of tables, triggers, computed or unknown columns, or
+ * columns of another type. */
+gl_status store_check_format(store *s, int *empty, gl_error *err);
 
 /* Inserts records into a table: call begin, put for each record, then end. */
 typedef struct row_writer {

@@ -1,5 +1,5 @@
 /* The tables of a study: columns with their valid values and meaning, conversion between C records
- * and rows, and checking the schema of a file. */
+ * and rows, and checking the format and schema of a file. */
 #include "core/base/metrics.h"
 #include "core/store/internal.h"
 
@@ -604,11 +604,38 @@ static gl_status check_others(store *s, gl_error *err) {
   return query_end(&q);
 }
 
-gl_status store_check_schema(store *s, gl_error *err) {
+static gl_status check_schema(store *s, gl_error *err) {
   gl_status status = check_others(s, err);
   for (size_t i = 0; schema_at(i) != NULL && status == GL_OK; ++i) {
     status = check_kind(s, schema_at(i)->name, err);
     if (status == GL_OK) status = check_columns(s, schema_at(i), err);
   }
   return status;
+}
+
+gl_status store_check_format(store *s, int *empty, gl_error *err) {
+  int64_t id = 0, format = 0, n_tables = 0;
+  gl_status status = store_whole(s, &n_tables, "SELECT count(*) FROM sqlite_schema", NULL, err);
+  if (status == GL_OK) status = store_whole(s, &id, "PRAGMA application_id", NULL, err);
+  if (status == GL_OK) status = store_whole(s, &format, "PRAGMA user_version", NULL, err);
+  if (status != GL_OK) return status;
+  *empty = n_tables == 0 && id == 0;
+  if (*empty) return GL_OK;
+  if (id != STORE_APPLICATION_ID)
+    return gl_fail(err, GL_EIO,
+                   "%s is an SQLite database, but not a gepolab study; choose another file",
+                   s->path);
+  if (format < STORE_FORMAT && format > 0)
+    return gl_fail(
+        err, GL_EIO,
+        "%s has the older study format %lld, this gepolab reads format %d alone; read it "
+        "with the commit 3d57e88 of gepolab, which reads formats 1 to 6, or run its "
+        "sweep again into another file",
+        s->path, (long long)format, STORE_FORMAT);
+  if (format != STORE_FORMAT)
+    return gl_fail(err, GL_EIO,
+                   "%s has study format %lld, this gepolab reads format %d; use the version of "
+                   "gepolab that wrote it, or another file",
+                   s->path, (long long)format, STORE_FORMAT);
+  return check_schema(s, err);
 }

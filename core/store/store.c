@@ -1,4 +1,4 @@
-/* Opens a study: the file, its format and its single writer. */
+/* Opens a study: the file and its single writer. */
 #define _GNU_SOURCE /* F_OFD_SETLK */
 #include "core/store/internal.h"
 
@@ -36,34 +36,6 @@ static gl_status add_metrics(store *s, gl_error *err) {
                            name);
   }
   return status;
-}
-
-/* Checks the format of the file; sets *empty if it has no tables yet. */
-static gl_status check_format(store *s, int *empty, gl_error *err) {
-  int64_t id = 0, format = 0, tables = 0;
-  gl_status status = store_whole(s, &tables, "SELECT count(*) FROM sqlite_schema", NULL, err);
-  if (status == GL_OK) status = store_whole(s, &id, "PRAGMA application_id", NULL, err);
-  if (status == GL_OK) status = store_whole(s, &format, "PRAGMA user_version", NULL, err);
-  if (status != GL_OK) return status;
-  *empty = tables == 0 && id == 0;
-  if (*empty) return GL_OK;
-  if (id != STORE_APPLICATION_ID)
-    return gl_fail(err, GL_EIO,
-                   "%s is an SQLite database, but not a gepolab study; choose another file",
-                   s->path);
-  if (format < STORE_FORMAT && format > 0)
-    return gl_fail(
-        err, GL_EIO,
-        "%s has the older study format %lld, this gepolab reads format %d alone; read it "
-        "with the commit 3d57e88 of gepolab, which reads formats 1 to 6, or run its "
-        "sweep again into another file",
-        s->path, (long long)format, STORE_FORMAT);
-  if (format != STORE_FORMAT)
-    return gl_fail(err, GL_EIO,
-                   "%s has study format %lld, this gepolab reads format %d; use the version of "
-                   "gepolab that wrote it, or another file",
-                   s->path, (long long)format, STORE_FORMAT);
-  return store_check_schema(s, err);
 }
 
 /* --- the writer's lock --- */
@@ -164,7 +136,7 @@ static gl_status open_checked(store *s, store_mode mode, const char *vfs, gl_err
    * failure; one commit per run costs little compared with the run. */
   gl_status status = distrust(s, err);
   if (status == GL_OK) status = store_exec(s, "PRAGMA foreign_keys = ON", "opening", err);
-  if (status == GL_OK) status = check_format(s, &empty, err);
+  if (status == GL_OK) status = store_check_format(s, &empty, err);
   if (status != GL_OK) return status;
   if (mode == STORE_WRITE) return open_for_writing(s, empty, err);
   if (empty)

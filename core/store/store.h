@@ -16,8 +16,8 @@
  * column is added when the file is opened for writing. NULL also means "does not apply".
  *
  * Files are untrusted. The tables must match the schema (core/store/schema.c has the valid values
- * of each column), and data that is read is verified against its checksums (core/store/sums.c). A
- * damaged study is refused with the location of the damage.
+ * of each column), and data that is read is verified against its checksums
+ * (core/store/checksums.c). A damaged study is refused with the location of the damage.
  *
  * Exported tables (core/store/export.h) are ordered by study, ordinal, key and step, and are
  * byte-identical however the study was executed. Only the tables execution, provenance and

@@ -5,8 +5,8 @@
 #include "experiments/base/program.h"
 
 #include "core/base/array.h"
+#include "core/base/display_text.h"
 #include "core/base/file.h"
-#include "core/base/shown.h"
 #include "core/base/table.h"
 #include "core/config/config.h"
 #include "core/config/fields.h"

@@ -3,7 +3,7 @@
 #ifndef GEPOLAB_EXPERIMENTS_BASE_PROGRAM_H
 #define GEPOLAB_EXPERIMENTS_BASE_PROGRAM_H
 
-#include "core/config/own.h"
+#include "core/config/user_defined.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -18,8 +18,8 @@ uint64_t build_number(void);
 
 /* --- the user's own algorithms and presets --- */
 
-/* The options that name files of own definitions (core/config/own.h), and the variables of the
- * environment that do so too, to which args_parse() writes the options. */
+/* The options that name files of own definitions (core/config/user_defined.h), and the variables of
+ * the environment that do so too, to which args_parse() writes the options. */
 typedef struct program_own_file {
   const char *key; /* "algorithms": the option, and what the file must define */
   const char *variable, *value, *help;

@@ -1,10 +1,10 @@
 /* gepolab list algorithms: the published algorithms and the user's own, with their sources, the
  * settings of trainers that make them, and their fields. */
-#include "core/base/shown.h"
+#include "core/base/display_text.h"
 #include "core/config/config.h"
 #include "core/config/fields.h"
 #include "core/policy/algorithm.h"
-#include "core/policy/settings.h"
+#include "core/policy/trainer_switches.h"
 #include "experiments/base/args.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"

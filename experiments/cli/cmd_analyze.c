@@ -1,20 +1,20 @@
 /* gepolab analyze: what studies and other programs' exports say; and its tables of outcomes,
  * contrasts, effects, announcements and features. */
-#include "analysis/announce.h"
+#include "analysis/collapse_prediction.h"
 #include "analysis/contrasts.h"
-#include "analysis/declines.h"
+#include "analysis/decline_prediction.h"
 #include "analysis/effects.h"
+#include "analysis/evaluation_sets.h"
 #include "analysis/import/report.h"
 #include "analysis/outcome.h"
 #include "analysis/profiles.h"
-#include "analysis/sets.h"
 #include "analysis/statistics.h"
 #include "experiments/base/args.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
 #include "experiments/cli/common.h"
 #include "experiments/recipe/recipe.h"
-#include "experiments/sweep/sweep_cells.h"
+#include "experiments/sweep/grid.h"
 
 #include <math.h>
 #include <stdbool.h>

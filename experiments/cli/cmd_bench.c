@@ -1,7 +1,7 @@
 /* gepolab bench and doctor. */
+#include "core/base/display_text.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
-#include "core/base/shown.h"
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/program.h"

@@ -2,7 +2,7 @@
  * table of core/config/fields.h. `make docs` writes its output into experiments/RECIPES.md, each
  * section's fields where that document explains the section. */
 #define _GNU_SOURCE /* strcasestr */
-#include "core/base/shown.h"
+#include "core/base/display_text.h"
 #include "core/config/config.h"
 #include "core/config/fields.h"
 #include "core/config/units.h"

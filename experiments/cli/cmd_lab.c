@@ -1,6 +1,6 @@
 /* gepolab lab bias, theory and selection: the exact laboratory. */
+#include "core/base/display_text.h"
 #include "core/base/json.h"
-#include "core/base/shown.h"
 #include "core/base/thread_pool.h"
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"

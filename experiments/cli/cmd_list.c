@@ -1,16 +1,16 @@
 /* gepolab list recipes, metrics, definitions, kinds and presets: what there is. (Algorithms, fields
  * and published cases have files of their own.) */
 #define _GNU_SOURCE /* strcasestr */
-#include "analysis/import/names.h"
+#include "analysis/import/metric_names.h"
 #include "analysis/import/read.h"
+#include "core/base/display_text.h"
 #include "core/base/metrics.h"
-#include "core/base/shown.h"
 #include "core/config/config.h"
 #include "experiments/base/args.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/program.h"
-#include "experiments/clock/definitions.h"
+#include "experiments/clock/counter_tables.h"
 #include "experiments/recipe/recipe.h"
 #include "experiments/tokens/token_log.h"
 #include "sim/cluster.h"

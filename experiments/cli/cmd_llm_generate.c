@@ -1,7 +1,7 @@
 /* gepolab llm eval, generate and answer: what a transformer says, and whether it is right. */
+#include "core/base/display_text.h"
 #include "core/base/json.h"
 #include "core/base/progress.h"
-#include "core/base/shown.h"
 #include "experiments/base/args.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"

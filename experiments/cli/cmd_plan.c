@@ -1,5 +1,5 @@
 /* gepolab plan: how to use the GPUs of one's own cluster. */
-#include "analysis/figures/direct.h"
+#include "analysis/figures/without_study.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/progress.h"

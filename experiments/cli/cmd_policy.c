@@ -1,7 +1,7 @@
 /* gepolab policy: loss, weights and coefficients of given groups, to check a trainer against; and
  * gepolab whatif: what every algorithm would have done with the batches of a recorded run. */
+#include "core/base/display_text.h"
 #include "core/base/json.h"
-#include "core/base/shown.h"
 #include "core/policy/policy.h"
 #include "experiments/base/args.h"
 #include "experiments/base/memory.h"

@@ -1,7 +1,7 @@
 /* gepolab list published: published speed-ups of asynchronous systems over training in turns,
  * compared with simulated ones. */
-#include "analysis/figures/direct.h"
-#include "core/base/shown.h"
+#include "analysis/figures/without_study.h"
+#include "core/base/display_text.h"
 #include "experiments/base/args.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"

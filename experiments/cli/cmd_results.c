@@ -1,6 +1,6 @@
 /* gepolab results: numbers that documents cite, kept, written into the documents and checked. */
-#include "analysis/import/names.h"
-#include "analysis/stored.h"
+#include "analysis/import/metric_names.h"
+#include "analysis/stored_results.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/records.h"

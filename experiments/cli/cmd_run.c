@@ -1,6 +1,6 @@
 /* gepolab run: one training run, with a summary. */
+#include "core/base/display_text.h"
 #include "core/base/progress.h"
-#include "core/base/shown.h"
 #include "experiments/base/args.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"

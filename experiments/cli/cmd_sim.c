@@ -4,7 +4,7 @@
 #include "experiments/base/args.h"
 #include "experiments/base/print_json.h"
 #include "experiments/cli/common.h"
-#include "experiments/clock/definitions.h"
+#include "experiments/clock/counter_tables.h"
 #include "experiments/clock/sim.h"
 #include "experiments/clock/sim_print.h"
 #include "experiments/recipe/recipe.h"

@@ -1,8 +1,8 @@
 /* gepolab study status, check and export. */
 #include "analysis/export.h"
+#include "core/base/display_text.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
-#include "core/base/shown.h"
 #include "core/store/store.h"
 #include "experiments/base/args.h"
 #include "experiments/base/memory.h"
@@ -348,8 +348,8 @@ static void damages_fini(damages *d) {
   *d = (damages){0};
 }
 
-/* Copies a text in printable form (shown.h), because a damaged file may contain bytes that are not
- * text. */
+/* Copies a text in printable form (core/base/display_text.h), because a damaged file may contain
+ * bytes that are not text. */
 static char *shown_copy(const char *text) {
   char *copy = NULL;
   size_t size = 0;

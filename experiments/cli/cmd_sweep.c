@@ -1,7 +1,7 @@
 /* gepolab sweep: a grid of runs into a study file; and gepolab study merge: several such files into
  * one.
  */
-#include "core/base/shown.h"
+#include "core/base/display_text.h"
 #include "experiments/base/args.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"

@@ -1,8 +1,8 @@
 /* The table of commands, `gepolab help`, the manual page, completion, and how a status becomes an
  * exit code. */
 #include "analysis/figures/figures.h"
+#include "core/base/display_text.h"
 #include "core/base/metrics.h"
-#include "core/base/shown.h"
 #include "core/config/config.h"
 #include "core/config/fields.h"
 #include "core/policy/algorithm.h"

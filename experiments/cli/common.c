@@ -3,8 +3,8 @@
 #include "experiments/cli/common.h"
 
 #include "analysis/plot/layout.h"
+#include "core/base/display_text.h"
 #include "core/base/file.h"
-#include "core/base/shown.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/program.h"
 #include "sim/schedule.h"

@@ -2,7 +2,7 @@
  * and how this changes the expected gradient. */
 #include "experiments/clock/selection.h"
 
-#include "analysis/figures/direct.h"
+#include "analysis/figures/without_study.h"
 #include "experiments/base/memory.h"
 #include "sim/schedule.h"
 #include "toy/world/toy_world.h"

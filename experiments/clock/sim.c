@@ -2,12 +2,12 @@
  * densities of the cluster's distributions. */
 #include "experiments/clock/sim.h"
 
-#include "analysis/figures/direct.h"
-#include "core/base/shown.h"
+#include "analysis/figures/without_study.h"
+#include "core/base/display_text.h"
 #include "core/base/thread_pool.h"
 #include "core/config/fields.h"
 #include "experiments/base/memory.h"
-#include "experiments/sweep/sweep_cells.h"
+#include "experiments/sweep/grid.h"
 
 #include <gsl/gsl_cdf.h>
 #include <math.h>

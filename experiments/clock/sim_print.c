@@ -1,10 +1,10 @@
 /* Prints a schedule as text and CSV, the fates of its units, and a comparison with theory. */
 #include "experiments/clock/sim_print.h"
 
+#include "core/base/display_text.h"
 #include "core/base/json.h"
-#include "core/base/shown.h"
-#include "sim/definitions.h"
 #include "sim/schedule.h"
+#include "sim/staleness_readings.h"
 
 #include <inttypes.h>
 #include <math.h>

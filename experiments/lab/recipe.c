@@ -1,9 +1,9 @@
 /* Parses a recipe of the exact laboratory and makes its world, policies and algorithms. */
 #include "experiments/lab/recipe.h"
 
-#include "core/base/shown.h"
+#include "core/base/display_text.h"
 #include "core/config/fields.h"
-#include "core/rl/sampling.h"
+#include "core/rl/sampling_distribution.h"
 #include "experiments/base/memory.h"
 #include "llm/exact/exact_world.h"
 #include "llm/learner/llm_learner.h"

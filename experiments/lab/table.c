@@ -3,8 +3,8 @@
 #include "experiments/lab/table.h"
 
 #include "core/base/arena.h"
+#include "core/base/display_text.h"
 #include "core/base/json.h"
-#include "core/base/shown.h"
 #include "core/base/table.h"
 #include "core/base/thread_pool.h"
 #include "core/random/rng.h"

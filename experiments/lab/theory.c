@@ -6,7 +6,7 @@
 #include "experiments/base/memory.h"
 #include "experiments/lab/recipe.h"
 #include "experiments/lab/training.h"
-#include "toy/lab/theory.h"
+#include "toy/lab/theorems.h"
 
 #include <gsl/gsl_sort.h>
 #include <gsl/gsl_statistics_double.h>

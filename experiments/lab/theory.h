@@ -6,7 +6,7 @@
 #include "core/base/table.h"
 #include "core/config/config.h"
 #include "experiments/lab/recipe.h"
-#include "toy/lab/theory.h"
+#include "toy/lab/theorems.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* Trains each algorithm in an enumerable world and records exact return, bias and variance. */
 #include "experiments/lab/training.h"
 
+#include "core/base/display_text.h"
 #include "core/base/json.h"
-#include "core/base/shown.h"
 #include "core/base/thread_pool.h"
 #include "core/random/rng.h"
 #include "experiments/base/memory.h"

@@ -4,7 +4,7 @@
 
 #include "analysis/plot/draw.h"
 #include "analysis/plot/page.h"
-#include "core/rl/sampling.h"
+#include "core/rl/sampling_distribution.h"
 #include "core/store/store.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/program.h"

@@ -2,9 +2,9 @@
  * parameters, tokenizer, and the world in which it was trained. */
 #include "experiments/llm/session.h"
 
+#include "core/base/display_text.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
-#include "core/base/shown.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/program.h"

@@ -398,7 +398,7 @@ gl_status plan_describe(plan_description *out, cfg_doc *doc, gl_error *err) {
 /* --- fields --- */
 
 /* The fields of a description's section `plan`, for `gepolab list fields plan` and
- * experiments/RECIPES.md. They are no fields of recipes: description.c reads them. */
+ * experiments/RECIPES.md. Only `gepolab plan` reads them. */
 
 static const plan_field fields[] = {
     {"plan", "section", "required", "",

@@ -15,9 +15,9 @@
 
 /* --- description.c --- */
 
-/* The description is a recipe. Its section `cluster` contains all fixed fields. Its section `plan`
- * contains the GPUs, the network between them, measured speeds, the values to try, limits and the
- * error rate. experiments/RECIPES.md documents the fields. */
+/* The description is a recipe. Its section `cluster` contains all fixed fields. Its section `plan`,
+ * which only `gepolab plan` reads, contains the GPUs, the network between them, measured speeds,
+ * the values to try, limits and the error rate. experiments/RECIPES.md documents the fields. */
 
 enum { PLAN_NAME_SIZE = 128 };
 enum { PLAN_MOST_SITES = 32, PLAN_MOST_VALUES = 64, PLAN_MOST_REPLICATES = 1000 };
@@ -85,7 +85,7 @@ typedef struct plan_description {
  * for missing, unknown or impossible fields, also in the recipe's own sections. */
 gl_status plan_describe(plan_description *out, cfg_doc *doc, gl_error *err);
 
-/* --- fields.c --- */
+/* --- the fields of the section: description.c --- */
 
 /* A field of the section `plan`; of lists also the fields of their items. All static. */
 typedef struct plan_field {

@@ -1,7 +1,7 @@
 /* Prints plans as text and as JSON. */
 #include "experiments/plan/plan.h"
 
-#include "core/base/shown.h"
+#include "core/base/display_text.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
 

@@ -5,8 +5,8 @@
 #include "core/base/thread_pool.h"
 #include "experiments/base/memory.h"
 #include "experiments/recipe/recipe.h"
+#include "sim/closed_forms.h"
 #include "sim/schedule.h"
-#include "sim/theory.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -189,7 +189,7 @@ static gl_status run_round(plan_system **of, size_t n, size_t replicate, size_t 
 /* --- bounds without simulation --- */
 
 /* Upper bound on responses per hour from closed forms: the learner is never faster than its step
- * time, if that is constant, and the bounds of sim/theory.h for clusters they cover. */
+ * time, if that is constant, and the bounds of sim/closed_forms.h for clusters they cover. */
 static double most_throughput(const plan_system *s) {
   const plan_description *d = s->setup.d;
   const double update = (double)(s->candidate.batches * (int64_t)(d->groups * d->group_size));

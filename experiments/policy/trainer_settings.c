@@ -1,5 +1,5 @@
 /* Switches of trainers as fields of an algorithm: one line for each switch and value.
- * The versions are those of core/policy/settings.c. */
+ * The versions are those of core/policy/trainer_switches.c. */
 #include "experiments/policy/trainer_settings.h"
 
 #include "core/config/config.h"

@@ -4,7 +4,7 @@
 #define GEPOLAB_EXPERIMENTS_POLICY_TRAINER_SETTINGS_H
 
 #include "core/policy/algorithm.h"
-#include "core/policy/settings.h"
+#include "core/policy/trainer_switches.h"
 
 #include <stddef.h>
 

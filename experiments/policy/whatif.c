@@ -3,7 +3,7 @@
 
 #include "analysis/figures/recorded.h"
 #include "core/config/config.h"
-#include "core/config/own.h"
+#include "core/config/user_defined.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/program.h"
 

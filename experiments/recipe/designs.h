@@ -1,6 +1,6 @@
 /* The designs of a sweep, and the fields that a recipe's `tune` chooses. A design is a key of
- * `sweep` (core/config/designs.h) that lists settings of several fields at once. Every setting is
- * one value of the axis with that name, crossed with the other axes.
+ * `sweep` (cfg_design, core/config/fields.h) that lists settings of several fields at once. Every
+ * setting is one value of the axis with that name, crossed with the other axes.
  *
  * The functions that expand a design replace it by the list of its settings, maps from paths to
  * values. They do nothing if the design is absent, and must be called after cfg_resolve(). */

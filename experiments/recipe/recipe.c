@@ -317,7 +317,7 @@ gl_status recipe_read_at(recipe *out, const cfg_node *root, gl_error *err) {
   out->cluster = section(&r, "cluster");
   out->sweep = section(&r, "sweep");
   out->tune = section(&r, "tune");
-  (void)section(&r, "contrasts"); /* parsed by experiments/sweep/sweep_cells.h */
+  (void)section(&r, "contrasts"); /* parsed by experiments/sweep/grid.h */
   out->train = section(&r, "train");
   const cfg_node *checkpoint = section(&r, "checkpoint");
   out->algorithm_at = section(&r, "algorithm");

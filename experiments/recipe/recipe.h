@@ -8,6 +8,7 @@
 #include "core/base/hash.h"
 #include "core/config/config.h"
 #include "core/policy/algorithm.h"
+#include "core/rl/group_filter.h"
 #include "core/rl/learner.h"
 #include "experiments/base/program.h"
 #include "sim/cluster.h"

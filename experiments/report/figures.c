@@ -4,8 +4,8 @@
 #include "experiments/base/memory.h"
 
 #include "analysis/plot/page.h"
+#include "core/base/display_text.h"
 #include "core/base/file.h"
-#include "core/base/shown.h"
 #include "core/base/utf8.h"
 #include "experiments/base/print_json.h"
 #include "experiments/report/study_internal.h"

@@ -1,7 +1,7 @@
 /* Escapes text, and writes headings and tables. */
 #include "experiments/report/html.h"
 
-#include "core/base/shown.h"
+#include "core/base/display_text.h"
 #include "core/base/utf8.h"
 #include "experiments/base/memory.h"
 

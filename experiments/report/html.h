@@ -29,8 +29,8 @@ void html_markup(html *h, const char *markup);
 void html_script(html *h, const char *script);
 
 /* Writes untrusted text, in an element or a quoted attribute. Non-printable characters are replaced
- * as in core/base/shown.h, line breaks are kept, and the five markup characters become entities.
- * NULL writes nothing. */
+ * as in core/base/display_text.h, line breaks are kept, and the five markup characters become
+ * entities. NULL writes nothing. */
 void html_text(html *h, const char *text);
 /* The same with a printf-style format. */
 void html_textf(html *h, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -35,7 +35,8 @@ typedef struct report_study {
   size_t superseded; /* number of superseded runs */
   size_t done, diverged, failed;
   size_t collapsed, not_finite; /* of those that did not fail: sums of the cells */
-  char **recipes; /* [n_recipes] canonical JSON of the swept recipes; none in older files */
+  char **recipes; /* [n_recipes] canonical JSON of the swept recipes; none if the file has no
+                     plan, as `run -o` writes it */
   size_t n_recipes;
 } report_study;
 
@@ -52,7 +53,7 @@ char *study_seeds_text(const uint64_t *seeds, size_t n);
 /* A group's setting as text; "the only setting" if nothing is swept. */
 const char *study_setting(const report_study *t, size_t group);
 
-/* --- sections, one file each --- */
+/* --- sections: summary.c, figures.c, study_tables.c --- */
 /* Each function writes the contents of a section below its heading. */
 
 typedef gl_status section_writer(html *h, const report_study *t, gl_error *err);
@@ -71,7 +72,7 @@ int has_recipe(const report_study *t);
 int has_runs(const report_study *t);
 int has_grid(const report_study *t); /* 1 if there are runs or a plan */
 
-/* Queries on a study's file that analysis/ does not provide. Private to this folder. */
+/* --- queries on a study's file that analysis/ does not provide --- */
 
 /* Called for each record of a result. */
 typedef gl_status query_record(void *context, sqlite3_stmt *record, gl_error *err);

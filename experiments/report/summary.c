@@ -1,7 +1,7 @@
 /* Sections `summary` and `scores`: what was run, the outcomes, warnings for the reader, and scores.
  */
 #include "analysis/analyze.h"
-#include "analysis/sets.h"
+#include "analysis/evaluation_sets.h"
 #include "experiments/base/memory.h"
 #include "experiments/report/study_internal.h"
 

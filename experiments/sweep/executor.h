@@ -4,7 +4,7 @@
 #define GEPOLAB_EXPERIMENTS_SWEEP_EXECUTOR_H
 
 #include "core/base/error.h"
-#include "experiments/sweep/sweep_cells.h"
+#include "experiments/sweep/grid.h"
 #include "experiments/train/run_result.h"
 
 #include <stddef.h>

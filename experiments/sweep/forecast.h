@@ -6,7 +6,7 @@
 #include "core/base/error.h"
 #include "core/base/progress.h"
 #include "core/store/store.h"
-#include "experiments/sweep/sweep_cells.h"
+#include "experiments/sweep/grid.h"
 #include "experiments/train/run_result.h"
 
 #include <stddef.h>

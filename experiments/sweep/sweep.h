@@ -7,7 +7,7 @@
 #include "core/config/config.h"
 #include "core/store/store.h"
 #include "experiments/sweep/executor.h"
-#include "experiments/sweep/sweep_cells.h"
+#include "experiments/sweep/grid.h"
 #include "experiments/train/run_result.h"
 
 #include <stddef.h>

@@ -20,7 +20,7 @@
 
 #include "core/base/error.h"
 #include "core/config/config.h"
-#include "experiments/sweep/sweep_cells.h"
+#include "experiments/sweep/grid.h"
 #include "experiments/train/run_result.h"
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* The formats of token-level logs, in the order in which they are tried. To add a format, write
- * NAME.c with the struct token_format_NAME and add its name to TOKEN_FORMATS; trainers.c has
+ * NAME.c with the struct token_format_NAME and add its name to TOKEN_FORMATS; trainer_formats.c has
  * examples. Private to this folder. */
 #ifndef GEPOLAB_EXPERIMENTS_TOKENS_FORMATS_H
 #define GEPOLAB_EXPERIMENTS_TOKENS_FORMATS_H

@@ -22,7 +22,7 @@ typedef struct run_result {
   size_t n_staleness;
   fate_record *fates; /* [n_fates] fates of sampled responses, in coupled runs */
   size_t n_fates;
-  char *in_effect; /* [n_in_effect] the recipe's fields in effect, as JSON (core/config/record.h) */
+  char *in_effect;    /* [n_in_effect] the recipe's fields in effect, as JSON (cfg_record) */
   size_t n_in_effect; /* including its NUL; 0: unknown */
   clock_record clock;
   staleness_parts parts; /* summed over the trained batches */

@@ -30,10 +30,11 @@
 #define GEPOLAB_LLM_BACKEND_BACKEND_H
 
 #include "core/base/error.h"
-#include "core/random/rng_stream.h"
-#include "core/rl/sampling.h"
+#include "core/random/rng_purposes.h"
+#include "core/rl/sampling_distribution.h"
 
-#ifndef __cplusplus /* kernels that need rng.h include it themselves; compiling it as C++ is slow  \
+#ifndef __cplusplus /* kernels that need core/random/rng.h include it themselves; compiling it as  \
+                     * C++ is slow                                                                 \
                      */
 #include "core/random/rng.h"
 #endif

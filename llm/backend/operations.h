@@ -227,7 +227,7 @@ OPERATION(void, logits,
           (backend *b, void *logits, const void *in, const void *weight, size_t rows,
            size_t vocabulary, size_t k))
 /* Samples token [rows] from softmax(logits / temperature), truncated according to spec
- * (core/rl/sampling.h), by inverting the cumulative sum in token order at u = rng_u01_53 of
+ * (core/rl/sampling_distribution.h), by inverting the cumulative sum in token order at u = rng_u01_53 of
  * block index[r] of the stream. With greedy != 0: the most probable token, the lowest number on
  * ties. M logq [rows] is its log-probability before truncation, M logq_truncated [rows] after
  * it. */
@@ -237,7 +237,7 @@ OPERATION(void, sample,
            rng_stream stream, int greedy))
 
 /* `sample`, never greedy, that also writes the tokens that each row's distribution kept
- * (core/rl/kept_set.h). spec truncates distributions over the vocabulary, which is
+ * (kept_put(), core/rl/sampling_distribution.h). spec truncates distributions over the vocabulary, which is
  * kept.shape.vocabulary. */
 OPERATION(void, sample_kept,
           (backend *b, int32_t *token, void *logq, void *logq_truncated, kept_sets kept,

@@ -142,7 +142,7 @@ void llm_learner_divide(llm_learner *l, item_work work, const void *context, siz
  * are not finite. */
 gl_status llm_learner_score(llm_learner *l, uint64_t entity, double *score, gl_error *err);
 
-/* --- evaluation (evaluate.c) --- */
+/* --- evaluation (draw.c) --- */
 
 /* Reads the problems of the evaluation and of its sets. Errors: GL_EINPUT, at the set's position (a
  * problem that the tokenizer cannot encode or that does not fit the context). */

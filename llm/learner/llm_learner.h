@@ -39,7 +39,7 @@ gl_status llm_learner_new_watched(learner *out, const learner_setup *setup, cons
 /* The model of a transformer learner; borrowed. */
 model *llm_learner_model(const learner *l);
 
-/* --- starts (start.c) --- */
+/* --- the initial checkpoint (run_spec.c) --- */
 
 /* The folder of the checkpoint from which a run with that seed starts: `model.path`, relative to
  * the recipe, with {seed} replaced; malloc'd. NULL if the world starts from none. Errors:

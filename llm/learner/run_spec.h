@@ -1,12 +1,13 @@
 /* The section `world` of a recipe of kind llm, read and checked: all settings of a transformer's
- * run that the section determines. Prefix: run_spec_. */
+ * run that the section determines. Its memory is estimated with memory_need_.
+ * Prefix: run_spec_. */
 #ifndef GEPOLAB_LLM_LEARNER_RUN_SPEC_H
 #define GEPOLAB_LLM_LEARNER_RUN_SPEC_H
 
 #include "core/policy/algorithm.h"
 #include "core/rl/evaluation.h"
 #include "core/rl/optimizer.h"
-#include "core/rl/sampling.h"
+#include "core/rl/sampling_distribution.h"
 #include "llm/model/model.h"
 #include "llm/task/task.h"
 #include "llm/text/tokenizer.h"

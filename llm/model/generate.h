@@ -7,7 +7,7 @@
 
 #include "core/base/arena.h"
 #include "core/random/rng.h"
-#include "core/rl/sampling.h"
+#include "core/rl/sampling_distribution.h"
 #include "llm/model/model.h"
 
 /* --- requests and results --- */

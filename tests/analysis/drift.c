@@ -1,5 +1,5 @@
 /* Alarms that are clear by hand. */
-#include "analysis/announce.h"
+#include "analysis/collapse_prediction.h"
 #include "tests/support/suite.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
  * text of a recipe is a recipe with the same canonical text. */
 #include "core/config/config.h"
 #include "core/config/fields.h"
-#include "core/config/own.h"
+#include "core/config/user_defined.h"
 
 #include <stdint.h>
 #include <stdlib.h>

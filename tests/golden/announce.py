@@ -1,5 +1,5 @@
 """Writes announce.txt: runs with a metric, and what it is worth as an announcement of falls, by NumPy and SciPy, for
-analysis/announce.c.
+analysis/collapse_prediction.c.
 
 Run: python3 tests/golden/announce.py > tests/golden/announce.txt
 Format: cases; for each: window, allowed share of false alarms, four leads, runs; for each run: start, cell, fell, onset,

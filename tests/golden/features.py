@@ -1,4 +1,4 @@
-"""Writes features.txt: series of a metric and what analysis/import/features.c says of them, by NumPy and SciPy.
+"""Writes features.txt: series of a metric and what analysis/import/curve_features.c says of them, by NumPy and SciPy.
 
 Run: python3 tests/golden/features.py > tests/golden/features.txt
 Format: cases; for each: ends, until, onset ("nan": none), values, then step and value of each; then how many are looked at,

@@ -5,7 +5,7 @@ Means of largest values are integrals of the quantile function against the beta 
 uniform (gepolab integrates survival functions), or closed forms where there are some: the harmonic
 numbers of exponential and the gamma functions of Pareto's law. Lengths are summed over their
 probabilities. Writes theory_moments.txt: a line for each case in the order of
-tests/sim/theory_moments.c.
+tests/sim/delay_moments.c.
 """
 import pathlib
 

@@ -4,7 +4,7 @@ Closed tandem: the generator matrix of its Markov chain, solved; staleness by th
 transitions at which a batch begins. Poisson batches: the law of the number at the learner from the
 embedded chain of departures, whose arrivals during an update are integrated numerically; staleness
 as a convolution of SciPy's laws. Constant times: all times of a run, in fractions, by max-plus
-recursion. Writes theory_queues.txt: lines in the order of tests/sim/theory.c.
+recursion. Writes theory_queues.txt: lines in the order of tests/sim/closed_forms.c.
 """
 import pathlib
 from fractions import Fraction

@@ -2,8 +2,8 @@
  * forms, the clock without a network where nothing is shared, and books that must balance. */
 #include "sim/network.h"
 
+#include "sim/closed_forms.h"
 #include "sim/link.h"
-#include "sim/theory.h"
 #include "tests/support/sim.h"
 #include "tests/support/suite.h"
 

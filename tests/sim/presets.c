@@ -1,5 +1,5 @@
 /* Presets: each runs by itself, says where it comes from, and at a bound of 0 is synchronous. */
-#include "core/config/own.h"
+#include "core/config/user_defined.h"
 #include "sim/cluster.h"
 #include "tests/support/files.h"
 #include "tests/support/sim.h"

@@ -2,7 +2,7 @@
  * vectorise. */
 #include "toy/lab/kernel.h"
 
-#include "core/base/vector.h"
+#include "core/base/simd.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include "core/base/thread_pool.h"
 #include "core/config/fields.h"
 #include "toy/lab/kernel.h"
-#include "toy/lab/theory.h"
+#include "toy/lab/theorems.h"
 
 #include <math.h>
 #include <stdio.h>

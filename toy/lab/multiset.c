@@ -1,7 +1,7 @@
 /* Multisets of responses: counting, and enumeration with their probabilities. Alias tables. */
 #include "toy/lab/multiset.h"
 
-#include "core/base/vector.h"
+#include "core/base/simd.h"
 
 #include <math.h>
 #include <stdlib.h>

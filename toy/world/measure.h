@@ -74,8 +74,8 @@ double toy_chain_kl(const toy_world *w, const double *visit, const double *const
 
 /* --- one walk over the tree of responses --- */
 /* Exact quantities of one prompt by one walk over the tree of its responses (paper/methods.md
- * §6.1). All tables are over edges (core/rl/response_tree.h); `reach` is scratch of n_nodes. A
- * token of probability 0 contributes nothing, even if its logarithm is infinite. */
+ * §6.1). All tables are over edges (response_tree, core/rl/sequence_task.h); `reach` is scratch of
+ * n_nodes. A token of probability 0 contributes nothing, even if its logarithm is infinite. */
 
 /* Returns sum_y p(y) value[y] over all responses; p has the probability of each edge. */
 double toy_exact_mean(const response_tree *tree, const double *p, const double *value,

@@ -3,7 +3,7 @@
 #define GEPOLAB_TOY_WORLD_WORLD_H
 
 #include "core/rl/evaluation.h"
-#include "core/rl/sampling.h"
+#include "core/rl/sampling_distribution.h"
 #include "core/rl/sequence_task.h"
 #include "toy/world/automaton.h"
 #include "toy/world/features.h"

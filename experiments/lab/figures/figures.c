@@ -3,12 +3,12 @@
  */
 #include "experiments/lab/figures/figures.h"
 
-#include "analysis/figures/direct.h"
+#include "analysis/figures/without_study.h"
 #include "analysis/plot/draw.h"
 #include "analysis/plot/layout.h"
 #include "analysis/plot/page.h"
 #include "experiments/base/memory.h"
-#include "toy/lab/theory.h"
+#include "toy/lab/theorems.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* The figures of the laboratory. analysis/plot/figure.h describes the files of a figure. */
+/* The figures of the laboratory. analysis/plot/page.h describes the files of a figure. */
 #ifndef GEPOLAB_EXPERIMENTS_LAB_FIGURES_FIGURES_H
 #define GEPOLAB_EXPERIMENTS_LAB_FIGURES_FIGURES_H
 

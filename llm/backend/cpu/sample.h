@@ -1,6 +1,6 @@
-/* Samples tokens from logits with the distribution of core/rl/sampling.h (temperature, top-k,
- * top-p), and distorts logits (`sampling.behaviour`). Part of template.c, compiled once per number
- * type and instruction set. */
+/* Samples tokens from logits with the distribution of core/rl/sampling_distribution.h (temperature,
+ * top-k, top-p), and distorts logits (`sampling.behaviour`). Part of template.c, compiled once per
+ * number type and instruction set. */
 
 /* The arguments of `sample` (operations.h). A task is one row. */
 typedef struct sample_job {

@@ -10,7 +10,7 @@
  * above them, and no other file includes them. All functions are static, so the copies do not
  * conflict. */
 #include "core/random/rng.h"
-#include "core/rl/sampling.h"
+#include "core/rl/sampling_distribution.h"
 #include "llm/backend/cpu/cpu.h"
 
 #include <assert.h>

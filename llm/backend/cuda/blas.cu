@@ -20,7 +20,7 @@
 #include "llm/backend/cuda/device.cuh"
 
 extern "C" {
-#include "llm/backend/cuda/gemm.h"
+#include "llm/backend/cuda/blas_plans.h"
 }
 
 #include <assert.h>

@@ -7,7 +7,7 @@
  *   rows.cu              copies of rows, norms, the gated unit; sums over rows with equal index
  *   heads.cu             norm and rotary embedding of attention heads
  *   product_rows.cu      the product operations, and row-wise products
- *   blas.cu              all other products, by cuBLASLt; gemm.c stores its plans and choices
+ *   blas.cu              all other products, by cuBLASLt; blas_plans.c stores its plans and choices
  *   attention.cu         attention forward and backward; attention_mma.cu for tensor cores,
  *                        attention_wgmma.cu for those of compute capability 9.0
  *   output.cu            log-probabilities over the vocabulary, in chunks

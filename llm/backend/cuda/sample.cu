@@ -1,4 +1,4 @@
-/* Samples tokens from logits with the distribution of core/rl/sampling.h.
+/* Samples tokens from logits with the distribution of core/rl/sampling_distribution.h.
  *
  * A row is divided into slices of the vocabulary, one block each, so that few rows with a large
  * vocabulary occupy the whole device. All sums are of integers (below), so a sample depends neither

@@ -1,5 +1,5 @@
 /* Densities by hand: which curve stands in which panel, and what the figure says of the rest. */
-#include "analysis/figures/direct.h"
+#include "analysis/figures/without_study.h"
 #include "tests/support/figure_files.h"
 #include "tests/support/suite.h"
 

@@ -1,6 +1,6 @@
 /* The figure over random directions: from stored results by hand, and from those that the documents
  * cite. */
-#include "analysis/figures/direct.h"
+#include "analysis/figures/without_study.h"
 
 #include "tests/support/figure_files.h"
 #include "tests/support/suite.h"

@@ -1,5 +1,5 @@
 /* A Pareto front by hand: its data, kind by kind, the limit, and what is drawn of it. */
-#include "analysis/figures/direct.h"
+#include "analysis/figures/without_study.h"
 
 #include "tests/support/cli.h"
 #include "tests/support/figure_files.h"

@@ -1,5 +1,5 @@
 /* Shares and gradients by hand: the data of both panels, and what is left out. */
-#include "analysis/figures/direct.h"
+#include "analysis/figures/without_study.h"
 
 #include "tests/support/cli.h"
 #include "tests/support/figure_files.h"

@@ -1,5 +1,5 @@
 /* Timelines by hand: rows, lanes, marks, and what is cut away. */
-#include "analysis/figures/direct.h"
+#include "analysis/figures/without_study.h"
 #include "tests/support/figure_files.h"
 #include "tests/support/suite.h"
 

@@ -1,7 +1,7 @@
 /* Logs of trainers, on files that their own writing code wrote (tests/golden/trainer_logs.py), and
  * on damaged, truncated, renamed and hostile ones. */
 #include "analysis/import/gather.h"
-#include "analysis/import/names.h"
+#include "analysis/import/metric_names.h"
 #include "analysis/import/read.h"
 #include "core/base/records.h"
 #include "tests/support/core.h"

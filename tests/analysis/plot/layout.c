@@ -2,6 +2,7 @@
 #include "analysis/plot/layout.h"
 #include "analysis/plot/draw.h"
 #include "analysis/plot/text.h"
+#include "analysis/plot/ticks.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* Widths and breaks of text. The widths are what fontTools 4.68 says of DejaVu Sans 2.37. */
 #include "analysis/plot/text.h"
+#include "analysis/plot/ticks.h"
 #include "tests/support/suite.h"
 
 #include <string.h>

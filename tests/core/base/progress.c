@@ -4,7 +4,7 @@
 
 #include "core/base/progress.h"
 
-#include "core/base/shown.h"
+#include "core/base/display_text.h"
 #include "tests/support/suite.h"
 
 #include <fcntl.h>

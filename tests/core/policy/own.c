@@ -1,6 +1,6 @@
 /* A file of algorithms means what its fields mean: a recipe that names one has the same text as a
  * recipe that states the fields, and what cannot be understood is refused with its place. */
-#include "core/config/own.h"
+#include "core/config/user_defined.h"
 #include "core/policy/algorithm.h"
 #include "tests/support/files.h"
 #include "tests/support/suite.h"

@@ -1,6 +1,6 @@
 /* What learners share: minibatches, the age of what their updates train, rewards of training, and
  * dynamic sampling. */
-#include "core/rl/learner.h"
+#include "core/rl/group_filter.h"
 
 #include "tests/support/suite.h"
 #include "tests/support/toy_fixture.h"

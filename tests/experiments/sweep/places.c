@@ -1,5 +1,5 @@
 /* Places of cells: the same whatever rate is chosen, and no two cells of a grid share one. */
-#include "experiments/sweep/sweep_cells.h"
+#include "experiments/sweep/grid.h"
 #include "experiments/sweep/tune.h"
 #include "tests/support/suite.h"
 

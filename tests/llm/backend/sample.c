@@ -1,5 +1,5 @@
 /* Draws of the CPU backend: one by one against core/rl/sampling, and in frequencies. */
-#include "core/rl/sampling.h"
+#include "core/rl/sampling_distribution.h"
 #include "llm/backend/cpu/cpu.h"
 #include "tests/support/suite.h"
 

@@ -1,4 +1,5 @@
 /* Dynamic sampling of a transformer: what is kept are groups of the batch without a filter. */
+#include "core/rl/group_filter.h"
 #include "core/rl/learner.h"
 
 #include "tests/support/llm_learner_fixture.h"

@@ -1,6 +1,6 @@
-/* The table of GEMM plans (llm/backend/cuda/gemm.h): found plans are the right ones, each is
+/* The table of GEMM plans (llm/backend/cuda/blas_plans.h): found plans are the right ones, each is
  * dropped once, and the oldest of a set goes first. */
-#include "llm/backend/cuda/gemm.h"
+#include "llm/backend/cuda/blas_plans.h"
 #include "tests/support/suite.h"
 
 #include <stdint.h>

@@ -1,7 +1,7 @@
-/* The file of measured products (llm/backend/cuda/gemm.h): choices are found again and
+/* The file of measured products (llm/backend/cuda/blas_plans.h): choices are found again and
  * never change, whoever writes first is right, and a file that is damaged or made for another
  * device is refused. */
-#include "llm/backend/cuda/gemm.h"
+#include "llm/backend/cuda/blas_plans.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>
