@@ -513,10 +513,11 @@ args_help args_help_form(int argc, char **argv) {
   return ARGS_NO_HELP;
 }
 
-gl_status args_parse(args *a, const command *c, const args_option *options, size_t n_options,
-                     int argc, char **argv, gl_error *err) {
-  const args_help form = args_help_form(argc, argv);
-  *a = (args){.help = form != ARGS_NO_HELP};
+gl_status args_parse(args *a, const args_option *options, size_t n_options, gl_error *err) {
+  const command *c = a->command;
+  const int argc = a->argc;
+  const args_help form = args_help_form(argc, a->argv);
+  a->help = form != ARGS_NO_HELP;
   if (form == ARGS_HELP_TERMINAL) print_help(c, options, n_options);
   if (form == ARGS_HELP_MAN) print_man(c, options, n_options);
   if (form == ARGS_HELP_ROWS) args_print_rows(c, options, n_options);
@@ -532,12 +533,12 @@ gl_status args_parse(args *a, const command *c, const args_option *options, size
               .options = options,
               .n_options = n_options,
               .argc = argc,
-              .argv = argv,
+              .argv = a->argv,
               .next = 1,
               .err = err};
   int only_words = 0;
   while (p.next < argc) {
-    const char *word = argv[p.next++];
+    const char *word = a->argv[p.next++];
     gl_status status = GL_OK;
     if (!only_words && strcmp(word, "--") == 0)
       only_words = 1;

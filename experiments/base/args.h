@@ -13,8 +13,8 @@
 
 /* Each experiments/cli/cmd_*.c defines commands as command_NAME, and a line of the table in
  * experiments/cli/commands.c makes one known. A command prints its result on stdout and returns its
- * first error; it never exits by itself. Help on the terminal and the manual page are both printed
- * from these fields and from the command's options. */
+ * first error; it begins with args_parse() and never exits by itself. Help on the terminal and the
+ * manual page are both printed from these fields and from the command's options. */
 
 /* The kind of a command's first argument. */
 typedef enum args_input {
@@ -25,8 +25,9 @@ typedef enum args_input {
   ARGS_LOGS     /* every word is the log of another program, and no study */
 } args_input;
 
-typedef struct command command;
-struct command {
+typedef struct args args;
+
+typedef struct command {
   const char *name;      /* "run"; with the words before it, "study status" */
   const char *arguments; /* for the usage line: "RECIPE [key=value …]" */
   struct {
@@ -39,8 +40,8 @@ struct command {
   const char *summary;  /* one line of `gepolab help` */
   const char *about;    /* paragraphs of `gepolab NAME --help` */
   const char *examples; /* lines of `gepolab NAME --help` */
-  gl_status (*run)(const command *self, int argc, char **argv, gl_error *err);
-};
+  gl_status (*run)(args *a, gl_error *err);
+} command;
 
 /* Runs a whole command line and returns the process exit code; errors go to stderr. */
 int commands_main(int argc, char **argv);
@@ -81,7 +82,10 @@ typedef struct args_option {
   void *target;
 } args_option;
 
-typedef struct args {
+struct args {
+  const command *command; /* given, as is the command line */
+  int argc;
+  char **argv;
   const char **words; /* [n_words], borrowed from argv */
   size_t n_words;
   const char **overrides; /* [n_overrides] */
@@ -93,8 +97,8 @@ typedef struct args {
   size_t n_reads;
   const args_option *options; /* [n_options] of args_parse(), borrowed */
   size_t n_options;
-  int help; /* --help (or --print) was asked for and has been printed: return GL_OK */
-} args;
+  bool help; /* --help (or --print) was asked for and has been printed: return GL_OK */
+};
 
 /* The forms in which a command's help is printed: `--help` for the terminal; `--help=man`, from
  * which the manual page is made (gepolab help --man); and `--help=rows`, lines of fields with tabs
@@ -114,9 +118,10 @@ void args_print_command_row(const command *c);
 /* Sorts argv[1..] into options, words and overrides. `--name value`, `--name=value`, `-nvalue` and
  * `-n value` are all taken; `--` ends the options; a lone `-` is a word. Unknown options name the
  * nearest one. A file that is written must be no other file of the command line, also not through
- * links. GL_EINPUT on anything wrong; release with args_fini() in any case. */
-gl_status args_parse(args *a, const command *c, const args_option *options, size_t n_options,
-                     int argc, char **argv, gl_error *err);
+ * links. GL_EINPUT on anything wrong. */
+gl_status args_parse(args *a, const args_option *options, size_t n_options, gl_error *err);
+/* The options as an array, and how many they are. */
+#define ARGS_OPTIONS(list) (list), sizeof(list) / sizeof *(list)
 /* Adds the files that a recipe was read from and names. GL_EINPUT if an option writes onto one. */
 gl_status args_read_files(args *a, const cfg_doc *doc, gl_error *err);
 void args_fini(args *a);

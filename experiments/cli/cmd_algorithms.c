@@ -409,7 +409,7 @@ static gl_status print_torch(const char *name, gl_error *err) {
   return GL_OK;
 }
 
-static gl_status run_algorithms(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_algorithms(args *a, gl_error *err) {
   int json = 0, fields = 0, torch = 0;
   const char *from = NULL;
   const args_option options[] = {
@@ -419,22 +419,17 @@ static gl_status run_algorithms(const command *self, int argc, char **argv, gl_e
       {"torch", 0, ARGS_FLAG, NULL,
        "one algorithm, a name or {base: NAME, field: value, …}, as a loss in PyTorch", &torch},
       {"json", 0, ARGS_FLAG, NULL, "all algorithms with all fields as JSON", &json}};
-  args a;
-  gl_status status = args_parse(&a, self, options, 4, argc, argv, err);
-  if (status == GL_OK && !a.help && from == NULL && a.n_words > 1)
-    status = gl_fail(err, GL_EINPUT, "list algorithms takes one name, not %zu", a.n_words);
-  if (status == GL_OK && !a.help && torch && a.n_words != 1)
-    status = gl_fail(err, GL_EINPUT, "--torch writes one algorithm; name it");
-  if (status == GL_OK && !a.help && torch)
-    status = print_torch(a.words[0], err);
-  else if (status == GL_OK && !a.help && fields)
-    algorithms_print_fields();
-  else if (status == GL_OK && !a.help && from != NULL)
-    status = read_trainer(from, &a, json, err);
-  else if (status == GL_OK && !a.help)
-    status = print_algorithms(a.n_words > 0 ? a.words[0] : NULL, json, err);
-  args_fini(&a);
-  return status;
+  gl_status status = args_parse(a, options, 4, err);
+  if (status != GL_OK || a->help) return status;
+  if (from == NULL && a->n_words > 1)
+    return gl_fail(err, GL_EINPUT, "list algorithms takes one name, not %zu", a->n_words);
+  if (torch && a->n_words != 1)
+    return gl_fail(err, GL_EINPUT, "--torch writes one algorithm; name it");
+  if (torch) return print_torch(a->words[0], err);
+  if (from != NULL && !fields) return read_trainer(from, a, json, err);
+  if (!fields) return print_algorithms(a->n_words > 0 ? a->words[0] : NULL, json, err);
+  algorithms_print_fields();
+  return GL_OK;
 }
 
 const command command_algorithms = {

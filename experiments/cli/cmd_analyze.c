@@ -42,7 +42,7 @@ static gl_status analyze_files(const gather_request *q, const char *printed_in, 
   return print_report(t, status, format, json, err);
 }
 
-static gl_status run_analyze(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_analyze(args *a, gl_error *err) {
   enum { OWN = 4 };
   static const char *const tables[] = {"summary",  "outcomes",      "contrasts",
                                        "effects",  "announcements", "declines",
@@ -61,16 +61,13 @@ static gl_status run_analyze(const command *self, int argc, char **argv, gl_erro
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json},
       {"published", 0, ARGS_READ, "PRINTED.csv",
        "printed numbers (run, benchmark, best, last) to compare", &printed}};
-  args a;
   import_options_list(&import, options + OWN);
-  gl_status status = args_parse(&a, self, options, OWN + IMPORT_OPTION_COUNT, argc, argv, err);
-  if (status == GL_OK && !a.help) {
-    status = args_choose(&summary, "--table", asked, tables, sizeof tables / sizeof *tables, err);
-    if (status == GL_OK) status = import_options_request(&import, a.words, a.n_words, &q, err);
-    for (size_t i = 0; i < a.n_words && status == GL_OK; ++i) print_unfinished_file(a.words[i]);
-    if (status == GL_OK) status = analyze_files(&q, printed, form, json, err);
-  }
-  args_fini(&a);
+  gl_status status = args_parse(a, options, OWN + IMPORT_OPTION_COUNT, err);
+  if (status != GL_OK || a->help) return status;
+  status = args_choose(&summary, "--table", asked, tables, sizeof tables / sizeof *tables, err);
+  if (status == GL_OK) status = import_options_request(&import, a->words, a->n_words, &q, err);
+  for (size_t i = 0; i < a->n_words && status == GL_OK; ++i) print_unfinished_file(a->words[i]);
+  if (status == GL_OK) status = analyze_files(&q, printed, form, json, err);
   return status;
 }
 
@@ -172,7 +169,7 @@ static gl_status report_outcomes(store *from, const outcomes_request *q, gl_erro
   return print_report(all, status, q->format, q->json, err);
 }
 
-static gl_status run_outcomes(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_outcomes(args *a, gl_error *err) {
   outcomes_request q = {0};
   args_option options[] = {
       {"set", 0, ARGS_TEXT, "SET",
@@ -182,21 +179,17 @@ static gl_status run_outcomes(const command *self, int argc, char **argv, gl_err
        "also where runs end, by setting and rate: score, pass@G, diversity", &q.levels},
       {"format", ARGS_OLD('f'), ARGS_FORM, "FORMAT", "text, markdown or latex", &q.format},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &q.json}};
-  args a;
   store *from = NULL;
-  gl_status status =
-      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
-  if (status == GL_OK && !a.help) {
-    if (status == GL_OK && !file_is_database(a.words[0])) {
-      status = report_outcomes_of_log(a.words[0], &q, err);
-    } else {
-      if (status == GL_OK) status = store_open(&from, a.words[0], STORE_READ, err);
-      if (status == GL_OK) status = print_unfinished(from, a.words[0], err);
-      if (status == GL_OK) status = report_outcomes(from, &q, err);
-    }
-    store_close(from);
+  gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
+  if (status != GL_OK || a->help) return status;
+  if (!file_is_database(a->words[0])) {
+    status = report_outcomes_of_log(a->words[0], &q, err);
+  } else {
+    status = store_open(&from, a->words[0], STORE_READ, err);
+    if (status == GL_OK) status = print_unfinished(from, a->words[0], err);
+    if (status == GL_OK) status = report_outcomes(from, &q, err);
   }
-  args_fini(&a);
+  store_close(from);
   return status;
 }
 
@@ -315,7 +308,7 @@ static gl_status compare_declared(const char *file, const char *declared,
   return status;
 }
 
-static gl_status run_contrasts(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_contrasts(args *a, gl_error *err) {
   contrasts_request q = {0};
   args_option options[] = {
       {"study", 's', ARGS_TEXT, "NAME", "the study, where the file has several", &q.study},
@@ -323,14 +316,9 @@ static gl_status run_contrasts(const command *self, int argc, char **argv, gl_er
        "contrasts without a pair of runs yet have no numbers and count with p = 1", &q.unfinished},
       {"format", ARGS_OLD('f'), ARGS_FORM, "FORMAT", "text, markdown or latex", &q.format},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &q.json}};
-  args a;
-  gl_status status =
-      args_parse(&a, self, options, sizeof options / sizeof options[0], argc, argv, err);
-  if (status == GL_OK && !a.help) {
-    if (status == GL_OK) status = compare_declared(a.words[0], a.words[1], &q, err);
-  }
-  args_fini(&a);
-  return status;
+  gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
+  if (status != GL_OK || a->help) return status;
+  return compare_declared(a->words[0], a->words[1], &q, err);
 }
 
 const command command_contrasts = {
@@ -377,7 +365,7 @@ static gl_status report_effects(store *from, const char *study, const effects_re
   return status;
 }
 
-static gl_status run_effects(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_effects(args *a, gl_error *err) {
   const char *study = NULL;
   size_t most = 10;
   int all = 0;
@@ -388,18 +376,14 @@ static gl_status run_effects(const command *self, int argc, char **argv, gl_erro
       {"all", 0, ARGS_FLAG, NULL, "print all effects", &all},
       {"format", ARGS_OLD('f'), ARGS_FORM, "FORMAT", "text, markdown or latex", &q.format},
       {"json", 0, ARGS_FLAG, NULL, "all effects as JSON", &q.json}};
-  args a;
   store *from = NULL;
-  gl_status status =
-      args_parse(&a, self, options, sizeof options / sizeof options[0], argc, argv, err);
-  if (status == GL_OK && !a.help) {
-    q.most = all ? 0 : most;
-    if (status == GL_OK) status = store_open(&from, a.words[0], STORE_READ, err);
-    if (status == GL_OK) status = print_unfinished(from, a.words[0], err);
-    if (status == GL_OK) status = report_effects(from, study, &q, err);
-    store_close(from);
-  }
-  args_fini(&a);
+  gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
+  if (status != GL_OK || a->help) return status;
+  q.most = all ? 0 : most;
+  status = store_open(&from, a->words[0], STORE_READ, err);
+  if (status == GL_OK) status = print_unfinished(from, a->words[0], err);
+  if (status == GL_OK) status = report_effects(from, study, &q, err);
+  store_close(from);
   return status;
 }
 
@@ -559,7 +543,7 @@ static gl_status choose_runs(contrast_arm *to, const char *algorithm, const args
   return status;
 }
 
-static gl_status run_announcements(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_announcements(args *a, gl_error *err) {
   enum { OWN = 6 };
   const char *algorithm = NULL;
   import_options import = {0};
@@ -577,23 +561,20 @@ static gl_status run_announcements(const command *self, int argc, char **argv, g
        "of surviving runs that may raise an alarm where thresholds are chosen (10)", &percent},
       {"format", ARGS_OLD('f'), ARGS_FORM, "FORMAT", "text, markdown or latex", &q.format},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON, with the ROC curves", &q.json}};
-  args a;
   import_options_list(&import, options + OWN);
   studies s = {0};
-  gl_status status = args_parse(&a, self, options, OWN + IMPORT_OPTION_COUNT, argc, argv, err);
-  if (status == GL_OK && !a.help) {
-    if (status == GL_OK && percent >= 100)
-      status =
-          gl_fail(err, GL_EINPUT, "--false-alarms %zu: a percentage below 100 is needed", percent);
-    q.rule.window = window;
-    q.rule.false_alarms = (double)percent / 100;
-    if (status == GL_OK) status = choose_runs(&q.of, algorithm, &fields, copy, err);
-    if (status == GL_OK) status = studies_add_files(&s, a.words, a.n_words, &import, err);
-    if (status == GL_OK) status = report_announcements(&s, &q, err);
-  }
+  gl_status status = args_parse(a, options, OWN + IMPORT_OPTION_COUNT, err);
+  if (status != GL_OK || a->help) return status;
+  if (percent >= 100)
+    status =
+        gl_fail(err, GL_EINPUT, "--false-alarms %zu: a percentage below 100 is needed", percent);
+  q.rule.window = window;
+  q.rule.false_alarms = (double)percent / 100;
+  if (status == GL_OK) status = choose_runs(&q.of, algorithm, &fields, copy, err);
+  if (status == GL_OK) status = studies_add_files(&s, a->words, a->n_words, &import, err);
+  if (status == GL_OK) status = report_announcements(&s, &q, err);
   for (size_t i = 0; i < fields.n; ++i) free(copy[i]);
   studies_fini(&s);
-  args_fini(&a);
   return status;
 }
 
@@ -638,7 +619,7 @@ static gl_status report_declines(const studies *s, const declines_rule *rule, ta
   return print_report(t, status, format, json, err);
 }
 
-static gl_status run_declines(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_declines(args *a, gl_error *err) {
   enum { OWN = 3 };
   int json = 0;
   const char *least = "0";
@@ -650,19 +631,16 @@ static gl_status run_declines(const command *self, int argc, char **argv, gl_err
        &least},
       {"format", 0, ARGS_FORM, "FORMAT", "text, markdown or latex", &form},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json}};
-  args a;
   studies s = {0};
   import_options_list(&import, options + OWN);
-  gl_status status = args_parse(&a, self, options, OWN + IMPORT_OPTION_COUNT, argc, argv, err);
-  if (status == GL_OK && !a.help) {
-    if (status == GL_OK && !(csv_number(least, &rule.least) && rule.least >= 0))
-      status =
-          gl_fail(err, GL_EINPUT, "--least %s: a number from 0 on, in units of the score", least);
-    if (status == GL_OK) status = studies_add_files(&s, a.words, a.n_words, &import, err);
-    if (status == GL_OK) status = report_declines(&s, &rule, form, json, err);
-  }
+  gl_status status = args_parse(a, options, OWN + IMPORT_OPTION_COUNT, err);
+  if (status != GL_OK || a->help) return status;
+  if (!(csv_number(least, &rule.least) && rule.least >= 0))
+    status =
+        gl_fail(err, GL_EINPUT, "--least %s: a number from 0 on, in units of the score", least);
+  if (status == GL_OK) status = studies_add_files(&s, a->words, a->n_words, &import, err);
+  if (status == GL_OK) status = report_declines(&s, &rule, form, json, err);
   studies_fini(&s);
-  args_fini(&a);
   return status;
 }
 
@@ -700,7 +678,7 @@ static gl_status report_profiles_of(const studies *s, double best, table_form fo
   return print_report(t, status, format, json, err);
 }
 
-static gl_status run_profiles(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_profiles(args *a, gl_error *err) {
   enum { OWN = 3 };
   int json = 0;
   double limit = 1;
@@ -711,18 +689,15 @@ static gl_status run_profiles(const command *self, int argc, char **argv, gl_err
       {"best", 0, ARGS_TEXT, "X", "the score beyond which nothing is gained (1)", &best},
       {"format", 0, ARGS_FORM, "FORMAT", "text, markdown or latex", &form},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON, with the whole profiles", &json}};
-  args a;
   studies s = {0};
   import_options_list(&import, options + OWN);
-  gl_status status = args_parse(&a, self, options, OWN + IMPORT_OPTION_COUNT, argc, argv, err);
-  if (status == GL_OK && !a.help) {
-    if (status == GL_OK && !(csv_number(best, &limit) && isfinite(limit)))
-      status = gl_fail(err, GL_EINPUT, "--best %s: a number is needed", best);
-    if (status == GL_OK) status = studies_add_files(&s, a.words, a.n_words, &import, err);
-    if (status == GL_OK) status = report_profiles_of(&s, limit, form, json, err);
-  }
+  gl_status status = args_parse(a, options, OWN + IMPORT_OPTION_COUNT, err);
+  if (status != GL_OK || a->help) return status;
+  if (!(csv_number(best, &limit) && isfinite(limit)))
+    status = gl_fail(err, GL_EINPUT, "--best %s: a number is needed", best);
+  if (status == GL_OK) status = studies_add_files(&s, a->words, a->n_words, &import, err);
+  if (status == GL_OK) status = report_profiles_of(&s, limit, form, json, err);
   studies_fini(&s);
-  args_fini(&a);
   return status;
 }
 
@@ -748,7 +723,7 @@ static gl_status read_auc(double *to, const char *option, const char *text, gl_e
   return gl_fail(err, GL_EINPUT, "%s %s: an AUC is a number from 0 to 1", option, text);
 }
 
-static gl_status run_power(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_power(args *a, gl_error *err) {
   int json = 0;
   size_t events = 0, others = 0, level = 5, power = 80;
   const char *against = "0.7";
@@ -765,28 +740,23 @@ static gl_status run_power(const command *self, int argc, char **argv, gl_error 
       {"power", 0, ARGS_COUNT, "PERCENT", "wanted (80)", &power},
       {"format", 0, ARGS_FORM, "FORMAT", "text, markdown or latex", &form},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json}};
-  args a;
   power_request q = {.observed = observed};
-  gl_status status =
-      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
-  if (status == GL_OK && !a.help) {
-    if (status == GL_OK) status = read_auc(&q.against, "--against", against, err);
-    for (size_t i = 0; i < aucs.n && status == GL_OK; ++i)
-      status = read_auc(&observed[q.n_observed++], "--auc", aucs.item[i], err);
-    if (status == GL_OK && (level < 1 || level > 50 || power < 1 || power > 99))
-      status = gl_fail(err, GL_EINPUT, "--level is from 1 to 50 %% and --power from 1 to 99 %%");
-    if (status == GL_OK && (events == 0) != (others == 0))
-      status = gl_fail(err, GL_EINPUT, "--events and --others belong together; give both");
-    if (status == GL_OK && aucs.n > 0 && events == 0)
-      status = gl_fail(err, GL_EINPUT, "--auc needs --events and --others: how many it is of");
-    q.events = events, q.others = others;
-    q.level = (double)level / 100, q.power = (double)power / 100;
-    table *t = table_document();
-    if (status == GL_OK) power_report(t, &q);
-    status = print_report(t, status, form, json, err);
-  }
-  args_fini(&a);
-  return status;
+  gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
+  if (status != GL_OK || a->help) return status;
+  status = read_auc(&q.against, "--against", against, err);
+  for (size_t i = 0; i < aucs.n && status == GL_OK; ++i)
+    status = read_auc(&observed[q.n_observed++], "--auc", aucs.item[i], err);
+  if (status == GL_OK && (level < 1 || level > 50 || power < 1 || power > 99))
+    status = gl_fail(err, GL_EINPUT, "--level is from 1 to 50 %% and --power from 1 to 99 %%");
+  if (status == GL_OK && (events == 0) != (others == 0))
+    status = gl_fail(err, GL_EINPUT, "--events and --others belong together; give both");
+  if (status == GL_OK && aucs.n > 0 && events == 0)
+    status = gl_fail(err, GL_EINPUT, "--auc needs --events and --others: how many it is of");
+  q.events = events, q.others = others;
+  q.level = (double)level / 100, q.power = (double)power / 100;
+  table *t = table_document();
+  if (status == GL_OK) power_report(t, &q);
+  return print_report(t, status, form, json, err);
 }
 
 const command command_power = {
@@ -815,7 +785,7 @@ static gl_status report_features(const gather_request *q, const features_rule *r
   return print_report(t, status, format, as_json, err);
 }
 
-static gl_status run_features(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_features(args *a, gl_error *err) {
   enum { OWN = 4 };
   int json = 0;
   size_t ends = 100, until = 0;
@@ -828,17 +798,14 @@ static gl_status run_features(const command *self, int argc, char **argv, gl_err
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json},
       {"ends", 0, ARGS_COUNT, "N", "updates at either end that are compared (100)", &ends},
       {"until", 0, ARGS_COUNT, "N", "the last update of metrics that is looked at", &until}};
-  args a;
   import_options_list(&import, options + OWN);
-  gl_status status = args_parse(&a, self, options, OWN + IMPORT_OPTION_COUNT, argc, argv, err);
-  if (status == GL_OK && !a.help) {
-    rule.ends = (double)ends;
-    if (until > 0) rule.until = (double)until;
-    if (status == GL_OK) status = import_options_request(&import, a.words, a.n_words, &q, err);
-    for (size_t i = 0; i < a.n_words && status == GL_OK; ++i) print_unfinished_file(a.words[i]);
-    if (status == GL_OK) status = report_features(&q, &rule, form, json, err);
-  }
-  args_fini(&a);
+  gl_status status = args_parse(a, options, OWN + IMPORT_OPTION_COUNT, err);
+  if (status != GL_OK || a->help) return status;
+  rule.ends = (double)ends;
+  if (until > 0) rule.until = (double)until;
+  status = import_options_request(&import, a->words, a->n_words, &q, err);
+  for (size_t i = 0; i < a->n_words && status == GL_OK; ++i) print_unfinished_file(a->words[i]);
+  if (status == GL_OK) status = report_features(&q, &rule, form, json, err);
   return status;
 }
 

@@ -194,7 +194,7 @@ static gl_status bench_measure_parts(bench *b, const args *a, gl_error *err) {
   return status;
 }
 
-static gl_status run_bench(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_bench(args *a, gl_error *err) {
   int json = 0, no_peers = 0;
   size_t thousands = 10000, seconds = DEFAULT_SECONDS;
   const char *python = getenv("GEPOLAB_PYTHON");
@@ -210,20 +210,16 @@ static gl_status run_bench(const command *self, int argc, char **argv, gl_error 
       {"no-peers", 0, ARGS_FLAG, NULL, "measure no other program", &no_peers},
       {"quick", 0, ARGS_FLAG, NULL, "one short repetition: to see that it works", &b.quick},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json}};
-  args a;
-  gl_status status =
-      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
-  if (status == GL_OK && !a.help) {
-    b.end = seconds_now() + (double)seconds;
-    b.customers = 1000 * thousands;
-    if (!no_peers) b.python = python != NULL && *python != '\0' ? python : "python3";
-    if (!no_peers) b.cimba = getenv("GEPOLAB_CIMBA");
-    status = bench_measure_parts(&b, &a, err);
-    if (status == GL_OK && json) status = report_json(bench_document(&b), err);
-    if (status == GL_OK && !json) bench_print_text(&b);
-    if (status == GL_OK) status = all_compared(&b, err);
-  }
-  args_fini(&a);
+  gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
+  if (status != GL_OK || a->help) return status;
+  b.end = seconds_now() + (double)seconds;
+  b.customers = 1000 * thousands;
+  if (!no_peers) b.python = python != NULL && *python != '\0' ? python : "python3";
+  if (!no_peers) b.cimba = getenv("GEPOLAB_CIMBA");
+  status = bench_measure_parts(&b, a, err);
+  if (status == GL_OK && json) status = report_json(bench_document(&b), err);
+  if (status == GL_OK && !json) bench_print_text(&b);
+  if (status == GL_OK) status = all_compared(&b, err);
   return status;
 }
 
@@ -317,7 +313,7 @@ static gl_status gpu_bench_show(const gpu_bench *g, const char *output, int json
   return status;
 }
 
-static gl_status run_bench_gpu(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_bench_gpu(args *a, gl_error *err) {
   const char *python = getenv("GEPOLAB_PYTHON"), *device = "cuda", *shape = NULL, *output = NULL;
   int json = 0;
   gpu_bench *g = NULL;
@@ -337,14 +333,12 @@ static gl_status run_bench_gpu(const command *self, int argc, char **argv, gl_er
        &o.in_process},
       {"json", 0, ARGS_FLAG, NULL, "every number as JSON", &json},
       {"output", 'o', ARGS_WRITE, "FILE", "the same JSON in a file, beside the table", &output}};
-  args a;
-  gl_status status =
-      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
-  if (status == GL_OK && !a.help) status = gpu_bench_choose(&o, shape, device, &a, err);
-  if (status == GL_OK && !a.help) status = gpu_bench_run(&g, &o, err);
+  gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
+  if (status != GL_OK || a->help) return status;
+  status = gpu_bench_choose(&o, shape, device, a, err);
+  if (status == GL_OK) status = gpu_bench_run(&g, &o, err);
   if (g != NULL) status = gpu_bench_show(g, output, json, err);
   gpu_bench_free(g);
-  args_fini(&a);
   return status;
 }
 
@@ -512,16 +506,14 @@ static gl_status doctor_examine(int tested, int json, gl_error *err) {
   return status;
 }
 
-static gl_status run_doctor(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_doctor(args *a, gl_error *err) {
   int json = 0, untested = 0;
   const args_option options[] = {
       {"no-test", 0, ARGS_FLAG, NULL, "only look for things; no self-test", &untested},
       {"json", 0, ARGS_FLAG, NULL, "the same as JSON", &json}};
-  args a;
-  gl_status status = args_parse(&a, self, options, 2, argc, argv, err);
-  if (status == GL_OK && !a.help) status = doctor_examine(!untested, json, err);
-  args_fini(&a);
-  return status;
+  gl_status status = args_parse(a, options, 2, err);
+  if (status != GL_OK || a->help) return status;
+  return doctor_examine(!untested, json, err);
 }
 
 const command command_doctor = {

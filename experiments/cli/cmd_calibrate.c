@@ -63,7 +63,7 @@ static gl_status calibrate_logs(const args *a, const calibrate_options *o, gl_er
   return status;
 }
 
-static gl_status run_calibrate(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_calibrate(args *a, gl_error *err) {
   calibrate_options o = {.json = 0};
   const args_option options[] = {
       {"first", 0, ARGS_TEXT, "FRACTION", "of the steps, to fit to (default: 0.5)", &o.first},
@@ -71,12 +71,9 @@ static gl_status run_calibrate(const command *self, int argc, char **argv, gl_er
       {"output", 'o', ARGS_WRITE, "FILE.yaml", "write the recipe with what was fitted", &o.output},
       {"log-format", 0, ARGS_TEXT, "NAME", "of the logs (`gepolab list formats`)", &o.format},
       {"json", 0, ARGS_FLAG, NULL, "the comparison as JSON", &o.json}};
-  args a;
-  gl_status status =
-      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
-  if (status == GL_OK && !a.help) status = calibrate_logs(&a, &o, err);
-  args_fini(&a);
-  return status;
+  gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
+  if (status != GL_OK || a->help) return status;
+  return calibrate_logs(a, &o, err);
 }
 
 const command command_calibrate = {

@@ -241,7 +241,7 @@ static gl_status diagnose_logs(const args *a, const diagnose_options *q, gl_erro
   return status;
 }
 
-static gl_status run_diagnose(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_diagnose(args *a, gl_error *err) {
   diagnose_options q = {.json = 0};
   const args_option options[] = {
       {"output", 'o', ARGS_WRITE, "FILE.html", "write the page to this file instead of printing it",
@@ -259,12 +259,9 @@ static gl_status run_diagnose(const command *self, int argc, char **argv, gl_err
       {"format", 0, ARGS_TEXT, "NAME", "read the logs as this format of token-level logs",
        &q.log.format},
       {"group-size", 0, ARGS_COUNT, "N", "groups are N consecutive responses", &q.log.group_size}};
-  args a;
-  gl_status status =
-      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
-  if (status == GL_OK && !a.help) status = diagnose_logs(&a, &q, err);
-  args_fini(&a);
-  return status;
+  gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
+  if (status != GL_OK || a->help) return status;
+  return diagnose_logs(a, &q, err);
 }
 
 const command command_diagnose = {

@@ -332,7 +332,7 @@ static gl_status refuse_unknown(const char *path, gl_error *err) {
                  path, cfg_hint(path, names, n, hint));
 }
 
-static gl_status run_fields(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_fields(args *a, gl_error *err) {
   int json = 0, only = 0, units = 0, schema = 0;
   const char *format = NULL;
   static const char *const formats[] = {"text", "markdown"};
@@ -343,21 +343,17 @@ static gl_status run_fields(const command *self, int argc, char **argv, gl_error
       {"only", 0, ARGS_FLAG, NULL, "no fields below the sections named", &only},
       {"schema", 0, ARGS_FLAG, NULL, "the JSON Schema of recipes, for editors", &schema},
       {"units", 0, ARGS_FLAG, NULL, "the units that numbers may have, instead of fields", &units}};
-  args a;
-  gl_status status = args_parse(&a, self, options, 5, argc, argv, err);
-  if (status == GL_OK && !a.help && format != NULL)
-    status = args_choose(&chosen, "--format", format, formats, 2, err);
-  if (status == GL_OK && !a.help) {
-    const selection which = {a.words, a.n_words, only};
-    for (size_t i = 0; i < which.n && status == GL_OK; ++i)
-      status = refuse_unknown(which.word[i], err);
-    const form as = json ? JSON : chosen == 1 ? MARKDOWN : PLAIN;
-    if (status == GL_OK && schema)
-      status = report_json(recipe_schema(), err);
-    else if (status == GL_OK)
-      status = units ? print_units(as, err) : print_fields(&which, as, err);
-  }
-  args_fini(&a);
+  gl_status status = args_parse(a, options, 5, err);
+  if (status != GL_OK || a->help) return status;
+  if (format != NULL) status = args_choose(&chosen, "--format", format, formats, 2, err);
+  const selection which = {a->words, a->n_words, only};
+  for (size_t i = 0; i < which.n && status == GL_OK; ++i)
+    status = refuse_unknown(which.word[i], err);
+  const form as = json ? JSON : chosen == 1 ? MARKDOWN : PLAIN;
+  if (status == GL_OK && schema)
+    status = report_json(recipe_schema(), err);
+  else if (status == GL_OK)
+    status = units ? print_units(as, err) : print_fields(&which, as, err);
   return status;
 }
 

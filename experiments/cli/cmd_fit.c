@@ -220,7 +220,7 @@ static gl_status fit_and_print(fit_log *log, const fit_request *q, gl_error *err
   return status;
 }
 
-static gl_status run_fit(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_fit(args *a, gl_error *err) {
   args_list columns = {.n = 0}, least = {.n = 0}, most = {.n = 0};
   const char *unit = NULL, *format = NULL;
   int censored = 0;
@@ -241,21 +241,17 @@ static gl_status run_fit(const command *self, int argc, char **argv, gl_error *e
        "the limits are the measurement's: distributions are not clamped to them", &censored},
       {"log-format", 0, ARGS_TEXT, "NAME", "of the files (`gepolab list formats`)", &format},
       {"json", 0, ARGS_FLAG, NULL, "all distributions as JSON", &q.json}};
-  args a;
-  gl_status status =
-      args_parse(&a, self, options, sizeof options / sizeof options[0], argc, argv, err);
-  if (status == GL_OK && !a.help) {
-    fit_log log = {.factor = 1};
-    q.files = a.words;
-    q.n_files = a.n_words;
-    status = fit_read_limits(&q, &least, &most, censored, err);
-    if (status == GL_OK)
-      status = fit_log_read(&log, a.words, a.n_words, &columns, unit, format, err);
-    q.factor = log.factor;
-    if (status == GL_OK) status = fit_and_print(&log, &q, err);
-    fit_log_fini(&log);
-  }
-  args_fini(&a);
+  gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
+  if (status != GL_OK || a->help) return status;
+  fit_log log = {.factor = 1};
+  q.files = a->words;
+  q.n_files = a->n_words;
+  status = fit_read_limits(&q, &least, &most, censored, err);
+  if (status == GL_OK)
+    status = fit_log_read(&log, a->words, a->n_words, &columns, unit, format, err);
+  q.factor = log.factor;
+  if (status == GL_OK) status = fit_and_print(&log, &q, err);
+  fit_log_fini(&log);
   return status;
 }
 

@@ -92,7 +92,7 @@ static gl_status truncate_dists(const cfg_doc *doc, const bias_request *q, gl_er
   return status;
 }
 
-static gl_status run_bias(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_bias(args *a, gl_error *err) {
   bias_request q = {.threads = pool_usable_cores(),
                     .shows = isatty(STDERR_FILENO) ? PROGRESS_AUTO : PROGRESS_SILENT};
   const args_option options[] = {
@@ -108,26 +108,24 @@ static gl_status run_bias(const command *self, int argc, char **argv, gl_error *
       {"threads", 'j', ARGS_COUNT, "N", "threads (default: all cores); results do not depend on it",
        &q.threads},
       {"jobs", 0, ARGS_RENAMED, "--threads", NULL, NULL}};
-  one_recipe of;
+  one_recipe of = {.words = a};
   lab_recipe plan = {0};
-  gl_status status =
-      one_recipe_args(&of, self, options, sizeof options / sizeof *options, argc, argv, err);
-  q.form.words = &of.words;
-  if (status == GL_OK && !of.words.help) {
-    if (q.format != NULL && strcmp(q.format, "tsv") != 0)
-      status = gl_fail(err, GL_EINPUT, "--format knows tsv only, not '%s'", q.format);
-    if (status == GL_OK && q.figure != NULL && q.folder == NULL)
-      status = gl_fail(err, GL_EINPUT, "--figure needs --figures FOLDER");
-    if (status == GL_OK) status = one_recipe_load(&of, err);
-    if (status == GL_OK)
-      status = recipe_say_command(of.doc, self->name, lab_recipe_read(&plan, of.doc, err), err);
-    if (status == GL_OK)
-      status = plan.dists.n_weights > 0 ? truncate_dists(of.doc, &q, err)
-               : plan.training.n_lr > 0 ? learn_curves(&plan, &q, err)
-                                        : measure_bias(&plan, &q, err);
-  }
+  gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
+  if (status != GL_OK || a->help) return status;
+  q.form.words = a;
+  if (q.format != NULL && strcmp(q.format, "tsv") != 0)
+    status = gl_fail(err, GL_EINPUT, "--format knows tsv only, not '%s'", q.format);
+  if (status == GL_OK && q.figure != NULL && q.folder == NULL)
+    status = gl_fail(err, GL_EINPUT, "--figure needs --figures FOLDER");
+  if (status == GL_OK) status = one_recipe_load(&of, err);
+  if (status == GL_OK)
+    status = recipe_say_command(of.doc, a->command->name, lab_recipe_read(&plan, of.doc, err), err);
+  if (status == GL_OK)
+    status = plan.dists.n_weights > 0 ? truncate_dists(of.doc, &q, err)
+             : plan.training.n_lr > 0 ? learn_curves(&plan, &q, err)
+                                      : measure_bias(&plan, &q, err);
   lab_recipe_fini(&plan);
-  one_recipe_fini(&of);
+  cfg_free(of.doc);
   return status;
 }
 
@@ -198,7 +196,7 @@ static gl_status draw_theory(const cfg_doc *doc, const char *folder, const char 
   return status == GL_OK ? draw_theorems(folder, only, form, err) : status;
 }
 
-static gl_status run_theory(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_theory(args *a, gl_error *err) {
   int json = 0;
   size_t threads = pool_usable_cores();
   const char *folder = NULL, *only = NULL;
@@ -212,30 +210,26 @@ static gl_status run_theory(const command *self, int argc, char **argv, gl_error
        "of pairs from training: threads (default: all cores); results do not depend on it",
        &threads},
       FIGURE_FORM_OPTIONS(form)};
-  args a;
   cfg_doc *doc = NULL;
-  gl_status status =
-      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
-  form.words = &a;
-  if (status == GL_OK && !a.help) {
-    status =
-        recipe_load(&doc, a.n_words > 0 ? a.words[0] : "theory", a.overrides, a.n_overrides, err);
-    if (status == GL_OK) status = args_read_files(&a, doc, err);
-    if (status == GL_OK && only != NULL && folder == NULL)
-      status = gl_fail(err, GL_EINPUT, "--figure needs --figures FOLDER");
-    const int trains = status == GL_OK && cfg_find(cfg_root(doc), "world") != NULL;
-    if (status == GL_OK && trains && folder != NULL)
-      status = gl_fail(err, GL_EINPUT, "--figures: there is no figure of pairs from training");
-    if (status == GL_OK && folder != NULL)
-      status = draw_theory(doc, folder, only, &form, err);
-    else if (status == GL_OK && trains)
-      status = report_training(doc, threads, json, err);
-    else if (status == GL_OK)
-      status = report_theory(doc, json, err);
-    status = recipe_say_command(doc, self->name, status, err);
-  }
+  gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
+  if (status != GL_OK || a->help) return status;
+  form.words = a;
+  status =
+      recipe_load(&doc, a->n_words > 0 ? a->words[0] : "theory", a->overrides, a->n_overrides, err);
+  if (status == GL_OK) status = args_read_files(a, doc, err);
+  if (status == GL_OK && only != NULL && folder == NULL)
+    status = gl_fail(err, GL_EINPUT, "--figure needs --figures FOLDER");
+  const int trains = status == GL_OK && cfg_find(cfg_root(doc), "world") != NULL;
+  if (status == GL_OK && trains && folder != NULL)
+    status = gl_fail(err, GL_EINPUT, "--figures: there is no figure of pairs from training");
+  if (status == GL_OK && folder != NULL)
+    status = draw_theory(doc, folder, only, &form, err);
+  else if (status == GL_OK && trains)
+    status = report_training(doc, threads, json, err);
+  else if (status == GL_OK)
+    status = report_theory(doc, json, err);
+  status = recipe_say_command(doc, a->command->name, status, err);
   cfg_free(doc);
-  args_fini(&a);
   return status;
 }
 
@@ -312,32 +306,29 @@ static gl_status draw_selection(selection_case *m, const char *policy, const arg
   return status == GL_OK ? selection_case_draw(m, policy, &of, &request, err) : status;
 }
 
-static gl_status run_selection(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_selection(args *a, gl_error *err) {
   int json = 0;
   selection_drawing to = {.folder = NULL};
   const args_option options[] = {
       {"figures", 'f', ARGS_TEXT, "FOLDER", "draw the policies for stale data there", &to.folder},
       FIGURE_WIDTH_OPTION(to.form),
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json}};
-  one_recipe of;
+  one_recipe of = {.words = a};
   cluster_spec *cluster = NULL;
   selection_case m = {.max_length = 0};
-  gl_status status =
-      one_recipe_args(&of, self, options, sizeof options / sizeof *options, argc, argv, err);
-  to.form.words = &of.words;
-  if (status == GL_OK && !of.words.help) {
-    const recipe *r = &of.r;
-    status = one_recipe_read(&of, err);
-    if (status == GL_OK)
-      status = cluster_parse(&cluster, r->cluster, r->groups, r->group_size, err);
-    if (status == GL_OK) status = selection_case_measure(&m, r, cluster, err);
-    if (status == GL_OK) status = report_selection(&m, json, err);
-    if (status == GL_OK && to.folder != NULL)
-      status = draw_selection(&m, cluster_stale(cluster), &of.words, &to, err);
-  }
+  gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
+  if (status != GL_OK || a->help) return status;
+  to.form.words = a;
+  const recipe *r = &of.r;
+  status = one_recipe_read(&of, err);
+  if (status == GL_OK) status = cluster_parse(&cluster, r->cluster, r->groups, r->group_size, err);
+  if (status == GL_OK) status = selection_case_measure(&m, r, cluster, err);
+  if (status == GL_OK) status = report_selection(&m, json, err);
+  if (status == GL_OK && to.folder != NULL)
+    status = draw_selection(&m, cluster_stale(cluster), a, &to, err);
   selection_case_fini(&m);
   cluster_free(cluster);
-  one_recipe_fini(&of);
+  cfg_free(of.doc);
   return status;
 }
 

@@ -90,19 +90,13 @@ static gl_status print_recipe(const char *name, gl_error *err) {
   return GL_OK;
 }
 
-static gl_status run_recipes(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_recipes(args *a, gl_error *err) {
   int json = 0;
   const args_option options[] = {
       {"json", 0, ARGS_FLAG, NULL, "names and descriptions as JSON", &json}};
-  args a;
-  gl_status status = args_parse(&a, self, options, 1, argc, argv, err);
-  if (status != GL_OK || a.help) {
-    args_fini(&a);
-    return status;
-  }
-  status = a.n_words == 1 ? print_recipe(a.words[0], err) : list_recipes(json, err);
-  args_fini(&a);
-  return status;
+  gl_status status = args_parse(a, options, 1, err);
+  if (status != GL_OK || a->help) return status;
+  return a->n_words == 1 ? print_recipe(a->words[0], err) : list_recipes(json, err);
 }
 
 const command command_recipes = {
@@ -200,16 +194,14 @@ static gl_status list_metrics(bool is_json, bool is_foreign, const args *a, gl_e
                  a->words[a->n_words - 1], is_foreign ? " --foreign" : "");
 }
 
-static gl_status run_metrics(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_metrics(args *a, gl_error *err) {
   int json = 0, foreign = 0;
   const args_option options[] = {{"foreign", 0, ARGS_FLAG, NULL,
                                   "names in the logs of trainers, and what each counts", &foreign},
                                  {"json", 0, ARGS_FLAG, NULL, "the table as JSON", &json}};
-  args a;
-  gl_status status = args_parse(&a, self, options, 2, argc, argv, err);
-  if (status == GL_OK && !a.help) status = list_metrics(json, foreign, &a, err);
-  args_fini(&a);
-  return status;
+  gl_status status = args_parse(a, options, 2, err);
+  if (status != GL_OK || a->help) return status;
+  return list_metrics(json, foreign, a, err);
 }
 
 const command command_metrics = {
@@ -228,17 +220,15 @@ const command command_metrics = {
 
 /* --- list definitions --- */
 
-static gl_status run_definitions(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_definitions(args *a, gl_error *err) {
   int json = 0;
   table_form form = TABLE_AS_TEXT;
   const args_option options[] = {
       {"json", 0, ARGS_FLAG, NULL, "the table as JSON", &json},
       {"format", 0, ARGS_FORM, "FORMAT", "text, markdown or latex", &form}};
-  args a;
-  gl_status status = args_parse(&a, self, options, 2, argc, argv, err);
-  if (status == GL_OK && !a.help) status = report_table(definitions_table(), form, json, err);
-  args_fini(&a);
-  return status;
+  gl_status status = args_parse(a, options, 2, err);
+  if (status != GL_OK || a->help) return status;
+  return report_table(definitions_table(), form, json, err);
 }
 
 const command command_definitions = {
@@ -253,29 +243,26 @@ const command command_definitions = {
 
 /* --- list formats --- */
 
-static gl_status run_formats(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_formats(args *a, gl_error *err) {
   static const table_column columns[] = {{"name", TABLE_TEXT, .head = "", .width = -16},
                                          {"about", TABLE_TEXT, .head = ""}};
   int json = 0;
   const args_option options[] = {{"json", 0, ARGS_FLAG, NULL, "the table as JSON", &json}};
-  args a;
-  gl_status status = args_parse(&a, self, options, 1, argc, argv, err);
-  if (status == GL_OK && !a.help) {
-    const char *name = NULL, *about = NULL;
-    table *t = table_new(columns, 2);
-    table_plain(t, 0);
-    for (size_t i = 0; (about = import_format_about(i, &name)) != NULL; ++i) {
-      table_row(t);
-      table_text(t, name), table_text(t, about);
-    }
-    for (size_t i = 0; i < token_formats_count(); ++i) {
-      table_row(t);
-      table_text(t, token_format_name(i));
-      table_textf(t, "tokens (whatif, policy): %s", token_format_title(i));
-    }
-    status = report_table(t, TABLE_AS_TEXT, json, err);
+  gl_status status = args_parse(a, options, 1, err);
+  if (status != GL_OK || a->help) return status;
+  const char *name = NULL, *about = NULL;
+  table *t = table_new(columns, 2);
+  table_plain(t, 0);
+  for (size_t i = 0; (about = import_format_about(i, &name)) != NULL; ++i) {
+    table_row(t);
+    table_text(t, name), table_text(t, about);
   }
-  args_fini(&a);
+  for (size_t i = 0; i < token_formats_count(); ++i) {
+    table_row(t);
+    table_text(t, token_format_name(i));
+    table_textf(t, "tokens (whatif, policy): %s", token_format_title(i));
+  }
+  status = report_table(t, TABLE_AS_TEXT, json, err);
   return status;
 }
 
@@ -372,14 +359,12 @@ static gl_status list_kinds_of_all(bool is_json, gl_error *err) {
   return report_table(document, TABLE_AS_TEXT, is_json, err);
 }
 
-static gl_status run_kinds(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_kinds(args *a, gl_error *err) {
   int json = 0;
   const args_option options[] = {{"json", 0, ARGS_FLAG, NULL, "the same as JSON", &json}};
-  args a;
-  gl_status status = args_parse(&a, self, options, 1, argc, argv, err);
-  if (status == GL_OK && !a.help) status = list_kinds_of_all(json, err);
-  args_fini(&a);
-  return status;
+  gl_status status = args_parse(a, options, 1, err);
+  if (status != GL_OK || a->help) return status;
+  return list_kinds_of_all(json, err);
 }
 
 const command command_kinds = {
@@ -621,7 +606,7 @@ static gl_status choose_presets(listed_preset *all, size_t n, const args *a, gl_
   return status;
 }
 
-static gl_status run_presets(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_presets(args *a, gl_error *err) {
   static const char *const formats[] = {"text", "markdown"};
   int json = 0;
   const char *format = NULL, *since = NULL;
@@ -633,20 +618,17 @@ static gl_status run_presets(const command *self, int argc, char **argv, gl_erro
        &since},
       {"format", ARGS_OLD('f'), ARGS_TEXT, "text|markdown", "how they are written", &format},
       {"json", 0, ARGS_FLAG, NULL, "the same as JSON", &json}};
-  args a;
-  gl_status status = args_parse(&a, self, options, 3, argc, argv, err);
-  if (status == GL_OK && !a.help) {
-    if (format != NULL) status = args_choose(&chosen, "--format", format, formats, 2, err);
-    if (status == GL_OK) status = program_own(&own, err);
-    if (status == GL_OK) all = list_presets(own, &n);
-    if (status == GL_OK) status = choose_presets(all, n, &a, err);
-    if (status == GL_OK) status = drop_older(all, n, since, err);
-    if (status == GL_OK)
-      status = print_presets(all, n, json ? JSON : chosen == 1 ? MARKDOWN : PLAIN, err);
-  }
+  gl_status status = args_parse(a, options, 3, err);
+  if (status != GL_OK || a->help) return status;
+  if (format != NULL) status = args_choose(&chosen, "--format", format, formats, 2, err);
+  if (status == GL_OK) status = program_own(&own, err);
+  if (status == GL_OK) all = list_presets(own, &n);
+  if (status == GL_OK) status = choose_presets(all, n, a, err);
+  if (status == GL_OK) status = drop_older(all, n, since, err);
+  if (status == GL_OK)
+    status = print_presets(all, n, json ? JSON : chosen == 1 ? MARKDOWN : PLAIN, err);
   free_presets(all, n);
   cfg_own_free(own);
-  args_fini(&a);
   return status;
 }
 

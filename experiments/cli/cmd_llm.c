@@ -106,21 +106,18 @@ static gl_status report_model(const llm_session *s, const memory_need *n, bool i
 
 /* --- the command --- */
 
-static gl_status run_llm_info(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_llm_info(args *a, gl_error *err) {
   int json = 0;
   const args_option options[] = {{"json", 0, ARGS_FLAG, NULL, "as JSON", &json}};
-  args a;
-  gl_status status = args_parse(&a, self, options, 1, argc, argv, err);
-  if (status == GL_OK && !a.help) {
-    llm_session s;
-    memory_need n;
-    status = llm_session_init(&s, &a, 0, 1, err);
-    if (status == GL_OK) status = llm_session_need(&n, &s, err);
-    if (status == GL_OK) status = report_model(&s, &n, json, err);
-    if (status == GL_OK) status = memory_need_check(&n, &s.spec, s.backend, err);
-    llm_session_fini(&s);
-  }
-  args_fini(&a);
+  gl_status status = args_parse(a, options, 1, err);
+  if (status != GL_OK || a->help) return status;
+  llm_session s;
+  memory_need n;
+  status = llm_session_init(&s, a, 0, 1, err);
+  if (status == GL_OK) status = llm_session_need(&n, &s, err);
+  if (status == GL_OK) status = report_model(&s, &n, json, err);
+  if (status == GL_OK) status = memory_need_check(&n, &s.spec, s.backend, err);
+  llm_session_fini(&s);
   return status;
 }
 
@@ -190,17 +187,14 @@ static gl_status tasks_find_kind(const char *name, gl_error *err) {
   return args_choose(&found, "a task", name, names, n, err);
 }
 
-static gl_status run_tasks(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_tasks(args *a, gl_error *err) {
   int json = 0;
   const args_option options[] = {{"json", 0, ARGS_FLAG, NULL, "as JSON", &json}};
-  args a;
-  gl_status status = args_parse(&a, self, options, 1, argc, argv, err);
-  if (status == GL_OK && !a.help) {
-    const char *only = a.n_words > 0 ? a.words[0] : NULL;
-    if (only != NULL) status = tasks_find_kind(only, err);
-    if (status == GL_OK) status = print_kinds(only, json, err);
-  }
-  args_fini(&a);
+  gl_status status = args_parse(a, options, 1, err);
+  if (status != GL_OK || a->help) return status;
+  const char *only = a->n_words > 0 ? a->words[0] : NULL;
+  if (only != NULL) status = tasks_find_kind(only, err);
+  if (status == GL_OK) status = print_kinds(only, json, err);
   return status;
 }
 
@@ -316,7 +310,7 @@ static gl_status sft_session(llm_session *s, const sft_options *o, gl_error *err
   return status;
 }
 
-static gl_status run_sft(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_sft(args *a, gl_error *err) {
   sft_options o = {0};
   const args_option options[] = {
       {"output", 'o', ARGS_TEXT, "FOLDER", "where the model goes", &o.folder},
@@ -325,19 +319,15 @@ static gl_status run_sft(const command *self, int argc, char **argv, gl_error *e
       {"threads", 0, ARGS_COUNT, "N", "threads to compute with (default: all cores)", &o.threads},
       {"quiet", 'q', ARGS_FLAG, NULL, "no progress", &o.quiet},
       {"json", 0, ARGS_FLAG, NULL, "the curve as JSON", &o.json}};
-  args a;
-  gl_status status =
-      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
-  if (status == GL_OK && !a.help) {
-    llm_session s = {0};
-    if (o.folder == NULL)
-      status = gl_fail(err, GL_EINPUT, "llm sft needs -o FOLDER, where the model goes");
-    if (status == GL_OK) status = llm_session_init(&s, &a, o.threads, 0, err);
-    if (status == GL_OK) llm_session_print(&s);
-    if (status == GL_OK) status = sft_session(&s, &o, err);
-    llm_session_fini(&s);
-  }
-  args_fini(&a);
+  gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
+  if (status != GL_OK || a->help) return status;
+  llm_session s = {0};
+  if (o.folder == NULL)
+    status = gl_fail(err, GL_EINPUT, "llm sft needs -o FOLDER, where the model goes");
+  if (status == GL_OK) status = llm_session_init(&s, a, o.threads, 0, err);
+  if (status == GL_OK) llm_session_print(&s);
+  if (status == GL_OK) status = sft_session(&s, &o, err);
+  llm_session_fini(&s);
   return status;
 }
 
@@ -384,7 +374,7 @@ static gl_status rl_session(llm_session *s, run_options *q, const char *folder, 
   return status;
 }
 
-static gl_status run_rl(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_rl(args *a, gl_error *err) {
   run_options q = {0};
   const char *folder = NULL;
   const args_option options[] = {
@@ -396,16 +386,12 @@ static gl_status run_rl(const command *self, int argc, char **argv, gl_error *er
       {"threads", 0, ARGS_COUNT, "N", "threads to compute with (default: all cores)", &q.threads},
       {"quiet", 'q', ARGS_FLAG, NULL, "no progress", &q.quiet},
       {"json", 0, ARGS_FLAG, NULL, "the summary as JSON", &q.json}};
-  args a;
-  gl_status status =
-      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
-  if (status == GL_OK && !a.help) {
-    llm_session s;
-    status = llm_session_init(&s, &a, q.threads, 0, err);
-    if (status == GL_OK) status = rl_session(&s, &q, folder, err);
-    llm_session_fini(&s);
-  }
-  args_fini(&a);
+  gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
+  if (status != GL_OK || a->help) return status;
+  llm_session s;
+  status = llm_session_init(&s, a, q.threads, 0, err);
+  if (status == GL_OK) status = rl_session(&s, &q, folder, err);
+  llm_session_fini(&s);
   return status;
 }
 

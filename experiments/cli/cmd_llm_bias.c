@@ -354,7 +354,7 @@ static gl_status bias_of(study *s, const args *a, const bias_options *o, gl_erro
   return llm_bias_store(&t, o->study, wall_s, err);
 }
 
-static gl_status run_llm_bias(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_llm_bias(args *a, gl_error *err) {
   bias_options o = {.batches = BATCHES, .seed = 1};
   const args_option options[] = {
       {"at", 0, ARGS_TEXT, "LIST", "after how many updates, such as 100,800 (the newest)", &o.at},
@@ -375,14 +375,12 @@ static gl_status run_llm_bias(const command *self, int argc, char **argv, gl_err
       {"threads", 0, ARGS_COUNT, "N", "threads to compute with (default: all cores)", &o.threads},
       {"quiet", 'q', ARGS_FLAG, NULL, "no progress", &o.quiet},
       {"json", 0, ARGS_FLAG, NULL, "the measurements as JSON, with intervals", &o.json}};
-  args a;
   study s = {0};
-  gl_status status =
-      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
-  o.form.words = &a;
-  if (status == GL_OK && !a.help) status = bias_of(&s, &a, &o, err);
+  gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
+  if (status != GL_OK || a->help) return status;
+  o.form.words = a;
+  status = bias_of(&s, a, &o, err);
   bias_study_fini(&s);
-  args_fini(&a);
   return status;
 }
 
@@ -653,7 +651,7 @@ static gl_status choose_form(profile_options *o, const char *name, gl_error *err
   return status;
 }
 
-static gl_status run_profile(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_profile(args *a, gl_error *err) {
   profile_options o = {.repetitions = DEFAULT_REPETITIONS};
   const char *dist = NULL;
   const args_option options[] = {
@@ -665,19 +663,15 @@ static gl_status run_profile(const command *self, int argc, char **argv, gl_erro
       {"threads", 0, ARGS_COUNT, "N", "threads to compute with (default: all cores)", &o.threads},
       {"quiet", 'q', ARGS_FLAG, NULL, "no progress", &o.quiet},
       {"json", 0, ARGS_FLAG, NULL, "as JSON, with every measurement", &o.json}};
-  args a;
-  gl_status status =
-      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
-  if (status == GL_OK && !a.help) status = choose_form(&o, dist, err);
-  if (status == GL_OK && !a.help) {
-    llm_session s;
-    status = llm_session_init(&s, &a, o.threads, 0, err);
-    if (status == GL_OK) llm_session_print(&s);
-    if (status == GL_OK) status = llm_session_override(&s, "optimizer.lr=0", err);
-    if (status == GL_OK) status = profile_session(&s, &o, err);
-    llm_session_fini(&s);
-  }
-  args_fini(&a);
+  gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
+  if (status != GL_OK || a->help) return status;
+  llm_session s = {0};
+  status = choose_form(&o, dist, err);
+  if (status == GL_OK) status = llm_session_init(&s, a, o.threads, 0, err);
+  if (status == GL_OK) llm_session_print(&s);
+  if (status == GL_OK) status = llm_session_override(&s, "optimizer.lr=0", err);
+  if (status == GL_OK) status = profile_session(&s, &o, err);
+  llm_session_fini(&s);
   return status;
 }
 

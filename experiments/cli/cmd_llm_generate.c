@@ -189,7 +189,7 @@ static gl_status eval_session(llm_session *s, const eval_options *o, gl_error *e
   return status;
 }
 
-static gl_status run_eval(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_eval(args *a, gl_error *err) {
   eval_options o = {.samples = DEFAULT_SAMPLES};
   const char *k = NULL;
   const args_option options[] = {
@@ -199,21 +199,17 @@ static gl_status run_eval(const command *self, int argc, char **argv, gl_error *
       {"threads", 0, ARGS_COUNT, "N", "threads to compute with (default: all cores)", &o.threads},
       {"quiet", 'q', ARGS_FLAG, NULL, "no progress", &o.quiet},
       {"json", 0, ARGS_FLAG, NULL, "the result as JSON", &o.json}};
-  args a;
-  gl_status status =
-      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
-  if (status == GL_OK && !a.help) {
-    llm_session s = {0};
-    if (o.samples > MOST_SAMPLES)
-      status = gl_fail(err, GL_EINPUT, "--samples is at most %d", MOST_SAMPLES);
-    if (status == GL_OK && k != NULL) status = read_k(&o, k, err);
-    if (status == GL_OK && k == NULL) default_k(&o);
-    if (status == GL_OK) status = llm_session_init(&s, &a, o.threads, 0, err);
-    if (status == GL_OK) llm_session_print(&s);
-    if (status == GL_OK) status = eval_session(&s, &o, err);
-    llm_session_fini(&s);
-  }
-  args_fini(&a);
+  gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
+  if (status != GL_OK || a->help) return status;
+  llm_session s = {0};
+  if (o.samples > MOST_SAMPLES)
+    status = gl_fail(err, GL_EINPUT, "--samples is at most %d", MOST_SAMPLES);
+  if (status == GL_OK && k != NULL) status = read_k(&o, k, err);
+  if (status == GL_OK && k == NULL) default_k(&o);
+  if (status == GL_OK) status = llm_session_init(&s, a, o.threads, 0, err);
+  if (status == GL_OK) llm_session_print(&s);
+  if (status == GL_OK) status = eval_session(&s, &o, err);
+  llm_session_fini(&s);
   return status;
 }
 
@@ -428,7 +424,7 @@ static gl_status generate_and_print(args *a, const generate_options *o, gl_error
   return status;
 }
 
-static gl_status run_generate(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_generate(args *a, gl_error *err) {
   generate_options o = {.n = 1};
   const args_option options[] = {
       {"n", 'n', ARGS_COUNT, "N", "responses to each prompt (1)", &o.n},
@@ -441,13 +437,11 @@ static gl_status run_generate(const command *self, int argc, char **argv, gl_err
       {"set", 0, ARGS_SET, "KEY=VALUE", "overrides any field of the recipe", NULL},
       {"threads", 0, ARGS_COUNT, "N", "threads to compute with (default: all cores)", &o.threads},
       {"json", 0, ARGS_FLAG, NULL, "texts, tokens and log-probabilities as JSON", &o.json}};
-  args a;
-  gl_status status =
-      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
-  if (status == GL_OK && !a.help && o.n > 4096)
+  gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
+  if (status != GL_OK || a->help) return status;
+  if (o.n > 4096)
     status = gl_fail(err, GL_EINPUT, "--n is at most 4096; use another --seed for more");
-  if (status == GL_OK && !a.help) status = generate_and_print(&a, &o, err);
-  args_fini(&a);
+  if (status == GL_OK) status = generate_and_print(a, &o, err);
   return status;
 }
 
@@ -613,7 +607,7 @@ static gl_status answer_check(const char *reference, const char *response, place
   return status;
 }
 
-static gl_status run_answer(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_answer(args *a, gl_error *err) {
   int json = 0;
   const char *reference = NULL, *pattern = place_names[BOX_OR_ALL];
   const args_option options[] = {
@@ -624,22 +618,18 @@ static gl_status run_answer(const command *self, int argc, char **argv, gl_error
        "auto (default): in a box, or else all of it",
        &pattern},
       {"json", 0, ARGS_FLAG, NULL, "as JSON", &json}};
-  args a;
   char *input = NULL;
   size_t where = 0;
-  gl_status status =
-      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
-  if (status == GL_OK && !a.help) {
-    if (reference == NULL)
-      status = gl_fail(err, GL_EINPUT, "llm answer needs --reference ANSWER, the right answer");
-    if (status == GL_OK)
-      status = args_choose(&where, "--pattern", pattern, place_names, N_PLACES, err);
-    if (status == GL_OK && strcmp(a.words[0], "-") == 0) status = read_input(&input, err);
-    if (status == GL_OK)
-      status = answer_check(reference, input != NULL ? input : a.words[0], (place)where, json, err);
-  }
+  gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
+  if (status != GL_OK || a->help) return status;
+  if (reference == NULL)
+    status = gl_fail(err, GL_EINPUT, "llm answer needs --reference ANSWER, the right answer");
+  if (status == GL_OK)
+    status = args_choose(&where, "--pattern", pattern, place_names, N_PLACES, err);
+  if (status == GL_OK && strcmp(a->words[0], "-") == 0) status = read_input(&input, err);
+  if (status == GL_OK)
+    status = answer_check(reference, input != NULL ? input : a->words[0], (place)where, json, err);
   free(input);
-  args_fini(&a);
   return status;
 }
 

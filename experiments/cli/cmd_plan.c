@@ -285,7 +285,7 @@ static gl_status find_trainer(request *q, gl_error *err) {
                             : args_choose(&q->settings_of, "--for", q->trainer, words, n, err);
 }
 
-static gl_status run_plan(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_plan(args *a, gl_error *err) {
   request q = {.json = 0};
   const args_option options[] = {
       {"output", 'o', ARGS_WRITE, "FILE.yaml", "write the recommended recipe there", &q.output},
@@ -301,24 +301,20 @@ static gl_status run_plan(const command *self, int argc, char **argv, gl_error *
        &q.describe},
       {"quiet", 'q', ARGS_FLAG, NULL, "no progress", &q.quiet},
       {"json", 0, ARGS_FLAG, NULL, "the plan as JSON, with the recipe", &q.json}};
-  args a;
   cfg_doc *doc = NULL;
   plan_description d;
-  gl_status status =
-      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
-  q.form.words = &a;
-  if (status == GL_OK && !a.help) {
-    status = find_trainer(&q, err);
-    if (status == GL_OK) status = load_description(&doc, &q, &a, err);
-    if (status == GL_OK) status = args_read_files(&a, doc, err);
-    if (status == GL_OK) status = plan_describe(&d, doc, err);
-    if (status == GL_OK) status = try_output(q.output, err);
-    if (status == GL_OK)
-      status = q.describe ? print_description(doc, q.log.read, err) : plan_and_print(&d, &q, err);
-  }
+  gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
+  if (status != GL_OK || a->help) return status;
+  q.form.words = a;
+  status = find_trainer(&q, err);
+  if (status == GL_OK) status = load_description(&doc, &q, a, err);
+  if (status == GL_OK) status = args_read_files(a, doc, err);
+  if (status == GL_OK) status = plan_describe(&d, doc, err);
+  if (status == GL_OK) status = try_output(q.output, err);
+  if (status == GL_OK)
+    status = q.describe ? print_description(doc, q.log.read, err) : plan_and_print(&d, &q, err);
   log_description_fini(&q.log);
   cfg_free(doc);
-  args_fini(&a);
   return status;
 }
 

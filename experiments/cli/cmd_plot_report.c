@@ -179,7 +179,7 @@ static gl_status list_named(char only[NAMED], const args_list *named, gl_error *
   return GL_OK;
 }
 
-static gl_status run_plot(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_plot(args *a, gl_error *err) {
   const char *folder = "figures", *points = NULL, *gnuplot = NULL, *path = NULL, *run = NULL;
   int list = 0, no_notes = 0;
   char only[NAMED] = "";
@@ -201,13 +201,13 @@ static gl_status run_plot(const command *self, int argc, char **argv, gl_error *
       {"measured-run", 0, ARGS_TEXT, "RUN", "which of its runs, where there are several", &run},
       {"gnuplot", 0, ARGS_TEXT, "PROGRAM", "the gnuplot to draw with", &gnuplot},
       FIGURE_FORM_OPTIONS(form)};
-  args a;
   import_options_list(&import, options + OWN);
-  gl_status status = args_parse(&a, self, options, OWN + IMPORT_OPTION_COUNT, argc, argv, err);
-  form.words = &a;
-  if (status == GL_OK && !a.help && list) {
+  gl_status status = args_parse(a, options, OWN + IMPORT_OPTION_COUNT, err);
+  if (status != GL_OK || a->help) return status;
+  form.words = a;
+  if (list) {
     list_figures();
-  } else if (status == GL_OK && !a.help) {
+  } else {
     figure_request q = figures_request_to(folder);
     status = list_named(only, &named, err);
     q.only = *only ? only : NULL;
@@ -215,15 +215,14 @@ static gl_status run_plot(const command *self, int argc, char **argv, gl_error *
     q.no_notes = no_notes;
     if (status == GL_OK) status = figures_request_form(&q, &form, err);
     if (status == GL_OK && points != NULL) status = figure_points(points, &q.points, err);
-    if (status == GL_OK && a.n_words == 0)
+    if (status == GL_OK && a->n_words == 0)
       status = gl_fail(err, GL_EINPUT, "plot needs a study or an export: gepolab plot FILE");
     if (status == GL_OK && run != NULL && path == NULL)
       status = gl_fail(err, GL_EINPUT, "--measured-run needs --measured EXPORT.csv");
     if (status == GL_OK && path != NULL) status = staleness_measured(&measured, path, run, err);
-    if (status == GL_OK) status = draw_files(&a, &import, path != NULL ? &measured : NULL, &q, err);
+    if (status == GL_OK) status = draw_files(a, &import, path != NULL ? &measured : NULL, &q, err);
   }
   staleness_histogram_fini(&measured);
-  args_fini(&a);
   return status;
 }
 
@@ -273,7 +272,7 @@ static gl_status write_to(const char *path, store *from, const report_request *q
   return status;
 }
 
-static gl_status run_report(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_report(args *a, gl_error *err) {
   report_request q = {.text_of = resources_text};
   const char *path = "report.html";
   const args_option options[] = {
@@ -281,22 +280,18 @@ static gl_status run_report(const command *self, int argc, char **argv, gl_error
       {"study", 0, ARGS_TEXT, "NAME", "only this study of the file", &q.only},
       {"no-figures", 0, ARGS_FLAG, NULL, "tables only; gnuplot is not needed", &q.no_figures},
       {"gnuplot", 0, ARGS_TEXT, "PROGRAM", "the gnuplot to draw with", &q.gnuplot}};
-  args a;
   store *from = NULL;
-  gl_status status =
-      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
-  if (status == GL_OK && !a.help) {
-    status = store_open(&from, a.words[0], STORE_READ, err);
-    if (status == GL_OK) status = print_unfinished(from, a.words[0], err);
-    if (status == GL_OK) status = write_to(path, from, &q, err);
-    if (status == GL_OK && !q.no_figures && resources_text(REPORT_CHART) == NULL)
-      fputs("gepolab: figures are pictures only: this program was built without Chart.js (Debian: "
-            "libjs-chart.js)\n",
-            stderr);
-    if (status == GL_OK) puts(path);
-  }
+  gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
+  if (status != GL_OK || a->help) return status;
+  status = store_open(&from, a->words[0], STORE_READ, err);
+  if (status == GL_OK) status = print_unfinished(from, a->words[0], err);
+  if (status == GL_OK) status = write_to(path, from, &q, err);
+  if (status == GL_OK && !q.no_figures && resources_text(REPORT_CHART) == NULL)
+    fputs("gepolab: figures are pictures only: this program was built without Chart.js (Debian: "
+          "libjs-chart.js)\n",
+          stderr);
+  if (status == GL_OK) puts(path);
   store_close(from);
-  args_fini(&a);
   return status;
 }
 

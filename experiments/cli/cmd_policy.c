@@ -217,7 +217,7 @@ static gl_status evaluate_text(const policy_algorithm *algorithm, const char *te
   return status;
 }
 
-static gl_status run_policy(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_policy(args *a, gl_error *err) {
   policy_request q = {.json = 0};
   const char *name = NULL;
   const args_option options[] = {
@@ -225,26 +225,22 @@ static gl_status run_policy(const command *self, int argc, char **argv, gl_error
        "its name, or {base: NAME, field: value, …} (needed)", &name},
       {"json", 0, ARGS_FLAG, NULL, "loss, advantages, weights, coefficients as JSON", &q.json},
       LOG_OPTIONS("FILE", q.log)};
-  args a;
   policy_algorithm algorithm;
   char *text = NULL;
   size_t size = 0;
-  gl_status status =
-      args_parse(&a, self, options, sizeof options / sizeof options[0], argc, argv, err);
-  if (status == GL_OK && !a.help) {
-    if (name == NULL)
-      status = gl_fail(err, GL_EINPUT,
-                       "policy needs --algorithm NAME; `gepolab list algorithms` lists the names");
-    if (status == GL_OK)
-      status =
-          whatif_algorithm(&algorithm, name, (const char *const *)a.overrides, a.n_overrides, err);
-    if (status == GL_OK) status = group_file_load(&text, &size, a.words[0], err);
-    if (status == GL_OK)
-      status = evaluate_text(&algorithm, text, size,
-                             strcmp(a.words[0], "-") == 0 ? "standard input" : a.words[0], &q, err);
-  }
+  gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
+  if (status != GL_OK || a->help) return status;
+  if (name == NULL)
+    status = gl_fail(err, GL_EINPUT,
+                     "policy needs --algorithm NAME; `gepolab list algorithms` lists the names");
+  if (status == GL_OK)
+    status =
+        whatif_algorithm(&algorithm, name, (const char *const *)a->overrides, a->n_overrides, err);
+  if (status == GL_OK) status = group_file_load(&text, &size, a->words[0], err);
+  if (status == GL_OK)
+    status = evaluate_text(&algorithm, text, size,
+                           strcmp(a->words[0], "-") == 0 ? "standard input" : a->words[0], &q, err);
   free(text);
-  args_fini(&a);
   return status;
 }
 
@@ -465,7 +461,7 @@ static gl_status replay_logs(const args *a, const whatif_request *q, gl_error *e
   return status;
 }
 
-static gl_status run_whatif(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_whatif(args *a, gl_error *err) {
   whatif_request q = {.json = 0};
   const args_option options[] = {
       {"algorithm", 'a', ARGS_EACH, "ALGORITHM",
@@ -478,15 +474,11 @@ static gl_status run_whatif(const command *self, int argc, char **argv, gl_error
        "with --figures: only whatif_staleness, whatif_variance or whatif_algorithms", &q.figure},
       LOG_OPTIONS("LOG", q.log),
       FIGURE_FORM_OPTIONS(q.form)};
-  args a;
-  gl_status status =
-      args_parse(&a, self, options, sizeof options / sizeof options[0], argc, argv, err);
-  q.form.words = &a;
-  if (status == GL_OK && !a.help) {
-    status = check_whatif(&q, err);
-    if (status == GL_OK) status = replay_logs(&a, &q, err);
-  }
-  args_fini(&a);
+  gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
+  if (status != GL_OK || a->help) return status;
+  q.form.words = a;
+  status = check_whatif(&q, err);
+  if (status == GL_OK) status = replay_logs(a, &q, err);
   return status;
 }
 

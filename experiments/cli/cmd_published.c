@@ -228,7 +228,7 @@ static gl_status published_draw(const published_cases *cases, const char *folder
 
 /* --- the command --- */
 
-static gl_status run_published(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_published(args *a, gl_error *err) {
   static const char *const formats[] = {"text", "markdown", "latex"};
   int json = 0;
   const char *format = NULL, *folder = NULL;
@@ -239,28 +239,23 @@ static gl_status run_published(const command *self, int argc, char **argv, gl_er
       {"json", 0, ARGS_FLAG, NULL, "the same as JSON", &json},
       {"figures", 'f', ARGS_TEXT, "FOLDER", "draw published against simulated there", &folder},
       FIGURE_FORM_OPTIONS(form_of_figure)};
-  args a;
   published_cases cases = {0};
   declared_predictions declared = {0};
-  gl_status status =
-      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
-  if (status == GL_OK && !a.help && format != NULL)
-    status = args_choose(&chosen, "--format", format, formats, 3, err);
-  form_of_figure.words = &a;
-  if (status == GL_OK && !a.help) {
-    const char *const *names = a.n_words > 0 ? a.words : recipes;
-    const size_t n = a.n_words > 0 ? a.n_words : (size_t)N_RECIPES;
-    for (size_t i = 0; i < n && status == GL_OK; ++i)
-      status = published_cases_add(&cases, names[i], a.overrides, a.n_overrides, err);
-    if (status == GL_OK && a.n_words == 0)
-      status = predictions_read(&declared, resources_text(compared), compared, err);
-    if (status == GL_OK) status = print_cases(&cases, &declared, json ? JSON : (form)chosen, err);
-    if (status == GL_OK && folder != NULL)
-      status = published_draw(&cases, folder, &form_of_figure, err);
-  }
+  gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
+  if (status != GL_OK || a->help) return status;
+  if (format != NULL) status = args_choose(&chosen, "--format", format, formats, 3, err);
+  form_of_figure.words = a;
+  const char *const *names = a->n_words > 0 ? a->words : recipes;
+  const size_t n = a->n_words > 0 ? a->n_words : (size_t)N_RECIPES;
+  for (size_t i = 0; i < n && status == GL_OK; ++i)
+    status = published_cases_add(&cases, names[i], a->overrides, a->n_overrides, err);
+  if (status == GL_OK && a->n_words == 0)
+    status = predictions_read(&declared, resources_text(compared), compared, err);
+  if (status == GL_OK) status = print_cases(&cases, &declared, json ? JSON : (form)chosen, err);
+  if (status == GL_OK && folder != NULL)
+    status = published_draw(&cases, folder, &form_of_figure, err);
   published_cases_fini(&cases);
   predictions_fini(&declared);
-  args_fini(&a);
   return status;
 }
 

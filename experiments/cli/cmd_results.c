@@ -202,7 +202,7 @@ static gl_status define(const results_options *q, const char *path, gl_error *er
   return status;
 }
 
-static gl_status run_results(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_results(args *a, gl_error *err) {
   static const char *const verbs[] = {"keep", "fill", "check", "define"};
   results_options q = {.from = {.folder = "paper/results"}};
   const args_option options[] = {
@@ -217,19 +217,16 @@ static gl_status run_results(const command *self, int argc, char **argv, gl_erro
       {"command", 0, ARGS_TEXT, "WORDS", "keep: the command that gave the numbers",
        &q.command_line},
       {"keep", 0, ARGS_TEXT, "REGEX", "keep: only keys that match", &q.keep}};
-  args a;
   size_t verb = 0;
-  gl_status status =
-      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
-  if (status == GL_OK && !a.help)
-    status = args_choose(&verb, "the word after results", a.words[0], verbs, 4, err);
+  gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
+  if (status != GL_OK || a->help) return status;
+  status = args_choose(&verb, "the word after results", a->words[0], verbs, 4, err);
   q.from.missing = q.missing.item, q.from.n_missing = q.missing.n;
-  for (size_t i = 1; status == GL_OK && !a.help && i < a.n_words; i++) {
-    if (verb == 0) status = keep(&q, a.words[i], err);
-    if (verb == 1 || verb == 2) status = fill(&q, a.words[i], verb == 1, err);
-    if (verb == 3) status = define(&q, a.words[i], err);
+  for (size_t i = 1; status == GL_OK && i < a->n_words; i++) {
+    if (verb == 0) status = keep(&q, a->words[i], err);
+    if (verb == 1 || verb == 2) status = fill(&q, a->words[i], verb == 1, err);
+    if (verb == 3) status = define(&q, a->words[i], err);
   }
-  args_fini(&a);
   return status;
 }
 

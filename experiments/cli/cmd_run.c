@@ -323,7 +323,7 @@ gl_status run_recipe(const cfg_doc *doc, const recipe *r, const run_options *q, 
   return status;
 }
 
-static gl_status run_run(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_run(args *a, gl_error *err) {
   run_options q = {0};
   const args_option options[] = {
       {"output", 'o', ARGS_STUDY, "FILE.db", "keep the run in this study file", &q.file},
@@ -335,15 +335,13 @@ static gl_status run_run(const command *self, int argc, char **argv, gl_error *e
        &q.threads},
       {"quiet", 'q', ARGS_FLAG, NULL, "no progress", &q.quiet},
       {"json", 0, ARGS_FLAG, NULL, "the summary as JSON", &q.json}};
-  one_recipe of;
-  gl_status status =
-      one_recipe_args(&of, self, options, sizeof options / sizeof *options, argc, argv, err);
-  if (status == GL_OK && !of.words.help) {
-    status = one_recipe_read(&of, err);
-    of.r.threads = q.threads;
-    if (status == GL_OK) status = run_recipe(of.doc, &of.r, &q, err);
-  }
-  one_recipe_fini(&of);
+  one_recipe of = {.words = a};
+  gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
+  if (status != GL_OK || a->help) return status;
+  status = one_recipe_read(&of, err);
+  of.r.threads = q.threads;
+  if (status == GL_OK) status = run_recipe(of.doc, &of.r, &q, err);
+  cfg_free(of.doc);
   return status;
 }
 

@@ -263,7 +263,7 @@ static gl_status sim_read_and_run(one_recipe *of, const request *q, gl_error *er
   return sim_one_run(&of->r, of->doc, q, err);
 }
 
-static gl_status run_sim(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_sim(args *a, gl_error *err) {
   const char *events = NULL, *format = NULL;
   request q = {.threads = pool_usable_cores()};
   const args_option options[] = {
@@ -298,17 +298,15 @@ static gl_status run_sim(const command *self, int argc, char **argv, gl_error *e
       {"measured", 'm', ARGS_READ, "EXPORT.csv", "beside it that of a W&B export", &q.measured},
       {"measured-run", 0, ARGS_TEXT, "RUN", "which of its runs, where there are several",
        &q.measured_run}};
-  one_recipe of;
-  gl_status status =
-      one_recipe_args(&of, self, options, sizeof options / sizeof *options, argc, argv, err);
-  q.form.words = &of.words;
-  if (status == GL_OK && !of.words.help) {
-    if ((q.timeline || q.densities) && q.folder == NULL) q.folder = "figures";
-    status = read_forms(&q, events, format, err);
-    if (status == GL_OK) status = check_options(&q, err);
-    if (status == GL_OK) status = sim_read_and_run(&of, &q, err);
-  }
-  one_recipe_fini(&of);
+  one_recipe of = {.words = a};
+  gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
+  if (status != GL_OK || a->help) return status;
+  q.form.words = a;
+  if ((q.timeline || q.densities) && q.folder == NULL) q.folder = "figures";
+  status = read_forms(&q, events, format, err);
+  if (status == GL_OK) status = check_options(&q, err);
+  if (status == GL_OK) status = sim_read_and_run(&of, &q, err);
+  cfg_free(of.doc);
   return status;
 }
 

@@ -282,7 +282,7 @@ static gl_status status_show(const char *path, const status_options *o, gl_error
   return status;
 }
 
-static gl_status show_status(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status show_status(args *a, gl_error *err) {
   int all = 0;
   status_options o = {.shown = 5, .every_s = 2};
   const args_option options[] = {
@@ -292,15 +292,12 @@ static gl_status show_status(const command *self, int argc, char **argv, gl_erro
       {"every", 0, ARGS_COUNT, "SECONDS", "with --watch: how often (default: 2)", &o.every_s},
       {"exit-code", 0, ARGS_FLAG, NULL, "end with 1 where anything is missing", &o.exit_code},
       {"json", 0, ARGS_FLAG, NULL, "as JSON; with --watch a line each time", &o.json}};
-  args a;
-  gl_status status =
-      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
+  gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
+  if (status != GL_OK || a->help) return status;
   if (all) o.shown = SIZE_MAX;
-  if (status == GL_OK && !a.help && o.watch && a.n_words > 1)
-    status = gl_fail(err, GL_EINPUT, "--watch takes one file");
-  for (size_t i = 0; !a.help && i < a.n_words && status == GL_OK; ++i)
-    status = status_show(a.words[i], &o, err);
-  args_fini(&a);
+  if (o.watch && a->n_words > 1) status = gl_fail(err, GL_EINPUT, "--watch takes one file");
+  for (size_t i = 0; i < a->n_words && status == GL_OK; ++i)
+    status = status_show(a->words[i], &o, err);
   return status;
 }
 
@@ -517,28 +514,21 @@ static gl_status salvage(const char *from, const char *to, int json, gl_error *e
   return report_table(d, TABLE_AS_TEXT, json, err);
 }
 
-static gl_status run_check(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_check(args *a, gl_error *err) {
   const char *to = NULL;
   int repair = 0, json = 0;
   const args_option options[] = {
       {"repair", 0, ARGS_FLAG, NULL, "remove what is damaged", &repair},
       {"salvage", 0, ARGS_TEXT, "NEW.db", "copy what is whole into a new study", &to},
       {"json", 0, ARGS_FLAG, NULL, "as JSON", &json}};
-  args a;
-  gl_status status =
-      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
-  if (status == GL_OK && !a.help) {
-    if (repair && to != NULL)
-      status = gl_fail(err, GL_EINPUT,
-                       "--repair changes the file and --salvage leaves it alone; "
-                       "give one of them");
-    else if (to != NULL)
-      status = salvage(a.words[0], to, json, err);
-    else
-      status = check_study(a.words[0], repair, json, err);
-  }
-  args_fini(&a);
-  return status;
+  gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
+  if (status != GL_OK || a->help) return status;
+  if (repair && to != NULL)
+    return gl_fail(err, GL_EINPUT,
+                   "--repair changes the file and --salvage leaves it alone; "
+                   "give one of them");
+  return to != NULL ? salvage(a->words[0], to, json, err)
+                    : check_study(a->words[0], repair, json, err);
 }
 
 const command command_check = {
@@ -723,7 +713,7 @@ static gl_status choose_tables(const request *q, gl_error *err) {
                  : export_file(q, chosen, (records_format)format, err);
 }
 
-static gl_status run_export(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_export(args *a, gl_error *err) {
   request q = {0};
   const args_option options[] = {
       {"table", 't', ARGS_TEXT, "TABLE", "the table (default: runs); --list names all", &q.table},
@@ -734,15 +724,10 @@ static gl_status run_export(const command *self, int argc, char **argv, gl_error
        &q.path},
       {"all", 0, ARGS_FLAG, NULL, "every table into the folder -o, with datapackage.json", &q.all},
       {"list", 0, ARGS_FLAG, NULL, "what tables there are, and what their columns hold", &q.list}};
-  args a;
-  gl_status status =
-      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
-  if (status == GL_OK && !a.help) {
-    q.file = a.n_words > 0 ? a.words[0] : NULL;
-    status = choose_tables(&q, err);
-  }
-  args_fini(&a);
-  return status;
+  gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
+  if (status != GL_OK || a->help) return status;
+  q.file = a->n_words > 0 ? a->words[0] : NULL;
+  return choose_tables(&q, err);
 }
 
 const command command_export = {

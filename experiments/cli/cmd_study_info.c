@@ -367,30 +367,26 @@ static void info_print_run(const cJSON *d) {
 
 /* --- the command --- */
 
-static gl_status run_info(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status run_info(args *a, gl_error *err) {
   const char *key = NULL;
   int json = 0;
   const args_option options[] = {
       {"run", 'r', ARGS_TEXT, "KEY", "one run whole; the beginning of its key is enough", &key},
       {"json", 0, ARGS_FLAG, NULL, "as JSON", &json}};
-  args a;
   cJSON *d = NULL;
-  gl_status status =
-      args_parse(&a, self, options, sizeof options / sizeof *options, argc, argv, err);
-  if (status == GL_OK && !a.help) {
-    status = gather_info(&d, a.words[0], key, err);
-    if (status == GL_OK && key == NULL) add_warnings(d);
-    if (status == GL_OK && json) {
-      status = report_json(d, err);
-      d = NULL;
-    } else if (status == GL_OK && key != NULL) {
-      info_print_run(d);
-    } else if (status == GL_OK) {
-      info_print_words(d);
-    }
+  gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
+  if (status != GL_OK || a->help) return status;
+  status = gather_info(&d, a->words[0], key, err);
+  if (status == GL_OK && key == NULL) add_warnings(d);
+  if (status == GL_OK && json) {
+    status = report_json(d, err);
+    d = NULL;
+  } else if (status == GL_OK && key != NULL) {
+    info_print_run(d);
+  } else if (status == GL_OK) {
+    info_print_words(d);
   }
   cJSON_Delete(d);
-  args_fini(&a);
   return status;
 }
 

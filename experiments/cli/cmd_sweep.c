@@ -336,7 +336,7 @@ static gl_status sweep_dry_run(const cfg_doc *doc, const sweep_options *options,
   return status;
 }
 
-static gl_status sweep_run_sweep(const command *self, int argc, char **argv, gl_error *err) {
+static gl_status sweep_run_sweep(args *a, gl_error *err) {
   int json = 0, quiet = 0, dry = 0;
   const char *shard = NULL;
   sweep_options o = {.workers = 0};
@@ -357,13 +357,9 @@ static gl_status sweep_run_sweep(const command *self, int argc, char **argv, gl_
        &dry},
       {"quiet", 'q', ARGS_FLAG, NULL, "no progress", &quiet},
       {"json", 0, ARGS_FLAG, NULL, "the closing summary as JSON", &json}};
-  one_recipe of;
-  gl_status status =
-      one_recipe_args(&of, self, options, sizeof options / sizeof *options, argc, argv, err);
-  if (status != GL_OK || of.words.help) {
-    one_recipe_fini(&of);
-    return status;
-  }
+  one_recipe of = {.words = a};
+  gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
+  if (status != GL_OK || a->help) return status;
   if (o.file == NULL && !dry)
     status = gl_fail(err, GL_EINPUT, "sweep needs a file to keep its results: add -o study.db");
   if (status == GL_OK) status = one_recipe_load(&of, err);
@@ -375,7 +371,7 @@ static gl_status sweep_run_sweep(const command *self, int argc, char **argv, gl_
     status = dry ? sweep_dry_run(of.doc, &o, json, err) : sweep_and_report(of.doc, &o, json, err);
   }
   ranks_end(&o.ranks);
-  one_recipe_fini(&of);
+  cfg_free(of.doc);
   return status;
 }
 
@@ -408,12 +404,11 @@ const command command_sweep = {
 
 /* --- gepolab study merge --- */
 
-static gl_status run_merge(const command *self, int argc, char **argv, gl_error *err) {
-  args a;
-  gl_status status = args_parse(&a, self, NULL, 0, argc, argv, err);
-  if (status == GL_OK && !a.help) status = merge_files(a.words[0], a.words + 1, a.n_words - 1, err);
-  if (status == GL_OK && !a.help) print_unfinished_file(a.words[0]);
-  args_fini(&a);
+static gl_status run_merge(args *a, gl_error *err) {
+  gl_status status = args_parse(a, NULL, 0, err);
+  if (status != GL_OK || a->help) return status;
+  status = merge_files(a->words[0], a->words + 1, a->n_words - 1, err);
+  if (status == GL_OK) print_unfinished_file(a->words[0]);
   return status;
 }
 

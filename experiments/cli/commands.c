@@ -379,13 +379,20 @@ static void commands_print_words(const entry *e, FILE *to) {
   fprintf(to, "\n`gepolab %s WORD --help` describes one.\n\nexamples:\n%s\n", c->name, c->examples);
 }
 
+static gl_status run_command(const command *c, int argc, char **argv, gl_error *err) {
+  args a = {.command = c, .argc = argc, .argv = argv};
+  const gl_status status = c->run(&a, err);
+  args_fini(&a);
+  return status;
+}
+
 /* Prints a command's help in a form of args_help_form(). */
 static gl_status help_of(const command *c, const char *form, gl_error *err) {
   char name[64], asked[64];
   snprintf(name, sizeof name, "%s", c->name);
   snprintf(asked, sizeof asked, "--help%s%s", form[0] != '\0' ? "=" : "", form);
   char *line[] = {name, asked, NULL};
-  return c->run(c, 2, line, err);
+  return run_command(c, 2, line, err);
 }
 
 /* Prints the help of every command, in the order of `gepolab help`. */
@@ -493,11 +500,11 @@ static gl_status run_entry(const entry *e, int argc, char **argv, gl_error *err)
   const command *chosen = NULL;
   const size_t at = chooser_of(e, argc, argv, &chosen);
   if (chosen == NULL)
-    return e->self->run != NULL ? e->self->run(e->self, argc, argv, err)
+    return e->self->run != NULL ? run_command(e->self, argc, argv, err)
                                 : no_second(e, argc, argv, err);
   const size_t taken = e->words->option != NULL && strchr(argv[at], '=') == NULL ? 2 : 1;
   for (size_t i = at; i + taken <= (size_t)argc; ++i) argv[i] = argv[i + taken];
-  return chosen->run(chosen, argc - (int)taken, argv, err);
+  return run_command(chosen, argc - (int)taken, argv, err);
 }
 
 /* Runs the command named by argv[0]: a first word, or one of earlier versions. */
@@ -508,7 +515,7 @@ static gl_status run_word(int argc, char **argv, gl_error *err) {
   if (old == NULL) return no_command(argv[0], err);
   if (args_help_form(argc, argv) == ARGS_HELP_TERMINAL)
     printf("`gepolab %s` is called `gepolab %s` now.\n\n", argv[0], old->name);
-  return old->run(old, argc, argv, err);
+  return run_command(old, argc, argv, err);
 }
 
 static gl_status help(int argc, char **argv, gl_error *err) {

@@ -19,14 +19,8 @@
 
 /* --- commands of one recipe --- */
 
-gl_status one_recipe_args(one_recipe *o, const command *c, const args_option *options,
-                          size_t n_options, int argc, char **argv, gl_error *err) {
-  *o = (one_recipe){.doc = NULL};
-  return args_parse(&o->words, c, options, n_options, argc, argv, err);
-}
-
 gl_status one_recipe_load(one_recipe *o, gl_error *err) {
-  args *a = &o->words;
+  args *a = o->words;
   gl_status status = recipe_load(&o->doc, a->words[0], a->overrides, a->n_overrides, err);
   return status == GL_OK ? args_read_files(a, o->doc, err) : status;
 }
@@ -35,11 +29,6 @@ gl_status one_recipe_read(one_recipe *o, gl_error *err) {
   const gl_status status = one_recipe_load(o, err);
   if (status != GL_OK) return status;
   return recipe_say_command(o->doc, "run", recipe_read(&o->r, o->doc, err), err);
-}
-
-void one_recipe_fini(one_recipe *o) {
-  cfg_free(o->doc);
-  args_fini(&o->words);
 }
 
 /* --- options for several files --- */
