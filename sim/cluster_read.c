@@ -540,19 +540,18 @@ static gl_status read_cluster(cluster_spec *c, const cfg_node *node, const cfg_d
   if (r.status == GL_OK) read_learner(c, &r, p);
   if (r.status == GL_OK) set_surplus(c, &r);
   const cfg_node *restarts = cfg_child(&r, "restarts");
-  if (r.status == GL_OK) r.status = restarts_parse(&c->restarts, restarts, c, err);
+  if (r.status == GL_OK) r.status = restarts_read(c, restarts, err);
   const cfg_node *decoding = cfg_child(&r, "decoding");
-  if (r.status == GL_OK) r.status = decoding_parse(&c->decoding, decoding, c, err);
+  if (r.status == GL_OK) r.status = decoding_read(c, decoding, err);
   if (r.status == GL_OK && c->decoding != NULL) check_speed(&r);
   const cfg_node *grader = cfg_child(&r, "grader");
-  if (r.status == GL_OK) r.status = grader_parse(&c->grader, grader, c, err);
+  if (r.status == GL_OK) r.status = grader_read(c, grader, err);
   const cfg_node *environment = cfg_child(&r, "environment");
-  if (r.status == GL_OK) r.status = environment_parse(&c->environment, environment, c, err);
+  if (r.status == GL_OK) r.status = environment_read(c, environment, err);
   const cfg_node *colocated = cfg_child(&r, "colocated");
   const cfg_node *shares = colocated != NULL ? colocated : cfg_child(&r, "samplers");
   if (r.status == GL_OK)
-    r.status = colocated_parse(&c->colocated, colocated, shares != NULL ? shares : node, c,
-                               p->colocated, err);
+    r.status = colocated_read(c, colocated, shares != NULL ? shares : node, p->colocated, err);
   const cfg_node *compare = cfg_child(&r, "compare");
   if (r.status == GL_OK) r.status = measured_read(&c->measured, compare, err);
   return cfg_end(&r);
@@ -735,12 +734,6 @@ void cluster_free(cluster_spec *spec) {
   delay_free(spec->step);
   delay_free(spec->pause);
   delay_free(spec->prompts);
-  measured_fini(&spec->measured);
-  network_free(spec->network);
-  restarts_free(spec->restarts);
-  decoding_free(spec->decoding);
-  grader_free(spec->grader);
-  environment_free(spec->environment);
-  colocated_free(spec->colocated);
+  sections_free(spec);
   free(spec);
 }

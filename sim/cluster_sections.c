@@ -221,7 +221,7 @@ static gl_status read_section(network_spec *s, const cfg_node *node, gl_error *e
   return cfg_end(&r);
 }
 
-void network_free(network_spec *spec) {
+static void network_free(network_spec *spec) {
   if (spec == NULL) return;
   for (size_t i = 0; i < spec->n_sites; ++i) {
     delay_free(spec->sites[i].mtbf);
@@ -276,8 +276,10 @@ static void check_restarts(const restart_spec *s, cfg_reader *r, const cfg_node 
                          "checkpoint_every: 1, or leave coupled out");
 }
 
-static gl_status read_restarts(restart_spec *s, const cfg_node *node, const cluster_spec *c,
-                               gl_error *err) {
+gl_status restarts_read(cluster_spec *c, const cfg_node *node, gl_error *err) {
+  if (node == NULL || cfg_is_null(node)) return GL_OK;
+  restart_spec *s = c->restarts = calloc(1, sizeof *s);
+  if (s == NULL) return gl_fail_memory(err, "restarts");
   cfg_reader r;
   cfg_begin(&r, node, "cluster.restarts", err);
   delay_read(&r, "every", NULL, &s->every);
@@ -290,30 +292,6 @@ static gl_status read_restarts(restart_spec *s, const cfg_node *node, const clus
   check_before(s, &r);
   check_restarts(s, &r, node, c);
   return cfg_end(&r);
-}
-
-void restarts_free(restart_spec *spec) {
-  if (spec == NULL) return;
-  delay_free(spec->every);
-  delay_free(spec->down);
-  delay_free(spec->recovery);
-  free(spec->at);
-  free(spec->before);
-  free(spec);
-}
-
-gl_status restarts_parse(restart_spec **out, const cfg_node *node, const cluster_spec *c,
-                         gl_error *err) {
-  *out = NULL;
-  if (node == NULL || cfg_is_null(node)) return GL_OK;
-  restart_spec *s = calloc(1, sizeof *s);
-  if (s == NULL) return gl_fail_memory(err, "restarts");
-  const gl_status status = read_restarts(s, node, c, err);
-  if (status == GL_OK)
-    *out = s;
-  else
-    restarts_free(s);
-  return status;
 }
 
 /* --- cluster.decoding --- */
@@ -457,8 +435,10 @@ static void check_decoding(const decoding_spec *d, cfg_reader *r, const cfg_node
   }
 }
 
-static gl_status read_decoding_section(decoding_spec *d, const cfg_node *node,
-                                       const cluster_spec *c, gl_error *err) {
+gl_status decoding_read(cluster_spec *c, const cfg_node *node, gl_error *err) {
+  if (node == NULL || cfg_is_null(node)) return GL_OK;
+  decoding_spec *d = c->decoding = calloc(1, sizeof *d);
+  if (d == NULL) return gl_fail_memory(err, "decoding");
   cfg_reader r;
   cfg_begin(&r, node, "cluster.decoding", err);
   const bool roofline = field_choice(&r, "kind");
@@ -469,31 +449,12 @@ static gl_status read_decoding_section(decoding_spec *d, const cfg_node *node,
   return cfg_end(&r);
 }
 
-void decoding_free(decoding_spec *spec) {
-  if (spec == NULL) return;
-  free(spec->running);
-  free(spec->step_s);
-  free(spec);
-}
-
-gl_status decoding_parse(decoding_spec **out, const cfg_node *node, const cluster_spec *c,
-                         gl_error *err) {
-  *out = NULL;
-  if (node == NULL || cfg_is_null(node)) return GL_OK;
-  decoding_spec *d = calloc(1, sizeof *d);
-  if (d == NULL) return gl_fail_memory(err, "decoding");
-  const gl_status status = read_decoding_section(d, node, c, err);
-  if (status == GL_OK)
-    *out = d;
-  else
-    decoding_free(d);
-  return status;
-}
-
 /* --- cluster.grader --- */
 
-static gl_status read_grader(grader_spec *g, const cfg_node *node, const cluster_spec *c,
-                             gl_error *err) {
+gl_status grader_read(cluster_spec *c, const cfg_node *node, gl_error *err) {
+  if (node == NULL || cfg_is_null(node)) return GL_OK;
+  grader_spec *g = c->grader = calloc(1, sizeof *g);
+  if (g == NULL) return gl_fail_memory(err, "a grader");
   cfg_reader r;
   cfg_begin(&r, node, "cluster.grader", err);
   g->places = field_count(&r, "places");
@@ -509,30 +470,12 @@ static gl_status read_grader(grader_spec *g, const cfg_node *node, const cluster
   return cfg_end(&r);
 }
 
-void grader_free(grader_spec *spec) {
-  if (spec == NULL) return;
-  delay_free(spec->time);
-  free(spec);
-}
-
-gl_status grader_parse(grader_spec **out, const cfg_node *node, const cluster_spec *c,
-                       gl_error *err) {
-  *out = NULL;
-  if (node == NULL || cfg_is_null(node)) return GL_OK;
-  grader_spec *g = calloc(1, sizeof *g);
-  if (g == NULL) return gl_fail_memory(err, "a grader");
-  const gl_status status = read_grader(g, node, c, err);
-  if (status == GL_OK)
-    *out = g;
-  else
-    grader_free(g);
-  return status;
-}
-
 /* --- cluster.environment --- */
 
-static gl_status read_environment(environment_spec *s, const cfg_node *node, const cluster_spec *c,
-                                  gl_error *err) {
+gl_status environment_read(cluster_spec *c, const cfg_node *node, gl_error *err) {
+  if (node == NULL || cfg_is_null(node)) return GL_OK;
+  environment_spec *s = c->environment = calloc(1, sizeof *s);
+  if (s == NULL) return gl_fail_memory(err, "an environment");
   cfg_reader r;
   cfg_begin(&r, node, "cluster.environment", err);
   delay_read(&r, "turns", NULL, &s->turns);
@@ -556,27 +499,6 @@ static gl_status read_environment(environment_spec *s, const cfg_node *node, con
   return cfg_end(&r);
 }
 
-void environment_free(environment_spec *spec) {
-  if (spec == NULL) return;
-  delay_free(spec->turns);
-  delay_free(spec->time);
-  free(spec);
-}
-
-gl_status environment_parse(environment_spec **out, const cfg_node *node, const cluster_spec *c,
-                            gl_error *err) {
-  *out = NULL;
-  if (node == NULL || cfg_is_null(node)) return GL_OK;
-  environment_spec *s = calloc(1, sizeof *s);
-  if (s == NULL) return gl_fail_memory(err, "an environment");
-  const gl_status status = read_environment(s, node, c, err);
-  if (status == GL_OK)
-    *out = s;
-  else
-    environment_free(s);
-  return status;
-}
-
 /* --- cluster.colocated --- */
 
 /* Marks the groups on the learner's GPUs: those that say so, or else all. */
@@ -598,10 +520,19 @@ static const char *not_with_colocated(const cluster_spec *c) {
                                       : NULL;
 }
 
-static gl_status read_colocated(colocated_spec *s, const cfg_node *node, const cfg_node *at,
-                                cluster_spec *c, gl_error *err) {
+gl_status colocated_read(cluster_spec *c, const cfg_node *node, const cfg_node *at, bool is_preset,
+                         gl_error *err) {
+  const bool given = node != NULL && !cfg_is_null(node);
+  for (size_t i = 0; i < c->n_groups && !given && !is_preset; ++i)
+    if (c->groups[i].colocated)
+      return cfg_fail(at, err,
+                      "a group with colocated: true shares the learner's GPUs; say how these "
+                      "switch: colocated: {to_training: 10, to_generation: 10}");
+  if (!given && !is_preset) return GL_OK;
+  colocated_spec *s = c->colocated = calloc(1, sizeof *s);
+  if (s == NULL) return gl_fail_memory(err, "colocated GPUs");
   cfg_reader r;
-  cfg_begin(&r, node, "cluster.colocated", err);
+  cfg_begin(&r, given ? node : NULL, "cluster.colocated", err);
   delay_read(&r, "to_training", NULL, &s->to_training);
   delay_read(&r, "to_generation", NULL, &s->to_generation);
   s->when_idle = field_choice(&r, "switch");
@@ -613,33 +544,6 @@ static gl_status read_colocated(colocated_spec *s, const cfg_node *node, const c
                         with);
   mark_colocated(c);
   return cfg_end(&r);
-}
-
-void colocated_free(colocated_spec *spec) {
-  if (spec == NULL) return;
-  delay_free(spec->to_training);
-  delay_free(spec->to_generation);
-  free(spec);
-}
-
-gl_status colocated_parse(colocated_spec **out, const cfg_node *node, const cfg_node *at,
-                          cluster_spec *c, bool is_preset, gl_error *err) {
-  *out = NULL;
-  const bool given = node != NULL && !cfg_is_null(node);
-  for (size_t i = 0; i < c->n_groups && !given && !is_preset; ++i)
-    if (c->groups[i].colocated)
-      return cfg_fail(at, err,
-                      "a group with colocated: true shares the learner's GPUs; say how these "
-                      "switch: colocated: {to_training: 10, to_generation: 10}");
-  if (!given && !is_preset) return GL_OK;
-  colocated_spec *s = calloc(1, sizeof *s);
-  if (s == NULL) return gl_fail_memory(err, "colocated GPUs");
-  const gl_status status = read_colocated(s, given ? node : NULL, at, c, err);
-  if (status == GL_OK)
-    *out = s;
-  else
-    colocated_free(s);
-  return status;
 }
 
 /* --- cluster.compare --- */
@@ -745,9 +649,36 @@ gl_status measured_read(measured_staleness *m, const cfg_node *compare, gl_error
   return cfg_end(&r);
 }
 
-void measured_fini(measured_staleness *m) {
-  free(m->name);
-  free(m->source);
-  free(m->count);
-  *m = (measured_staleness){0};
+/* --- all --- */
+
+void sections_free(cluster_spec *c) {
+  network_free(c->network);
+  if (c->restarts != NULL) {
+    delay_free(c->restarts->every);
+    delay_free(c->restarts->down);
+    delay_free(c->restarts->recovery);
+    free(c->restarts->at);
+    free(c->restarts->before);
+  }
+  free(c->restarts);
+  if (c->decoding != NULL) {
+    free(c->decoding->running);
+    free(c->decoding->step_s);
+  }
+  free(c->decoding);
+  if (c->grader != NULL) delay_free(c->grader->time);
+  free(c->grader);
+  if (c->environment != NULL) {
+    delay_free(c->environment->turns);
+    delay_free(c->environment->time);
+  }
+  free(c->environment);
+  if (c->colocated != NULL) {
+    delay_free(c->colocated->to_training);
+    delay_free(c->colocated->to_generation);
+  }
+  free(c->colocated);
+  free(c->measured.name);
+  free(c->measured.source);
+  free(c->measured.count);
 }

@@ -236,37 +236,23 @@ static inline bool cluster_keeps_order(const cluster_spec *spec) {
 
 /* Reads {histogram} or {trace, column}, and optionally {seconds, updates}, at least one of them,
  * with {name, source}; NULL: no comparison. A trace is a CSV file with one update's staleness per
- * line, rounded to whole updates. Call measured_fini() even after an error. Errors: GL_EINPUT with
- * position in the recipe, also if the file is missing or its column is ambiguous. */
+ * line, rounded to whole updates. Errors: GL_EINPUT with position in the recipe, also if the file is
+ * missing or its column is ambiguous. */
 gl_status measured_read(measured_staleness *m, const cfg_node *compare, gl_error *err);
-void measured_fini(measured_staleness *m);
-/* Sets *out to NULL if the section is missing; otherwise free it with restarts_free(). Errors:
- * GL_ENOMEM, GL_EINPUT, also for rules of the cluster that restarts do not know. */
-gl_status restarts_parse(restart_spec **out, const cfg_node *node, const cluster_spec *c,
+/* Reads a section into the cluster, which stays without it if the section is missing. Errors:
+ * GL_ENOMEM, GL_EINPUT, also for rules of the cluster that do not go with it. */
+gl_status restarts_read(cluster_spec *c, const cfg_node *node, gl_error *err);
+gl_status decoding_read(cluster_spec *c, const cfg_node *node, gl_error *err);
+gl_status grader_read(cluster_spec *c, const cfg_node *node, gl_error *err);
+/* Marks the groups that share GPUs with the learner, too. at: where an error is reported if the
+ * section is missing, as it may be if is_preset. */
+gl_status colocated_read(cluster_spec *c, const cfg_node *node, const cfg_node *at, bool is_preset,
                          gl_error *err);
-void restarts_free(restart_spec *spec);
-/* Sets *out to NULL if the section is missing; otherwise free it with decoding_free(). Errors:
- * GL_ENOMEM, GL_EINPUT, also for rules of the cluster that load does not know. */
-gl_status decoding_parse(decoding_spec **out, const cfg_node *node, const cluster_spec *c,
-                         gl_error *err);
-void decoding_free(decoding_spec *spec);
-/* The same for the grader: grader_free(). */
-gl_status grader_parse(grader_spec **out, const cfg_node *node, const cluster_spec *c,
-                       gl_error *err);
-void grader_free(grader_spec *spec);
-/* The same for GPUs that learner and samplers share, whose groups it marks: colocated_free().
- * at: where an error is reported if the section is missing, as it may be if is_preset. */
-gl_status colocated_parse(colocated_spec **out, const cfg_node *node, const cfg_node *at,
-                          cluster_spec *c, bool is_preset, gl_error *err);
-void colocated_free(colocated_spec *spec);
-/* The same for environments: environment_free(). */
-gl_status environment_parse(environment_spec **out, const cfg_node *node, const cluster_spec *c,
-                            gl_error *err);
-void environment_free(environment_spec *spec);
-/* Sets *out to NULL if the section is missing or has no effect; otherwise free it with
- * network_free(). */
+gl_status environment_read(cluster_spec *c, const cfg_node *node, gl_error *err);
+/* Frees what these functions read. */
+void sections_free(cluster_spec *c);
+/* Sets *out to NULL if the section is missing or has no effect. */
 gl_status network_parse(network_spec **out, const cfg_node *node, gl_error *err);
-void network_free(network_spec *spec);
 /* Sets *site to the index of the site that node names; 0, the learner's, if node is NULL. */
 gl_status network_site_of(const network_spec *spec, const cfg_node *node, size_t *site,
                           gl_error *err);
