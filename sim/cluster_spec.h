@@ -236,8 +236,8 @@ static inline bool cluster_keeps_order(const cluster_spec *spec) {
 
 /* Reads {histogram} or {trace, column}, and optionally {seconds, updates}, at least one of them,
  * with {name, source}; NULL: no comparison. A trace is a CSV file with one update's staleness per
- * line, rounded to whole updates. Errors: GL_EINPUT with position in the recipe, also if the file is
- * missing or its column is ambiguous. */
+ * line, rounded to whole updates. Errors: GL_EINPUT with position in the recipe, also if the file
+ * is missing or its column is ambiguous. */
 gl_status measured_read(measured_staleness *m, const cfg_node *compare, gl_error *err);
 /* Reads a section into the cluster, which stays without it if the section is missing. Errors:
  * GL_ENOMEM, GL_EINPUT, also for rules of the cluster that do not go with it. */
