@@ -48,8 +48,8 @@ pid_t cli_start(const char *const *arguments) {
   return start(arguments, "/dev/null", "/dev/null", "/dev/null");
 }
 
-pid_t cli_start_telling(const char *err, const char *const *arguments) {
-  return start(arguments, "/dev/null", "/dev/null", err);
+pid_t cli_start_writing(const char *out, const char *err, const char *const *arguments) {
+  return start(arguments, "/dev/null", out, err);
 }
 
 int cli_wait(pid_t pid) {
@@ -60,6 +60,17 @@ int cli_wait(pid_t pid) {
 
 void cli_sleep_ms(long ms) {
   nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+}
+
+void cli_wait_for_work(pid_t pid, double seconds) {
+  clockid_t clock;
+  struct timespec used = {0};
+  CU_ASSERT_EQUAL_FATAL(clock_getcpuclockid(pid, &clock), 0);
+  for (int i = 0; i < 12000 && clock_gettime(clock, &used) == 0; ++i) {
+    if ((double)used.tv_sec + 1e-9 * (double)used.tv_nsec >= seconds) return;
+    cli_sleep_ms(10);
+  }
+  CU_FAIL("a command under test did not work");
 }
 
 /* --- running to the end --- */
@@ -181,7 +192,7 @@ cli_result cli_run_on_terminal(const char *const *arguments) {
 
 /* --- processes --- */
 
-size_t cli_children(pid_t pid, pid_t *children, size_t n) {
+static size_t children_of(pid_t pid, pid_t *children, size_t n) {
   DIR *all = opendir("/proc");
   size_t found = 0;
   for (struct dirent *e; all != NULL && (e = readdir(all)) != NULL;) {
@@ -199,6 +210,10 @@ size_t cli_children(pid_t pid, pid_t *children, size_t n) {
   }
   if (all != NULL) closedir(all);
   return found;
+}
+
+void cli_wait_for_children(pid_t pid, pid_t *children, size_t n) {
+  for (int i = 0; i < 12000 && children_of(pid, children, n) < n; ++i) cli_sleep_ms(5);
 }
 
 /* --- files --- */

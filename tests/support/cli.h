@@ -54,9 +54,10 @@ cli_result cli_run_on_terminal(const char *const *arguments);
 /* Starts it without waiting, silently. */
 pid_t cli_start(const char *const *arguments);
 #define CLI_START(...) cli_start((const char *const[]){__VA_ARGS__, NULL})
-/* The same with what it says on stderr written to that file. */
-pid_t cli_start_telling(const char *err, const char *const *arguments);
-#define CLI_START_TELLING(err, ...) cli_start_telling(err, (const char *const[]){__VA_ARGS__, NULL})
+/* The same with its standard output and error written to those files. */
+pid_t cli_start_writing(const char *out, const char *err, const char *const *arguments);
+#define CLI_START_WRITING(out, err, ...)                                                           \
+  cli_start_writing(out, err, (const char *const[]){__VA_ARGS__, NULL})
 /* All of a file, with a zero behind it; the caller frees. */
 char *cli_read(const char *path);
 /* `gepolab bias` of a recipe's text, with one option. */
@@ -64,8 +65,11 @@ cli_result cli_bias(const char *recipe, const char *option);
 /* Waits for it: exit code, or 128 + signal. */
 int cli_wait(pid_t pid);
 void cli_sleep_ms(long ms);
-/* Child processes of pid; at most n are stored, the count of all is returned. */
-size_t cli_children(pid_t pid, pid_t *children, size_t n);
+/* Waits until the process has used so many seconds of processor time, however busy the machine is;
+ * fails the test after two minutes. */
+void cli_wait_for_work(pid_t pid, double seconds);
+/* Waits, at most a minute, until pid has n child processes, which are stored in children[n]. */
+void cli_wait_for_children(pid_t pid, pid_t *children, size_t n);
 
 /* A fresh empty folder, removed with all in it by cli_scratch_remove(). */
 void cli_scratch_make(char folder[64]);

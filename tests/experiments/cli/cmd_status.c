@@ -66,7 +66,7 @@ static double status_number(const char *db, const char *key) {
 static void kill_at_once(const bench *b, const char *more) {
   pid_t pid = CLI_START("sweep", b->recipe, "-o", b->db, "-j", "1", "-q", "steps=2000000", more);
   pid_t worker = 0;
-  for (int wait = 0; wait < 2000 && cli_children(pid, &worker, 1) < 1; ++wait) cli_sleep_ms(5);
+  cli_wait_for_children(pid, &worker, 1);
   CU_ASSERT_FATAL(worker > 0);
   CU_ASSERT(status_number(b->db, "planned") > 0);
   cli_result r = CLI("status", b->db);

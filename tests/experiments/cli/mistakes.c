@@ -3,10 +3,10 @@
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
 typedef struct mistake {
   const char *arguments[6];
@@ -447,16 +447,14 @@ static void rewards_of_a_sequence_world_come_from_a_file(void) {
 
 /* Ctrl-C prints the summary so far and says how to go on another time. */
 static void a_run_that_is_stopped_says_how_far_it_came(void) {
-  char folder[64], err[128], out[128], command[512];
-  const char *program = getenv("GEPOLAB");
+  char folder[64], err[128], out[128];
   cli_scratch_make(folder);
-  cli_path(err, folder, "err"), cli_path(out, folder, "out");
-  snprintf(command, sizeof command,
-           "timeout -s INT --preserve-status 3 %s run quickstart cluster.preset=sync steps=200000 "
-           "cluster.max_delay=0 --json > %s 2> %s",
-           program != NULL ? program : "build/gepolab", out, err);
-  const int code = system(command);
-  CU_ASSERT(WIFEXITED(code) && WEXITSTATUS(code) == 130);
+  const pid_t pid = CLI_START_WRITING(cli_path(out, folder, "out"), cli_path(err, folder, "err"),
+                                      "run", "quickstart", "cluster.preset=sync", "steps=2000000",
+                                      "cluster.max_delay=0", "--json");
+  cli_wait_for_work(pid, 1);
+  kill(pid, SIGINT);
+  CU_ASSERT_EQUAL(cli_wait(pid), 130);
   char *printed = cli_read(out), *told = cli_read(err);
   cJSON *json = cJSON_Parse(printed);
   CU_ASSERT_STRING_EQUAL(text_at(json, "status"), "stopped");

@@ -212,7 +212,7 @@ static void kill_at_any_moment_and_a_second_start_change_nothing(void) {
 static pid_t start_long(const bench *b, pid_t *workers, size_t n) {
   pid_t pid = CLI_START("sweep", b->recipe, "-o", b->db, "-j", "2", "-q", "steps=200000",
                         "tune=null", "eval_every=1000");
-  for (int wait = 0; wait < 500 && cli_children(pid, workers, n) < n; ++wait) cli_sleep_ms(10);
+  cli_wait_for_children(pid, workers, n);
   return pid;
 }
 
@@ -228,7 +228,7 @@ static void workers_end_when_their_parent_is_killed(void) {
   CU_ASSERT_FATAL(workers[0] > 0 && workers[1] > 0);
   kill(pid, SIGKILL);
   cli_wait(pid);
-  for (int wait = 0; wait < 300 && (is_alive(workers[0]) || is_alive(workers[1])); ++wait)
+  for (int wait = 0; wait < 6000 && (is_alive(workers[0]) || is_alive(workers[1])); ++wait)
     cli_sleep_ms(10);
   CU_ASSERT_FALSE(is_alive(workers[0]));
   CU_ASSERT_FALSE(is_alive(workers[1]));
@@ -261,7 +261,7 @@ static void a_crashed_worker_spoils_its_own_cell_only_and_is_tried_again(void) {
   pid_t pid =
       CLI_START("sweep", b.recipe, "-o", b.db, "-j", "1", "-q", "tune=null", few, "steps=6000");
   pid_t worker = 0;
-  for (int wait = 0; wait < 500 && cli_children(pid, &worker, 1) < 1; ++wait) cli_sleep_ms(5);
+  cli_wait_for_children(pid, &worker, 1);
   CU_ASSERT_FATAL(worker > 0);
   kill(worker, SIGKILL);
   CU_ASSERT_EQUAL(cli_wait(pid), 1);
@@ -286,9 +286,10 @@ static void a_crashed_tuning_run_is_tried_again_before_any_rate_is_chosen(void) 
   bench_make(&b);
   CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.other, "-j", "2", "-q", few, longer));
   cli_path(err, b.folder, "err");
-  pid_t pid = CLI_START_TELLING(err, "sweep", b.recipe, "-o", b.db, "-j", "1", "-q", few, longer);
+  pid_t pid = CLI_START_WRITING("/dev/null", err, "sweep", b.recipe, "-o", b.db, "-j", "1", "-q",
+                                few, longer);
   pid_t worker = 0;
-  for (int wait = 0; wait < 500 && cli_children(pid, &worker, 1) < 1; ++wait) cli_sleep_ms(5);
+  cli_wait_for_children(pid, &worker, 1);
   CU_ASSERT_FATAL(worker > 0);
   kill(worker, SIGKILL);
   CU_ASSERT_EQUAL(cli_wait(pid), 1);
@@ -440,9 +441,10 @@ static void a_study_that_is_overwritten_during_a_sweep_is_noticed(void) {
     cli_path(err, b.folder, "err");
     CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.other, "-q", "tune=null", "steps=2",
                         "sweep={seed: [9]}"));
-    pid_t pid = CLI_START_TELLING(err, "sweep", b.recipe, "-o", b.db, "-j", "1", "-q", "tune=null",
-                                  "steps=5000", "eval_every=1000", "sweep={seed: [1, 2]}");
-    for (int wait = 0; wait < 500 && finished_cells(b.db) < 1; ++wait) cli_sleep_ms(10);
+    pid_t pid =
+        CLI_START_WRITING("/dev/null", err, "sweep", b.recipe, "-o", b.db, "-j", "1", "-q",
+                          "tune=null", "steps=5000", "eval_every=1000", "sweep={seed: [1, 2]}");
+    for (int wait = 0; wait < 6000 && finished_cells(b.db) < 1; ++wait) cli_sleep_ms(10);
     overwrite(b.db, b.other, in_place);
     CU_ASSERT_EQUAL(cli_wait(pid), 1);
     char *told = cli_read(err);

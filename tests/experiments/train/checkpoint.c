@@ -515,7 +515,7 @@ static void ctrl_c_lets_the_cells_of_a_sweep_write_checkpoints(void) {
       "1",     "--checkpoint", b->checkpoints, "steps=20000", "tune=null", "sweep={seed: [1]}",
       NULL};
   pid_t worker = 0, pid = cli_start(long_cell);
-  for (int wait = 0; wait < 1000 && cli_children(pid, &worker, 1) < 1; ++wait) cli_sleep_ms(10);
+  cli_wait_for_children(pid, &worker, 1);
   cli_sleep_ms(100);
   kill(pid, SIGINT);
   CU_ASSERT_EQUAL(cli_wait(pid), 130);
