@@ -30,7 +30,7 @@
  * does. Logarithms are natural, times are simulated seconds, versions count learner updates.
  *
  * Formulas: section numbers refer to paper/methods.md in the sources. Each group of functions
- * begins with a complete example program and its output; build programs with `cc program.c
+ * begins with a complete example program and its output; build programs with `cc PROGRAM.c
  * $(pkg-config --cflags --libs gepolab)`. */
 #ifndef GEPOLAB_H
 #define GEPOLAB_H

@@ -3,15 +3,15 @@
 #
 #   tests/documents.sh BUILD
 #
-# Eight checks: every section of paper/methods.md that a comment or the glossary cites (§3.6) is a
-# heading there; every relative link of a Markdown file leads to a file; and every file that
-# ARCHITECTURE.md names exists; the tables of fields in experiments/RECIPES.md are what `gepolab
-# fields` of BUILD prints (make docs writes them), and every field is in one of them; those of
-# columns in experiments/DATA.md are what `gepolab export --list` prints, of every table; those of
-# paper/staleness.md are what `gepolab sim --definitions` and `list definitions` print; and every
-# key that a parser of recipes asks for is a field or named in its text; and no line of a document is
-# longer than 160 characters, but for tables, links and figures, or begins with <!--=. Prints each violation and exits 1 if
-# there was any.
+# Nine checks: every section of paper/methods.md that a comment or the glossary cites (§3.6) is a
+# heading there; every relative link of a Markdown file leads to a file; every file that
+# ARCHITECTURE.md names exists, and so does every C or CUDA file that a comment names; the tables of
+# fields in experiments/RECIPES.md are what `gepolab fields` of BUILD prints (make docs writes them),
+# and every field is in one of them; those of columns in experiments/DATA.md are what `gepolab export
+# --list` prints, of every table; those of paper/staleness.md are what `gepolab sim --definitions` and
+# `list definitions` print; every key that a parser of recipes asks for is a field or named in its
+# text; and no line of a document is longer than 160 characters, but for tables, links and figures, or
+# begins with <!--=. Prints each violation and exits 1 if there was any.
 set -eu
 build=$1
 work=$(mktemp -d)
@@ -53,6 +53,40 @@ done >> "$work/bad"
       [ -e "$path" ] || echo "documents: ARCHITECTURE.md names $path, which does not exist" ;;
   esac
 done >> "$work/bad"
+
+# --- files that comments name: in the comment's folder or one above it (of a test also the tested one's), or by path ---
+grep -E '\.(c|h|cu|cuh|cpp)$' "$work/files" | xargs awk '
+  function found(name, from,   dir) {
+    if (name ~ /^build\// || name == "nccl.h" || name in file) return 1
+    if (name ~ /\// && name in tail) return 1
+    for (dir = from; sub(/\/[^\/]*$/, "", dir);) if (dir "/" name in file) return 1
+    return from ~ /^tests\// && found(name, substr(from, 7))
+  }
+  BEGIN {
+    while ((getline path < "'"$work/files"'") > 0) {
+      file[path]
+      while (sub(/^[^\/]*\//, "", path)) tail[path]
+    }
+  }
+  FNR == 1 { inside = 0 }
+  {
+    rest = $0; text = ""
+    while (rest != "") {
+      if (inside) {
+        at = index(rest, "*/"); inside = at == 0
+        text = text " " (at ? substr(rest, 1, at - 1) : rest); rest = at ? substr(rest, at + 2) : ""
+      } else if (match(rest, /"([^"\\]|\\.)*"|\/\*|\/\//)) {
+        what = substr(rest, RSTART, RLENGTH); rest = substr(rest, RSTART + RLENGTH)
+        if (what == "//") { text = text " " rest; rest = "" } else inside = what == "/*"
+      } else rest = ""
+    }
+    while (match(text, /[A-Za-z0-9_.\/<*-]+\.(cuh|cu|c|h)([^A-Za-z0-9_\/]|$)/)) {
+      name = substr(text, RSTART, RLENGTH); text = substr(text, RSTART + RLENGTH)
+      sub(/[^a-z]$/, "", name)
+      if (name !~ /^[<.]|\*|[A-Z][A-Z]|[a-z]\.[a-z]\./ && !found(name, FILENAME))
+        printf "documents: %s:%d names %s, which does not exist\n", FILENAME, FNR, name
+    }
+  }' >> "$work/bad"
 
 # --- the fields of recipes ---
 experiments/write_fields.sh "$build/gepolab" experiments/RECIPES.md > "$work/written" 2> "$work/why" ||

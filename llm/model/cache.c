@@ -20,8 +20,8 @@ typedef struct recorded_step {
                needs */
 } recorded_step;
 
-/* The arrays [most] that a step reads on the device and updates for the next step (operations.h:
- * embed_next). The host has a copy. */
+/* The arrays [most] that a step reads on the device and updates for the next step
+ * (llm/backend/operations.h: embed_next). The host has a copy. */
 typedef struct step_rows {
   uint64_t *index;
   int32_t *source, *slot, *position;

@@ -1,10 +1,10 @@
 /* Forward: tokens to log-probabilities. Backward: to gradients of parameters. The buffers of a pass
  * are taken from one block of memory.
  *
- * If the backend has a packed form of weights (operations.h), products read packed weights. So
- * products of many rows and of one row read the same memory in the same order. There is one packed
- * copy, of the values in use. model_pack() makes it when a pass needs it; model_changed()
- * invalidates it when the values, or the choice of values, change. */
+ * If the backend has a packed form of weights (llm/backend/operations.h), products read packed
+ * weights. So products of many rows and of one row read the same memory in the same order. There is
+ * one packed copy, of the values in use. model_pack() makes it when a pass needs it;
+ * model_changed() invalidates it when the values, or the choice of values, change. */
 #include "llm/model/internal.h"
 
 #include <assert.h>

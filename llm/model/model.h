@@ -268,7 +268,7 @@ typedef struct model_draw_rows {
   const size_t *row_of;  /* index of each row in the last logits; NULL: 0, 1, 2, … */
   const uint64_t *index; /* block of the stream for each row */
   /* If the sampling behaviour adds noise to logits or rounds them: the address of each row's noise
-   * under the stream's seed (operations.h: distort). NULL: logits are not distorted. */
+   * under the stream's seed (llm/backend/operations.h: distort). NULL: logits are not distorted. */
   const uint64_t *context;
 } model_draw_rows;
 

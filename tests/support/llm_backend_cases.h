@@ -29,7 +29,8 @@ typedef struct case_output {
 
 enum { CASE_MAX_OUTPUTS = 8, CASE_MAX_MEMORY = 40 };
 
-/* The operations of operations.h by number, those that a backend may leave out excepted. */
+/* The operations of llm/backend/operations.h by number, those that a backend may leave out
+ * excepted. */
 enum {
 #define OPERATION(result, name, arguments) CASE_OPERATION_##name,
 #define OPTIONAL_OPERATION(result, name, arguments)

@@ -3,14 +3,15 @@
  * the process ends, for the next backend.
  *
  * The library's heuristic is asked which of its algorithms is fastest for a shape and the
- * alignments of its addresses. The answer is stored as a plan in a table of limited size (gemm.h).
- * It follows from the shape, so a plan that was evicted is recreated identically.
+ * alignments of its addresses. The answer is stored as a plan in a table of limited size
+ * (blas_plans.h). It follows from the shape, so a plan that was evicted is recreated identically.
  *
  * The algorithm that the library ranks first is often not the fastest. If the environment variable
  * GEPOLAB_CUDA_PRODUCTS names a file, the first eight algorithms for a shape are timed once, and
- * the fastest is stored in that file (gemm.h), which every later process reads. Without a file
- * nothing is timed: a choice by timing may differ in the next process, and the last bits of results
- * with it. A resumed run has the results of an uninterrupted one only if it uses the same file.
+ * the fastest is stored in that file (blas_plans.h), which every later process reads. Without a
+ * file nothing is timed: a choice by timing may differ in the next process, and the last bits of
+ * results with it. A resumed run has the results of an uninterrupted one only if it uses the same
+ * file.
  *
  * Only algorithms with a fixed order of sums are requested: the parts of a product split over k are
  * stored in workspace memory, and never added to the result in order of completion. If the library

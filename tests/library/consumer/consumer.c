@@ -1,4 +1,4 @@
-/* A program that knows nothing but gepolab.h, as C11 and as C++: what a stranger's build sees. It
+/* A program that knows nothing but <gepolab.h>, as C11 and as C++: what a stranger's build sees. It
  * prints numbers that tests/library/consumer/check.sh compares between the shared and the static
  * library and with `gepolab policy`. */
 #include <gepolab.h>
