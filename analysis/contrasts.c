@@ -473,11 +473,12 @@ gl_status equal_arms_report(table *to, const results *r, gl_error *err) {
 
 /* --- levels --- */
 
-/* The quantities of a run. */
-enum { OF_LEVEL = 3 };
-static const metric ends[] = {METRIC_PASS_AT_G, METRIC_DISTINCT_RIGHT, METRIC_ENTROPY,
-                              METRIC_LOG_RATIO_NEGATIVE, METRIC_LOG_RATIO_POSITIVE};
-enum { QUANTITIES = OF_LEVEL + sizeof ends / sizeof *ends };
+/* The quantities of a run: LEVEL_NUMBERS numbers of its scores (run_level), then the
+ * end_metrics of its last update. */
+enum { LEVEL_NUMBERS = 3 };
+static const metric end_metrics[] = {METRIC_PASS_AT_G, METRIC_DISTINCT_RIGHT, METRIC_ENTROPY,
+                                     METRIC_LOG_RATIO_NEGATIVE, METRIC_LOG_RATIO_POSITIVE};
+enum { QUANTITIES = LEVEL_NUMBERS + sizeof end_metrics / sizeof *end_metrics };
 
 static const table_column level_columns[] = {
     {"algorithm", TABLE_TEXT, .head = "algorithm"},
@@ -498,8 +499,9 @@ static void quantities_of(const results_run *run, double *scratch, double value[
   value[0] = level.last;
   value[1] = level.best_to_last;
   value[2] = level.below_start;
-  for (size_t i = 0; OF_LEVEL + i < QUANTITIES; i++)
-    value[OF_LEVEL + i] = summary_run_metric(run, ends[i], end - end / 10, end, scratch);
+  for (size_t i = 0; LEVEL_NUMBERS + i < QUANTITIES; i++)
+    value[LEVEL_NUMBERS + i] =
+        summary_run_metric(run, end_metrics[i], end - end / 10, end, scratch);
 }
 
 /* One row; values: [QUANTITIES][runs of the cell]. */

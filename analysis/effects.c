@@ -63,7 +63,7 @@ static int same_factor(const effect_factor *f, const int *level, size_t n) {
 
 /* Makes the axis a factor, or part of an existing factor with which it always changes. */
 static void add_factor_axis(effect_table *t, size_t which, const size_t group[2]) {
-  const results *r = t->from;
+  const results *r = t->study;
   arena *m = &t->memory;
   const char *label = r->axes.axis[which].label;
   const char *low = results_value_text(r->groups[group[0]].value[which]);
@@ -85,7 +85,7 @@ static void add_factor_axis(effect_table *t, size_t which, const size_t group[2]
 }
 
 static gl_status find_factors(effect_table *t, gl_error *err) {
-  const results *r = t->from;
+  const results *r = t->study;
   t->factor = ARENA_ARRAY(&t->memory, effect_factor, r->axes.n);
   for (size_t i = 0; i < r->axes.n && !t->memory.failed; i++) {
     size_t group[2];
@@ -165,7 +165,7 @@ typedef struct model {
 } model;
 
 static gl_status model_init(model *m, const effect_table *t, gl_error *err) {
-  const size_t n = t->from->n_runs;
+  const size_t n = t->study->n_runs;
   const size_t k = n + t->n_factors * (t->n_factors + 1) / 2 + 1; /* maximum of columns */
   *m = (model){0};
   m->sample = ARENA_ARRAY(&m->memory, sample, n);
@@ -199,14 +199,14 @@ static bool is_usable(const results_run *run) {
 
 static void fill_model(model *m, const effect_table *t, const effect_fit *fit,
                        const outcome_rule *rule) {
-  const results *r = t->from;
+  const results *r = t->study;
   m->n = m->n_seeds = 0;
   for (size_t i = 0; i < r->n_runs; i++) {
     const results_run *run = &r->runs[i];
     double less[RESPONSE_COUNT] = {0};
     if (run->algorithm != fit->algorithm || !is_usable(run)) continue;
-    if (fit->less != SIZE_MAX) {
-      const results_run *other = run_like(r, run, fit->less);
+    if (fit->subtracted != SIZE_MAX) {
+      const results_run *other = run_like(r, run, fit->subtracted);
       if (!is_usable(other)) continue;
       run_responses(other, rule, less);
     }
@@ -266,20 +266,20 @@ static interval effect_size(double b, double variance, double freedom, double *p
 
 static gl_status fit_response(effect_table *t, model *m, effect_response response, effect_fit *to,
                               gl_error *err) {
-  const size_t k = fill_columns(m, t, t->pairs);
+  const size_t k = fill_columns(m, t, t->has_interactions);
   size_t rank = 0;
   to->runs = m->n;
-  if (m->n <= k) to->why = "fewer runs than effects";
+  if (m->n <= k) to->reason = "fewer runs than effects";
   for (size_t i = 0; i < m->n; i++) {
     m->y[i] = m->sample[i].y[response];
-    if (!isfinite(m->y[i])) to->why = "a run without a finite score";
+    if (!isfinite(m->y[i])) to->reason = "a run without a finite score";
   }
-  if (to->why != NULL) return GL_OK;
+  if (to->reason != NULL) return GL_OK;
   gl_status status =
       least_squares(&(regression){m->n, k, m->x, m->y, m->b, m->variance}, &rank, err);
   if (status != GL_OK) return status;
   if (rank < k) {
-    to->why = "the runs do not distinguish the factors";
+    to->reason = "the runs do not distinguish the factors";
     return GL_OK;
   }
   to->residual = m->n - k;
@@ -291,7 +291,7 @@ static gl_status fit_response(effect_table *t, model *m, effect_response respons
   to->mean = (interval){twice.value / 2, twice.low / 2, twice.high / 2};
   size_t n = 0;
   for (size_t f = 0; f < t->n_factors; f++) to->effects[n++] = (effect){.a = f, .b = SIZE_MAX};
-  for (size_t f = 1; t->pairs && f < t->n_factors; f++)
+  for (size_t f = 1; t->has_interactions && f < t->n_factors; f++)
     for (size_t g = 0; g < f; g++) to->effects[n++] = (effect){.a = g, .b = f};
   for (size_t i = 0; i < n; i++)
     to->effects[i].size = effect_size(m->b[m->n_seeds + i], m->variance[m->n_seeds + i],
@@ -309,12 +309,12 @@ static gl_status choose_model(effect_table *t, model *m, gl_error *err) {
   for (size_t i = 0; i < m->n; i++) m->y[i] = 0;
   gl_status status =
       least_squares(&(regression){m->n, k, m->x, m->y, m->b, m->variance}, &rank, err);
-  t->pairs = rank == k;
+  t->has_interactions = rank == k;
   return status;
 }
 
 static gl_status fit_all(effect_table *t, const outcome_rule *rule, gl_error *err) {
-  const size_t algorithms = t->from->n_algorithms;
+  const size_t algorithms = t->study->n_algorithms;
   model m;
   gl_status status = model_init(&m, t, err);
   t->n_fits = 2 * algorithms - 1;
@@ -323,10 +323,10 @@ static gl_status fit_all(effect_table *t, const outcome_rule *rule, gl_error *er
   if (status == GL_OK) status = arena_check(&t->memory, "the effects", err);
   for (size_t i = 0; i < t->n_fits && status == GL_OK; i++) {
     const effect_fit what = {.algorithm = i < algorithms ? i : i - algorithms + 1,
-                             .less = i < algorithms ? SIZE_MAX : 0};
+                             .subtracted = i < algorithms ? SIZE_MAX : 0};
     fill_model(&m, t, &what, rule);
     if (i == 0) status = choose_model(t, &m, err);
-    t->n_effects = t->n_factors + (t->pairs ? t->n_factors * (t->n_factors - 1) / 2 : 0);
+    t->n_effects = t->n_factors + (t->has_interactions ? t->n_factors * (t->n_factors - 1) / 2 : 0);
     for (effect_response r = 0; r < RESPONSE_COUNT && status == GL_OK; r++) {
       t->fit[r][i] = what;
       status = fit_response(t, &m, r, &t->fit[r][i], err);
@@ -338,7 +338,7 @@ static gl_status fit_all(effect_table *t, const outcome_rule *rule, gl_error *er
 
 gl_status effect_table_init(effect_table *t, const results *from, const outcome_rule *rule,
                             gl_error *err) {
-  *t = (effect_table){.from = from};
+  *t = (effect_table){.study = from};
   if (from->n_algorithms == 0) return gl_fail(err, GL_EINPUT, "%s has no runs", from->study);
   gl_status status = find_factors(t, err);
   return status == GL_OK ? fit_all(t, rule, err) : status;
@@ -361,19 +361,20 @@ static const table_column smallest_columns[] = {
 
 static void put_fit_name(table *to, const effect_table *t, const effect_fit *f, effect_response r) {
   table_row(to);
-  if (f->less == SIZE_MAX)
-    table_text(to, t->from->algorithms[f->algorithm]);
+  if (f->subtracted == SIZE_MAX)
+    table_text(to, t->study->algorithms[f->algorithm]);
   else
-    table_textf(to, "%s less %s", t->from->algorithms[f->algorithm], t->from->algorithms[f->less]);
+    table_textf(to, "%s less %s", t->study->algorithms[f->algorithm],
+                t->study->algorithms[f->subtracted]);
   table_text(to, effect_response_name(r));
 }
 
 /* Writes the effects of a fit with the smallest p, at most `most` (0: all). */
 static gl_status put_smallest(table *to, const effect_table *t, effect_response r,
                               const effect_fit *f, size_t most, gl_error *err) {
-  if (f->why != NULL) {
+  if (f->reason != NULL) {
     put_fit_name(to, t, f, r);
-    table_textf(to, "– (%s)", f->why);
+    table_textf(to, "– (%s)", f->reason);
     return GL_OK;
   }
   arena work = {0};
@@ -412,13 +413,13 @@ static const table_column effect_columns[] = {
 
 static void put_fit(table *to, const effect_table *t, effect_response r, const effect_fit *f) {
   table_row(to);
-  table_text(to, t->from->algorithms[f->algorithm]);
-  table_text(to, f->less != SIZE_MAX ? t->from->algorithms[f->less] : NULL);
+  table_text(to, t->study->algorithms[f->algorithm]);
+  table_text(to, f->subtracted != SIZE_MAX ? t->study->algorithms[f->subtracted] : NULL);
   table_text(to, effect_response_name(r));
   table_count(to, f->runs);
   table_count(to, f->residual);
-  table_text(to, f->why);
-  if (f->why != NULL) return;
+  table_text(to, f->reason);
+  if (f->reason != NULL) return;
   table_real(to, f->mean.value);
   table *list = table_rows(to, effect_columns, sizeof effect_columns / sizeof *effect_columns);
   for (size_t i = 0; i < t->n_effects; i++) {
@@ -438,7 +439,7 @@ static void put_fit(table *to, const effect_table *t, effect_response r, const e
 }
 
 gl_status effect_table_report(table *to, const effect_table *t, size_t most, gl_error *err) {
-  table_text(table_field(to, "study"), t->from->study);
+  table_text(table_field(to, "study"), t->study->study);
   table *fits =
       table_rows(table_field(to, "fits"), fit_columns, sizeof fit_columns / sizeof *fit_columns);
   table *smallest = table_rows(table_field(to, NULL), smallest_columns,
@@ -447,8 +448,8 @@ gl_status effect_table_report(table *to, const effect_table *t, size_t most, gl_
               "%s: effects of %zu factors%s, from low to high [95 %%], by least squares with "
               "seeds as blocks; p of Student's t, q the false discovery rate over the effects of "
               "a response.",
-              t->from->study, t->n_factors,
-              t->pairs ? " and their pairs" : " (too few runs for pairs)");
+              t->study->study, t->n_factors,
+              t->has_interactions ? " and their pairs" : " (too few runs for pairs)");
   gl_status status = GL_OK;
   for (size_t i = 0; i < t->n_fits && status == GL_OK; i++)
     for (effect_response r = 0; r < RESPONSE_COUNT && status == GL_OK; r++) {

@@ -45,19 +45,19 @@ typedef struct effect {
 /* A fit for one algorithm, or for the difference of two over pairs of runs that are otherwise
  * equal. */
 typedef struct effect_fit {
-  size_t algorithm, less; /* less: the algorithm that is subtracted; SIZE_MAX: none */
-  size_t runs, residual;  /* number of runs or pairs; residual degrees of freedom */
-  interval mean;          /* mean response */
-  effect *effects;        /* [n_effects]; NULL if there is no fit */
-  const char *why;        /* reason if there is no fit */
+  size_t algorithm, subtracted; /* subtracted: the algorithm that is subtracted; SIZE_MAX: none */
+  size_t runs, residual;        /* number of runs or pairs; residual degrees of freedom */
+  interval mean;                /* mean response */
+  effect *effects;              /* [n_effects]; NULL if there is no fit */
+  const char *reason;           /* reason if there is no fit */
 } effect_fit;
 
 typedef struct effect_table {
-  const results *from; /* borrowed */
+  const results *study; /* borrowed */
   effect_factor *factor;
   size_t n_factors;
-  int pairs;        /* 1: the model has interactions */
-  size_t n_effects; /* n_factors, plus the pairs of factors if the model has interactions */
+  bool has_interactions; /* of pairs of factors */
+  size_t n_effects;      /* n_factors, plus the pairs of factors if the model has interactions */
   effect_fit *fit[RESPONSE_COUNT]; /* [n_fits]: each algorithm, then the differences of the others
                                       and the first */
   size_t n_fits;

@@ -58,7 +58,7 @@ typedef struct outcome_rule {
   int64_t plateau_updates; /* minimum time on the plateau for a late collapse, in updates */
 } outcome_rule;
 
-/* Returns 0.1, 0.5, 4, 2, 0.9 and 200 updates. */
+/* The rule of all tables and figures: 0.1, 0.5, 4, 2, 0.9, 200, in the order of the fields. */
 outcome_rule outcome_rule_default(void);
 
 /* The level at which a run ends and how far that is from its best level. Levels are means of

@@ -118,7 +118,7 @@ typedef struct relay_node {
   int64_t have, passed;    /* newest complete version; version that it sends or sent last */
   double have_s, passed_s; /* time when the learner started to send these versions */
   double first_s; /* time when the first shard of the version in transfer started to flow */
-  double bytes;   /* size of a shard of `passed` */
+  double bytes;   /* size of a shard of the version that it sends */
 } relay_node;
 
 /* A site that outages can cut off from the others. */

@@ -389,7 +389,7 @@ static void give_place_back(streaming *t, engine *e, uint32_t place) {
 
 /* --- units --- */
 
-/* Whether a learner samples the rest of each response again when its weights change. */
+/* Whether new weights make a coupled learner sample the rest of each response again. */
 static bool resamples(const sim_clock *c) {
   return c->coupled.hooks != NULL && c->spec->partial == PARTIAL_CONTINUE;
 }

@@ -162,7 +162,7 @@ static gl_status compile(pattern *p, const char *regex, size_t size, gl_error *e
   return GL_OK;
 }
 
-/* Checks that the replacement refers to existing groups only. */
+/* Checks that the replacement refers only to capture groups that the regular expression has. */
 static gl_status check_name(const pattern *p, gl_error *err) {
   for (const char *c = p->name; *c; c++) {
     if (*c != '$') continue;

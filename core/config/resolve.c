@@ -75,6 +75,8 @@ static gl_status visit_paths(visit *v, cfg_node *map) {
   return status;
 }
 
+/* Visits the fields that a design sets: its value is a map of their paths, or named maps of them
+ * (by_name), possibly below the key `within`. */
 static gl_status visit_design(visit *v, const cfg_design *design, cfg_node *value) {
   gl_status status = GL_OK;
   if (design->within != NULL) {

@@ -59,7 +59,7 @@ void update_table_fini(update_table *t) {
   void *const columns[] = {t->group_start, t->token_start,  t->prompt,     t->log_denominator,
                            t->baseline,    t->scale,        t->mean_aw,    t->group_of,
                            t->reward,      t->loss_weight,  t->token,      t->logq,
-                           t->gap,         t->logp,         t->logprox,    t->logref,
+                           t->staleness,   t->logp,         t->logprox,    t->logref,
                            t->entropy,     t->entropy_prox, t->coefficient};
   for (size_t i = 0; i < sizeof columns / sizeof *columns; ++i) free(columns[i]);
   *t = (update_table){0};
@@ -96,7 +96,7 @@ gl_status update_table_gather(update_table *t, batch *const *batches, size_t n,
     for (size_t k = 0; k < b->n_tokens; ++k) {
       t->token[k0 + k] = b->token[k];
       t->logq[k0 + k] = logq[k];
-      t->gap[k0 + k] = (double)(version - b->version[k]);
+      t->staleness[k0 + k] = (double)(version - b->version[k]);
     }
     g0 += b->n_groups;
     i0 += b->n_responses;
@@ -125,7 +125,7 @@ static gl_status table_select(update_table *part, const update_table *all, const
       part->token_start[i] = k + all->token_start[r] - from;
     }
     memcpy(part->logq + k, all->logq + from, n * sizeof *part->logq);
-    memcpy(part->gap + k, all->gap + from, n * sizeof *part->gap);
+    memcpy(part->staleness + k, all->staleness + from, n * sizeof *part->staleness);
     memcpy(part->logp + k, all->logp + from, n * sizeof *part->logp);
     memcpy(part->logprox + k, all->logprox + from, n * sizeof *part->logprox);
     memcpy(part->logref + k, all->logref + from, n * sizeof *part->logref);
@@ -213,7 +213,7 @@ static double cosine(const double *a, const double *b, size_t n) {
 }
 
 void gradient_trail_next(gradient_trail *t) {
-  const double c = t->has ? cosine(t->last, t->now, t->n) : NAN;
+  const double c = t->has_last ? cosine(t->last, t->now, t->n) : NAN;
   double *kept = t->now;
   if (!isnan(c)) {
     t->sum += c;
@@ -221,7 +221,7 @@ void gradient_trail_next(gradient_trail *t) {
   }
   t->now = t->last;
   t->last = kept;
-  t->has = 1;
+  t->has_last = 1;
 }
 
 double gradient_trail_mean(const gradient_trail *t) {
@@ -346,7 +346,7 @@ static gl_status update_coefficients(update_loop *u, const policy_algorithm *alg
       .logref = u->has_reference ? t->logref : NULL,
       .entropy = policy_needs_entropy(algorithm) ? t->entropy : NULL,
       .entropy_prox = policy_needs_entropy(algorithm) ? t->entropy_prox : NULL,
-      .version_gap = t->gap,
+      .version_gap = t->staleness,
       .log_denominator = policy_needs_exact_denominator(&u->algorithm) ? t->log_denominator : NULL,
       .max_length = u->longest,
   };

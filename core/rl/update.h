@@ -36,14 +36,14 @@ typedef struct update_table {
   double *reward;                     /* [n_responses] */
   double *loss_weight;                /* [n_responses] the weight of the response's batch */
   int32_t *token;                     /* [n_tokens] */
-  double *logq;    /* [n_tokens] behaviour log-probabilities, raw or truncated according to
-                      `sampling.weights` */
-  double *gap;     /* [n_tokens] staleness: learner version - token version */
-  double *logp;    /* [n_tokens] under the current policy */
-  double *logprox; /* [n_tokens] under the policy at the start of the step, or under the averaged
-                      one if the algorithm has a proximal_decay */
-  double *logref;  /* [n_tokens] under the reference policy, if there is one */
-  double *entropy; /* [n_tokens] entropy of the current policy at the token, if needed */
+  double *logq;      /* [n_tokens] behaviour log-probabilities, raw or truncated according to
+                        `sampling.weights` */
+  double *staleness; /* [n_tokens] learner version - token version */
+  double *logp;      /* [n_tokens] under the current policy */
+  double *logprox;   /* [n_tokens] under the policy at the start of the step, or under the averaged
+                        one if the algorithm has a proximal_decay */
+  double *logref;    /* [n_tokens] under the reference policy, if there is one */
+  double *entropy;   /* [n_tokens] entropy of the current policy at the token, if needed */
   double *entropy_prox; /* [n_tokens] the same of the policy of logprox */
   double *coefficient;  /* [n_tokens] d(-loss)/d logp */
 } update_table;
@@ -72,11 +72,11 @@ typedef struct token_view {
 
 typedef struct gradient_trail {
   size_t n;
-  double *last;     /* [n] gradient of the last update; undefined while `has` is 0 */
-  double *now;      /* [n] the owner writes the current gradient here */
-  uint64_t has;     /* 1: there was a previous update */
-  double sum;       /* sum of the cosines since gradient_trail_begin() */
-  uint64_t cosines; /* number of these cosines */
+  double *last;      /* [n] gradient of the last update; undefined while has_last is 0 */
+  double *now;       /* [n] the owner writes the current gradient here */
+  uint64_t has_last; /* 1: there was a previous update */
+  double sum;        /* sum of the cosines since gradient_trail_begin() */
+  uint64_t cosines;  /* number of these cosines */
 } gradient_trail;
 
 /* An all-zero struct is empty and may be passed to gradient_trail_fini(). Errors: GL_ENOMEM. */

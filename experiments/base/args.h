@@ -52,10 +52,9 @@ typedef enum args_kind {
   ARGS_FLAG,   /* target: int *, set to 1 */
   ARGS_TEXT,   /* target: const char ** */
   ARGS_READ,   /* the same, a file that the command reads */
-  ARGS_WRITE,  /* the same, a file that it replaces: refused where it reads the same file or the
-                  file is a study */
-  ARGS_STUDY,  /* the same, a study that it adds to: refused where it reads the same file otherwise
-                */
+  ARGS_WRITE,  /* the same, a file that it replaces; refused if the command also reads that file, or
+                  if the file is a study */
+  ARGS_STUDY,  /* the same, a study that it adds to; refused if another argument reads that file */
   ARGS_COUNT,  /* target: size_t *, a whole number from 1 to 65536 */
   ARGS_FORM,   /* target: table_form *, one of those for people */
   ARGS_EACH,   /* target: args_list *; may be given several times, each adds its value */

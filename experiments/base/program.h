@@ -79,22 +79,22 @@ static inline double seconds_now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* A span as a person says it: "35s", "3m05s", "2h07m", "3d04h"; "?" for what is no span. Returns
- * text. */
+/* A duration: "35s", "3m05s", "2h07m", "3d04h"; "?" if s is negative or not finite. Returns text.
+ */
 enum { SECONDS_TEXT_SIZE = 24 };
 char *seconds_text(double s, char text[SECONDS_TEXT_SIZE]);
 
 /* --- signals --- */
 
-/* Stopping on request: a command that has work to save notes the first signal and looks it up
- * between steps. */
+/* Stopping on request: a command that has work to save records the first signal, and checks between
+ * its steps whether there was one. */
 
-/* From here on the first SIGINT, SIGTERM or SIGHUP is noted instead of ending the process; a second
- * of the same kind ends it. */
+/* From this call on the first SIGINT, SIGTERM or SIGHUP is recorded instead of ending the process;
+ * a second of the same kind ends it. */
 void signals_catch(void);
-/* SIGTERM alone, noted every time: for a worker, which its parent stops with it. */
+/* Records SIGTERM alone, every time: for a worker, which its parent stops with it. */
 void signals_catch_term(void);
-/* The noted signal, or 0. */
+/* The recorded signal, or 0. */
 int signals_caught(void);
 
 #endif

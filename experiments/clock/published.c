@@ -50,7 +50,8 @@ static gl_status published_check_name(const published_cases *cases, const cfg_no
 
 static gl_status add_clusters(published_cases *cases, const recipe *r, const cfg_node *list,
                               gl_error *err) {
-  double published = 0, simulated = 0; /* update times of the most recent case with preset sync */
+  double published = 0, simulated = 0; /* update times of the last case with the preset
+                                              sync, the baseline of the speed-ups after it */
   for (size_t i = 0; i < cfg_size(list); ++i) {
     const cfg_node *node = cfg_at(list, i);
     published_case *c = MUST_ADD(cases->of, cases->n, "published cases");

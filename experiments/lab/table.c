@@ -665,8 +665,8 @@ gl_status lab_table_store(const lab_table *t, const char *path, double wall_s, g
 
 static const char *const quantity_names[LAB_QUANTITIES] = {"cosine", "relative_bias", "mse_ratio",
                                                            "scaled_mse_ratio"};
-static const char *const level_names[LAB_LEVELS] = {"median", "low", "high"};
-static const double levels[LAB_LEVELS] = {0.5, 0.1, 0.9};
+static const char *const level_names[LAB_QUANTILES] = {"median", "low", "high"};
+static const double quantile_levels[LAB_QUANTILES] = {0.5, 0.1, 0.9};
 
 static double quantity_of(lab_quantity q, const lab_result *m, const lab_result *reference) {
   double square = 0;
@@ -698,7 +698,7 @@ static void add_directions_columns(table *to, const lab_table *t) {
   c = count, c.name = "directions";
   table_add_column(to, c, "directions");
   for (size_t q = 0; q < LAB_QUANTITIES; ++q)
-    for (size_t i = 0; i < LAB_LEVELS; ++i) {
+    for (size_t i = 0; i < LAB_QUANTILES; ++i) {
       char name[64];
       snprintf(name, sizeof name, "%s/%s", quantity_names[q], level_names[i]);
       c = (table_column){.name = name, .type = TABLE_REAL, .width = 16, .format = "%.3f"};
@@ -740,13 +740,15 @@ lab_over_directions lab_directions_measured(const lab_table *t, size_t algorithm
   out.n = gather(t, LAB_QUANTITY_COSINE, algorithm, size, k, scratch);
   for (lab_quantity q = 0; q < LAB_QUANTITIES; ++q) {
     const size_t n = gather(t, q, algorithm, size, k, scratch);
-    for (size_t i = 0; i < LAB_LEVELS; ++i)
-      out.level[q][i] = n > 0 ? gsl_stats_quantile_from_sorted_data(scratch, 1, n, levels[i]) : NAN;
-    out.below[q] = fraction_below(scratch, n, q == LAB_QUANTITY_COSINE ? 0 : 1 - 1e-9);
+    for (size_t i = 0; i < LAB_QUANTILES; ++i)
+      out.quantile[q][i] =
+          n > 0 ? gsl_stats_quantile_from_sorted_data(scratch, 1, n, quantile_levels[i]) : NAN;
+    out.fraction_worse[q] = fraction_below(scratch, n, q == LAB_QUANTITY_COSINE ? 0 : 1 - 1e-9);
   }
   return out;
 }
 
+/* Columns as in add_directions_columns(). */
 static void add_directions_row(table *to, const lab_table *t, size_t algorithm, size_t size,
                                size_t k, double *scratch) {
   const lab_recipe *r = t->recipe;
@@ -757,10 +759,10 @@ static void add_directions_row(table *to, const lab_table *t, size_t algorithm, 
   table_real(to, m.kl);
   table_real(to, (double)m.n);
   for (lab_quantity q = 0; q < LAB_QUANTITIES; ++q)
-    for (size_t i = 0; i < LAB_LEVELS; ++i) table_real(to, m.level[q][i]);
-  table_real(to, m.below[LAB_QUANTITY_COSINE]);
-  table_real(to, m.below[LAB_QUANTITY_MSE]);
-  table_real(to, m.below[LAB_QUANTITY_SCALED_MSE]);
+    for (size_t i = 0; i < LAB_QUANTILES; ++i) table_real(to, m.quantile[q][i]);
+  table_real(to, m.fraction_worse[LAB_QUANTITY_COSINE]);
+  table_real(to, m.fraction_worse[LAB_QUANTITY_MSE]);
+  table_real(to, m.fraction_worse[LAB_QUANTITY_SCALED_MSE]);
 }
 
 gl_status lab_directions_print(const lab_table *t, bool is_json, gl_error *err) {

@@ -43,15 +43,17 @@ typedef enum lab_quantity {
   LAB_QUANTITIES
 } lab_quantity;
 
-enum { LAB_LEVELS = 3 };
+enum { LAB_QUANTILES = 3 };
 
 /* An algorithm at one group size and KL, over the directions in which it and the first algorithm
  * are measured. */
 typedef struct lab_over_directions {
   double kl;
-  size_t n;                                 /* number of directions */
-  double level[LAB_QUANTITIES][LAB_LEVELS]; /* median, 10 and 90 % quantile; NaN: none measured */
-  double below[LAB_QUANTITIES]; /* fraction with a cosine below 0, or an error below the first's */
+  size_t n; /* number of directions */
+  double quantile[LAB_QUANTITIES]
+                 [LAB_QUANTILES];        /* median, 10 and 90 % quantile; NaN: none measured */
+  double fraction_worse[LAB_QUANTITIES]; /* fraction with a cosine below 0, or an error below the
+                                            first's */
 } lab_over_directions;
 
 /* k: index of the KL. scratch[recipe->directions]. */

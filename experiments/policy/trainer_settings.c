@@ -597,7 +597,8 @@ static void trainer_settle(policy_algorithm *a, policy_trainer trainer) {
   if (trainer == TRAINER_NEMO_RL && a->ratio == RATIO_SEQUENCE && a->tis_level == LEVEL_TOKEN)
     a->tis_level = LEVEL_SEQUENCE; /* its correction has the level of the ratio */
   if (a->mis_test == MIS_K2 || a->mis_test == MIS_K3) a->mis_min = 0;
-  if (a->scale == SCALE_NONE || a->scale == SCALE_NONZERO_SHARE) /* nothing reads it there */
+  /* These scales do not use scale_eps. The default lets name_by_nearest() find the algorithm. */
+  if (a->scale == SCALE_NONE || a->scale == SCALE_NONZERO_SHARE)
     a->scale_eps = policy_algorithms_find("reinforce")->scale_eps;
 }
 

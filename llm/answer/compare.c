@@ -547,7 +547,8 @@ bool answer_same_label(answer_span a, answer_span b, answer_budget *budget) {
 
 /* --- lists --- */
 
-/* The sides of part i of a list in which every part has a name. */
+/* The sides of part i of a list like "x = 1, y = 2", in which every part has a name: the name
+ * before the equals sign, and what follows it. */
 static size_t sides_of(const answer_list *l, size_t i, answer_span side[ANSWER_PARTS]) {
   if (l->part[i].has_sign) return answer_sides(l->part[i].text, side, NULL);
   side[0] = l->part[i].name;
@@ -565,14 +566,14 @@ static answer_span value_of_part(const answer_list *l, size_t i) {
 
 /* How a part of one list is compared with a part of another. */
 typedef enum comparison {
-  WHOLE,  /* as written */
+  AS_WRITTEN,
   NAMED,  /* names and values */
   VALUES, /* values only */
 } comparison;
 
 static bool same_part(const answer_list *a, size_t i, const answer_list *b, size_t k,
                       comparison how, answer_budget *budget) {
-  if (how == WHOLE) return answer_same(a->part[i].text, b->part[k].text, budget);
+  if (how == AS_WRITTEN) return answer_same(a->part[i].text, b->part[k].text, budget);
   if (how == VALUES) return answer_same(value_of_part(a, i), value_of_part(b, k), budget);
   answer_span l[ANSWER_PARTS], r[ANSWER_PARTS];
   size_t n = sides_of(a, i, l), m = sides_of(b, k, r);
@@ -624,7 +625,7 @@ static bool same_list(const answer_list *a, const answer_list *b, answer_budget 
   if (a->n != b->n || !kinds_agree(a->kind, b->kind)) return false;
   if (a->named && b->named) return same_in_any_order(a, b, NAMED, budget);
   bool one_named = (a->named && b->nameless) || (a->nameless && b->named);
-  comparison how = one_named ? VALUES : WHOLE;
+  comparison how = one_named ? VALUES : AS_WRITTEN;
   /* a = 1, b = 2 is not the set {1, 2}; without names, values are matched by order */
   bool names_count = one_named && a->named && !has_one_name(a);
   if (names_count && b->kind == ANSWER_BRACES) return false;
@@ -657,7 +658,7 @@ static bool same_union(answer_span a, answer_span b, answer_budget *budget) {
     l.part[i].text = x[i];
     m.part[i].text = y[i];
   }
-  return same_in_any_order(&l, &m, WHOLE, budget);
+  return same_in_any_order(&l, &m, AS_WRITTEN, budget);
 }
 
 /* Brackets around a single value have no meaning, but two different kinds are not equal. */

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Defaults for reinforcement learning of a pretrained or warmed-up model. */
-
 /* --- construction --- */
 
 static void llm_learner_free(void *self) {
@@ -87,8 +85,8 @@ static gl_status check_memory(void *context, size_t rank, gl_error *err) {
 static gl_status take_backends(llm_learner *l, const learner_setup *setup, gl_error *err) {
   making m = {l, setup};
   gl_status status = llm_learner_open(l, setup->threads, err);
-  /* A device that writes sets cannot run ahead of the host, so they are not recorded for metrics
-   * alone. */
+  /* A GPU that records the tokens that top-k and top-p keep must wait for the host at every step.
+   * So it does not record them if only metrics need them. */
   if (status == GL_OK && l->spec.kept_for_metrics && l->backend->kind != BACKEND_CPU)
     l->spec.kept = (kept_shape){0};
   return status == GL_OK ? rank_threads_run(l->threads, check_memory, &m, err) : status;

@@ -14,9 +14,9 @@
 #include <string.h>
 
 /* --- a thread for each rank --- */
-/* The value of `meant` for all ranks. */
 
-static const size_t everyone = SIZE_MAX;
+/* The target of a task that all ranks run. */
+static const size_t all_ranks = SIZE_MAX;
 
 typedef struct rank_thread {
   rank_threads *owner;
@@ -34,9 +34,9 @@ struct rank_threads {
   uint64_t number;
   rank_task work;
   void *context;
-  size_t meant, busy; /* meant: the only rank to run it, or SIZE_MAX for all; busy: threads still
+  size_t target, busy; /* target: the only rank to run it, or SIZE_MAX for all; busy: threads still
                          running it */
-  gl_error failed;    /* the first failure */
+  gl_error failed;     /* the first failure */
   int stop;
 };
 
@@ -67,7 +67,7 @@ static void *thread_main(void *argument) {
     while (!r->stop && r->number == seen) pthread_cond_wait(&r->begun, &r->lock);
     if (r->stop) break;
     seen = r->number;
-    if (r->meant != everyone && r->meant != self->rank) continue;
+    if (r->target != all_ranks && r->target != self->rank) continue;
     const rank_task work = r->work;
     void *context = r->context;
     pthread_mutex_unlock(&r->lock);
@@ -79,22 +79,23 @@ static void *thread_main(void *argument) {
   return NULL;
 }
 
-static gl_status run_on_ranks(rank_threads *r, size_t meant, rank_task work, void *context,
+/* Runs the task on the target rank or on all ranks, waits for it, and returns the first error. */
+static gl_status run_on_ranks(rank_threads *r, size_t target, rank_task work, void *context,
                               gl_error *err) {
-  assert(meant == everyone || meant < r->n);
+  assert(target == all_ranks || target < r->n);
   if (r->n == 1)
     return work(context, 0, err); /* one rank: on this thread, with its error unchanged */
   if (r->sums != NULL) collective_ready(r->sums);
   pthread_mutex_lock(&r->lock);
   r->work = work;
   r->context = context;
-  r->meant = meant;
-  r->busy = meant == everyone ? r->n - 1 : meant != 0;
+  r->target = target;
+  r->busy = target == all_ranks ? r->n - 1 : target != 0;
   r->failed = (gl_error){.status = GL_OK};
   ++r->number;
   pthread_cond_broadcast(&r->begun);
   pthread_mutex_unlock(&r->lock);
-  if (meant == everyone || meant == 0) run_rank(r, 0, work, context);
+  if (target == all_ranks || target == 0) run_rank(r, 0, work, context);
   pthread_mutex_lock(&r->lock);
   while (r->busy > 0) pthread_cond_wait(&r->ended, &r->lock);
   pthread_mutex_unlock(&r->lock);
@@ -102,7 +103,7 @@ static gl_status run_on_ranks(rank_threads *r, size_t meant, rank_task work, voi
 }
 
 gl_status rank_threads_run(rank_threads *r, rank_task work, void *context, gl_error *err) {
-  return run_on_ranks(r, everyone, work, context, err);
+  return run_on_ranks(r, all_ranks, work, context, err);
 }
 
 gl_status rank_threads_run_at(rank_threads *r, size_t rank, rank_task work, void *context,
@@ -418,7 +419,7 @@ static checkpoint_header checkpoint_header_of(const llm_learner *l) {
                          .optimizer_kind = (uint64_t)l->update.optimizer.kind,
                          .n_parameters = model_parameters(l->model),
                          .n_held = l->replica[0].n_held,
-                         .has_gradient = l->update.trail.has,
+                         .has_gradient = l->update.trail.has_last,
                          .version = l->update.version};
   const char *form = l->replica[0].backend->form;
   memcpy(h.magic, checkpoint_magic, sizeof h.magic);
@@ -589,8 +590,8 @@ gl_status llm_learner_load(void *self, FILE *from, gl_error *err) {
   if (status == GL_OK) status = rank_threads_run(l->threads, take_held, &f, err);
   if (status == GL_OK) {
     l->update.version = h.version;
-    l->update.trail.has = h.has_gradient != 0;
-    if (l->update.trail.has)
+    l->update.trail.has_last = h.has_gradient != 0;
+    if (l->update.trail.has_last)
       memcpy(l->update.trail.last, l->update.trail.now,
              l->update.trail.n * sizeof *l->update.trail.last);
   }

@@ -203,8 +203,8 @@ gl_status run_spec_check_start(const run_spec *s, gl_error *err) {
 
 /* --- its tokens --- */
 
-/* The kind of a built-in tokenizer in a section. */
-static const char *kind_said(const cfg_node *section) {
+/* The kind that a section `tokenizer` names, as text or under the key `kind`; "char" by default. */
+static const char *builtin_kind(const cfg_node *section) {
   const cfg_node *kind = section;
   if (kind != NULL && cfg_kind_of(kind) == CFG_MAP) kind = cfg_find(kind, "kind");
   return kind != NULL && cfg_kind_of(kind) == CFG_SCALAR && !cfg_is_null(kind) ? cfg_text(kind)
@@ -237,7 +237,7 @@ static gl_status check_trained_letters(const run_spec *s, const cfg_node *traine
 static gl_status check_trained_tokenizer(const run_spec *s, const cfg_doc *of, const char *file,
                                          const cfg_node *at, gl_error *err) {
   const cfg_node *world = cfg_find(cfg_root(of), "world");
-  const char *was = kind_said(world != NULL ? cfg_find(world, "tokenizer") : NULL);
+  const char *was = builtin_kind(world != NULL ? cfg_find(world, "tokenizer") : NULL);
   const char *is = tokenizer_kind(s->tokenizer);
   if (strcmp(was, is) != 0)
     return cfg_fail(at, err,

@@ -440,7 +440,7 @@ static int warmup_own_resume(const warmup_entry *e, llm_learner *l, size_t *step
 
 /* Removes every other warm-up in the folder: unfinished ones, and those of other builds of the
  * program. */
-static void remove_others(const warmup_entry *e) {
+static void remove_other_warmups(const warmup_entry *e) {
   const char *mine = strrchr(e->path, '/') + 1;
   DIR *all = opendir(e->folder);
   const struct dirent *one;
@@ -456,23 +456,23 @@ static void remove_others(const warmup_entry *e) {
 static gl_status warmup_own_write(const warmup_entry *e, const llm_learner *l, gl_error *err) {
   if (e->path == NULL) return GL_OK;
   gl_status status = warmup_entry_save(e, l, err);
-  if (status == GL_OK) remove_others(e);
+  if (status == GL_OK) remove_other_warmups(e);
   return status;
 }
 
-/* --- lessons --- */
+/* --- batches of problems --- */
 
 /* The problems of one step, with the tokens of their answers. */
-typedef struct lesson {
+typedef struct warmup_batch {
   problem_set problems;
   int32_t **answer;      /* [batch] */
   size_t *answer_length; /* [batch] */
-  uint64_t *number;      /* [batch] */
+  uint64_t *number;      /* [batch] index of the problem in the training split */
   size_t n_targets;
   arena memory; /* owns the three arrays above */
-} lesson;
+} warmup_batch;
 
-static void lesson_clear(lesson *s, size_t n) {
+static void warmup_batch_clear(warmup_batch *s, size_t n) {
   for (size_t i = 0; i < n && s->answer != NULL; ++i) {
     free(s->answer[i]);
     s->answer[i] = NULL;
@@ -481,15 +481,16 @@ static void lesson_clear(lesson *s, size_t n) {
   s->n_targets = 0;
 }
 
-static void lesson_fini(lesson *s, size_t n) {
-  lesson_clear(s, n);
+static void warmup_batch_fini(warmup_batch *s, size_t n) {
+  warmup_batch_clear(s, n);
   arena_fini(&s->memory);
 }
 
-static gl_status draw_lesson(const llm_learner *l, lesson *s, uint64_t step, gl_error *err) {
+static gl_status draw_warmup_batch(const llm_learner *l, warmup_batch *s, uint64_t step,
+                                   gl_error *err) {
   const size_t n = l->spec.warmup.batch;
   const rng_stream stream = rng_stream_at(l->update.seed, RNG_SHUFFLE, UINT64_C(1) << 63 | step);
-  lesson_clear(s, n);
+  warmup_batch_clear(s, n);
   for (size_t i = 0; i < n; ++i) {
     rng_words w = rng_block(stream, i);
     s->number[i] = run_spec_pick(&l->spec, rng_u01_53(w.v[0], w.v[1]));
@@ -504,22 +505,22 @@ static gl_status draw_lesson(const llm_learner *l, lesson *s, uint64_t step, gl_
 }
 
 /* The problems of one step, divided among the replicas. */
-typedef struct teaching {
+typedef struct warmup_work {
   llm_learner *l;
-  const lesson *s;
+  const warmup_batch *s;
   double lr;
   double loss[LLM_MOST_DEVICES]; /* of each replica's part */
-} teaching;
+} warmup_work;
 
 static size_t problem_tokens(const void *context, size_t i) {
-  const lesson *s = ((const teaching *)context)->s;
+  const warmup_batch *s = ((const warmup_work *)context)->s;
   return s->problems.start[i + 1] - s->problems.start[i] + s->answer_length[i] - 1;
 }
 
 /* Packs problems from *next on, before `end`, until the micro-batch is full; at least one problem.
  */
-static gl_status pack_lesson(const teaching *t, token_pack *pack, size_t *next, size_t end,
-                             gl_error *err) {
+static gl_status pack_warmup_batch(const warmup_work *t, token_pack *pack, size_t *next, size_t end,
+                                   gl_error *err) {
   const problem_set *p = &t->s->problems;
   token_pack_clear(pack, 0);
   for (; *next < end; ++*next) {
@@ -536,7 +537,7 @@ static gl_status pack_lesson(const teaching *t, token_pack *pack, size_t *next, 
 
 /* Adds the contribution of a replica's part to the gradient of the step's mean cross-entropy, and
  * to its value. */
-static gl_status teach_share(teaching *t, size_t rank, gl_error *err) {
+static gl_status teach_share(warmup_work *t, size_t rank, gl_error *err) {
   replica *r = &t->l->replica[rank];
   const size_t targets = t->s->n_targets, end = t->l->share[rank + 1];
   gl_status status = replica_scratch(r, 2 * targets, err);
@@ -545,7 +546,7 @@ static gl_status teach_share(teaching *t, size_t rank, gl_error *err) {
   for (size_t k = 0; k < targets && status == GL_OK; ++k) dlogp[k] = -1 / (double)targets;
   t->loss[rank] = 0;
   for (size_t next = t->l->share[rank]; next < end && status == GL_OK;) {
-    status = pack_lesson(t, &r->pack, &next, end, err);
+    status = pack_warmup_batch(t, &r->pack, &next, end, err);
     if (status != GL_OK) break;
     status = token_pack_forward(&r->pack, r->model, 1, 1, logp, NULL, err);
     if (status == GL_OK) status = model_backward(r->model, dlogp, err);
@@ -556,7 +557,7 @@ static gl_status teach_share(teaching *t, size_t rank, gl_error *err) {
 }
 
 static gl_status learn_share(void *context, size_t rank, gl_error *err) {
-  teaching *t = context;
+  warmup_work *t = context;
   gl_status status = teach_share(t, rank, err);
   if (status != GL_OK) return status;
   return llm_learner_step(t->l, rank, t->lr, &t->l->norm[rank], err);
@@ -564,9 +565,9 @@ static gl_status learn_share(void *context, size_t rank, gl_error *err) {
 
 /* Makes one step down the gradient of the mean cross-entropy; returns the cross-entropy and the
  * gradient's norm. */
-static gl_status teach(llm_learner *l, const lesson *s, double lr, double *loss, double *norm,
-                       gl_error *err) {
-  teaching t = {.l = l, .s = s, .lr = lr};
+static gl_status warmup_update(llm_learner *l, const warmup_batch *s, double lr, double *loss,
+                               double *norm, gl_error *err) {
+  warmup_work t = {.l = l, .s = s, .lr = lr};
   llm_learner_divide(l, problem_tokens, &t, s->problems.n);
   gl_status status = rank_threads_run(l->threads, learn_share, &t, err);
   if (status == GL_OK) status = llm_learner_norm(l, norm, err);
@@ -600,7 +601,7 @@ typedef struct warming {
   const learner_preparation
       *watch;       /* NULL: no progress is shown and nothing is stored for the run */
   warmup_entry own; /* the run's own stored warm-up */
-  lesson lesson;
+  warmup_batch batch;
   size_t done; /* number of steps made */
   double kept_s;
 } warming;
@@ -635,10 +636,10 @@ static gl_status step_once(warming *w, int *enough, gl_error *err) {
   llm_learner *l = w->learner;
   const warmup_spec *spec = &l->spec.warmup;
   double norm = NAN, loss = NAN;
-  gl_status status = draw_lesson(l, &w->lesson, w->done, err);
+  gl_status status = draw_warmup_batch(l, &w->batch, w->done, err);
   if (status == GL_OK)
-    status = teach(l, &w->lesson, optimizer_lr(&spec->optimizer, w->done, spec->steps), &loss,
-                   &norm, err);
+    status = warmup_update(l, &w->batch, optimizer_lr(&spec->optimizer, w->done, spec->steps),
+                           &loss, &norm, err);
   if (status == GL_OK && !isfinite(norm))
     status = gl_fail(err, GL_ENUMERIC,
                      "the warm-up's gradient stopped being a number at step %zu; lower "
@@ -652,7 +653,7 @@ static gl_status run_warmup(warming *w, gl_error *err) {
   llm_learner *l = w->learner;
   const size_t n = l->spec.warmup.batch;
   int enough = 0;
-  lesson *s = &w->lesson;
+  warmup_batch *s = &w->batch;
   s->answer = ARENA_ARRAY(&s->memory, int32_t *, n);
   s->answer_length = ARENA_ARRAY(&s->memory, size_t, n);
   s->number = ARENA_ARRAY(&s->memory, uint64_t, n);
@@ -663,7 +664,7 @@ static gl_status run_warmup(warming *w, gl_error *err) {
   while (w->done < l->spec.warmup.steps && !enough && status == GL_OK)
     status = step_once(w, &enough, err);
   (void)llm_learner_optimizer(l, NULL, NULL);
-  lesson_fini(s, n);
+  warmup_batch_fini(s, n);
   return status;
 }
 

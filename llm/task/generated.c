@@ -221,9 +221,10 @@ const task_rules task_modular = {
 /* --- sequences of symbols --- */
 /* Sorting and parity: symbols are uniform, and so is the sequence's length within its limits. */
 
-typedef struct sequence { /* sorting has no chain, parity no values */
-  size_t length, min_length, values;
-  bool chain;
+typedef struct sequence {
+  size_t length, min_length;
+  size_t values; /* of sorting: number of different symbols */
+  bool chain;    /* of parity: answers list every prefix's parity */
 } sequence;
 
 static sequence *sequence_of(const task *t) {

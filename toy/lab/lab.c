@@ -698,7 +698,8 @@ static gl_status lab_describe(lab_result *out, const work *w, double *rounding, 
   return GL_OK;
 }
 
-/* Joins an algorithm's prompts within each part, then joins the parts. */
+/* The result of an algorithm: the weighted mean over prompts in each part of the samples, then the
+ * mean of the parts, whose spread gives the standard errors. */
 static gl_status lab_conclude(lab_result *out, const work *w, size_t algorithm, gl_error *err) {
   const enumerable *e = w->spec->world;
   arena scratch = {0};

@@ -157,8 +157,9 @@ static gl_status record_in_tree(toy_learner *l, batch *b, size_t first, size_t l
   return status;
 }
 
-/* Counted worlds: appends a table, valid from position `first` on, to the record of every prompt in
- * the batch. */
+/* Counted worlds, whose responses are too many to list: stores the distribution that tokens from
+ * position `first` on are sampled from. The record of a prompt is one table for each version that
+ * sampled a part of the batch, after the positions where these parts begin. */
 static gl_status record_part(toy_learner *l, batch *b, size_t first, gl_error *err) {
   const size_t edges = l->world->tree.n_edges, slots = toy_learner_slots(l, b);
   const size_t parts = b->n_dist == 0 ? 0 : toy_record_parts(l->world, slots, b->n_dist);

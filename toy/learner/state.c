@@ -127,7 +127,7 @@ static checkpoint_header describe_state(const toy_learner *l) {
                          .optimizer_steps = l->optimizer.steps,
                          .version = l->update.version,
                          .n_held = l->n_held,
-                         .has_gradient = l->update.trail.has};
+                         .has_gradient = l->update.trail.has_last};
   memcpy(h.magic, checkpoint_magic, sizeof h.magic);
   return h;
 }
@@ -225,7 +225,7 @@ static void take_over(toy_learner *l, const checkpoint_header *h, checkpoint_bod
   body->n_held = old.n_held;
   body->cap_held = old.cap_held;
   l->optimizer.steps = h->optimizer_steps;
-  l->update.trail.has = h->has_gradient != 0;
+  l->update.trail.has_last = h->has_gradient != 0;
   l->update.version = h->version;
   for (size_t i = 0; i < l->n_held; ++i) l->held[i].stamp = ++l->stamp;
   ++l->stamp;

@@ -39,10 +39,12 @@ void mdp_log_policy(const mdp *m, const double *theta, double *log_policy) {
 
 /* One policy's tables and the arrays of the backward and forward passes. */
 typedef struct passes {
-  double *policy;       /* [states * actions] */
-  double *log_policy;   /* [states * actions] */
-  double *q;            /* [horizon * states * actions] */
-  double *v, *d, *flow; /* [states], [states], [states * actions] */
+  double *policy;     /* [states * actions] */
+  double *log_policy; /* [states * actions] */
+  double *q;          /* [horizon * states * actions] */
+  double *v;          /* [states] values V of a step */
+  double *d;          /* [states] distribution of the states of a step */
+  double *flow; /* [states * actions] d times the policy: distribution of state-action pairs */
   arena memory;
 } passes;
 

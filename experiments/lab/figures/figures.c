@@ -542,7 +542,7 @@ static directions_point directions_point_of(const lab_table *t, size_t a, size_t
                          .kl = m.kl,
                          .count = (double)m.n};
   for (directions_quantity q = 0; q < DIRECTIONS_QUANTITIES; ++q) {
-    const double *level = m.level[of[q]];
+    const double *level = m.quantile[of[q]];
     to.median[q] = level[0], to.low[q] = level[1], to.high[q] = level[2];
   }
   return to;

@@ -150,8 +150,9 @@ struct cached_call {
   unsigned *arrived; /* [rows, q / HEADS] counters of finished blocks */
 };
 
-/* A partial result, of which a thread has one number of the sum; below, how another one is added.
- * The operations are explicit, so that the compiler uses the same ones in every kernel. */
+/* A partial softmax: greatest score, sum of weights, and one number of the weighted sum of values
+ * (each thread has another one). add_partial() joins another partial softmax to it; its operations
+ * are explicit, so that the compiler uses the same ones in every kernel. */
 struct partial {
   float top, total, sum;
 };
@@ -166,7 +167,8 @@ static __device__ __forceinline__ void add_partial(partial &x, float top, float 
   x.top = greatest;
 }
 
-/* score [HEADS, UNIT] (shared memory) = scaled scores of the unit's keys, -infinity beyond them.
+/* score [HEADS, UNIT] (shared memory) = scaled scores of the unit's keys, -infinity beyond its last
+ * key.
  * query has HEADS heads. Each group of L::LANES lanes processes one key at a time. The caller
  * synchronises. */
 template <typename L, int HEADS>
@@ -215,7 +217,7 @@ static __device__ __forceinline__ void cached_weights(float2 *stats, float *scor
 }
 
 /* sum [WARPS, HEADS, dim] (shared memory) = each warp's sum of the unit's values weighted by weight
- * [HEADS, UNIT], which is zero beyond them. Ends with a barrier. */
+ * [HEADS, UNIT], which is zero beyond the last key. Ends with a barrier. */
 template <typename L, int HEADS>
 static __device__ __forceinline__ void cached_values(float *sum, const float *weight,
                                                      const unit_rows<L> &values, size_t dim) {
@@ -246,8 +248,9 @@ static __device__ __forceinline__ void cached_values(float *sum, const float *we
   __syncthreads();
 }
 
-/* out [HEADS * dim], heads h .. h + HEADS - 1 of row r, from the results of their n parts of UNITS
- * units each. */
+/* out [HEADS * dim], heads h .. h + HEADS - 1 of row r, from the partial softmaxes of their n parts
+ * of UNITS units each. Parts are joined in two levels, groups of GROUP units first, so that the
+ * order of additions, and thus the bits, does not depend on UNITS (see the head of this file). */
 template <typename T, int HEADS, unsigned UNITS>
 static __device__ __forceinline__ void combine_parts(T *out, const cached_call &a, size_t r,
                                                      size_t h, size_t n) {
