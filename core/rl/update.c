@@ -41,7 +41,7 @@ gl_status update_table_resize(update_table *t, size_t groups, size_t responses, 
   const table_column by_response[] = {COLUMN(t, token_start), COLUMN(t, group_of),
                                       COLUMN(t, reward), COLUMN(t, loss_weight)};
   const table_column by_token[] = {
-      COLUMN(t, token),   COLUMN(t, logq),         COLUMN(t, gap),
+      COLUMN(t, token),   COLUMN(t, logq),         COLUMN(t, staleness),
       COLUMN(t, logp),    COLUMN(t, logprox),      COLUMN(t, logref),
       COLUMN(t, entropy), COLUMN(t, entropy_prox), COLUMN(t, coefficient)};
   if (!table_grow(by_group, sizeof by_group / sizeof *by_group, groups, &t->cap_groups) ||

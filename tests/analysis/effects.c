@@ -98,7 +98,7 @@ static void effects_of_a_design_come_out(void) {
   CU_ASSERT(fabs(main_a->size.value + 0.2) < 1e-12);
   CU_ASSERT(fabs(main_b->size.value + 0.1) < 1e-12);
   CU_ASSERT(fabs(difference->size.value - 0.1) < 1e-12);
-  CU_ASSERT_EQUAL(last[2].less, 0);
+  CU_ASSERT_EQUAL(last[2].subtracted, 0);
   CU_ASSERT_EQUAL(last[2].runs, 8);
   /* The gap is 0.9 less the last score. */
   CU_ASSERT(fabs(effect_of(&t, &t.fit[RESPONSE_GAP][0], group, "")->size.value - 0.2) < 1e-12);
