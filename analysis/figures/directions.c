@@ -312,15 +312,11 @@ static gl_status write_directions(const void *data, figure_page *p, gl_error *er
   return status == GL_OK ? remark_directions(p, d, of[0].group_size, err) : status;
 }
 
-static const char *lacks_directions(const void *data, unsigned needs) {
-  (void)needs;
-  return ((const directions *)data)->n > 0 ? NULL : "there is no measurement";
-}
-
 gl_status figure_of_directions(const directions *d, const figure_request *q, gl_error *err) {
   const figure line = {"directions", "bias and error against KL over random directions", "curves",
                        1, write_directions};
-  const figure_table table = {&line, 1, lacks_directions, "there is no direction to draw"};
   gl_status status = figures_check_highlight(q, d->algorithms, d->n_algorithms, err);
-  return status == GL_OK ? figures_draw_table(&table, d, q, err) : status;
+  return status == GL_OK ? figures_draw_one(&line, d->n > 0 ? NULL : "there is no measurement",
+                                            "there is no direction to draw", d, q, err)
+                         : status;
 }

@@ -171,22 +171,16 @@ static gl_status write_schedules(const void *data, figure_page *p, gl_error *err
   return write_histograms(p, d->panels, d->n, d->measured, err);
 }
 
-static const char *lacks_batches(const void *data, unsigned needs) {
-  const schedules *d = data;
-  (void)needs;
-  for (size_t i = 0; i < d->n; i++)
-    if (total(d->panels[i].count, d->panels[i].n) > 0) return NULL;
-  return "no batch was trained";
-}
-
 gl_status figure_of_staleness(const staleness_histogram *panels, size_t n,
                               const staleness_histogram *measured, const figure_request *q,
                               gl_error *err) {
   const figure line = {"staleness", "staleness distribution", "bars", NEEDS_STALENESS,
                        write_schedules};
-  const figure_table list = {&line, 1, lacks_batches,
-                             "no batch was trained: there is no staleness"};
-  return figures_draw_table(&list, &(schedules){panels, measured, n}, q, err);
+  double batches = 0;
+  for (size_t i = 0; i < n; i++) batches += total(panels[i].count, panels[i].n);
+  return figures_draw_one(&line, batches > 0 ? NULL : "no batch was trained",
+                          "no batch was trained: there is no staleness",
+                          &(schedules){panels, measured, n}, q, err);
 }
 
 /* Figure `by_staleness` (the paper's Fig. 5): divergence, weight variances and estimation error

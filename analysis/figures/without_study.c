@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* --- densities --- */
+
 static void write_density(figure_page *p, const densities *d, const density *of) {
   for (size_t i = 0; i < of->n; i++) {
     page_point(p, of->panel, d->lines[of->line], of->x[i], of->y[i], NAN, NAN);
@@ -43,20 +45,15 @@ static gl_status write_densities(const void *data, figure_page *p, gl_error *err
   return status;
 }
 
-static const char *lacks_dists(const void *data, unsigned needs) {
-  (void)needs;
-  return ((const densities *)data)->n_panels > 0 ? NULL : "no distribution of the cluster varies";
-}
-
 gl_status figure_of_densities(const densities *d, const figure_request *q, gl_error *err) {
   const figure line = {"densities", "densities of the cluster's distributions", "curves", 1,
                        write_densities};
-  const figure_table table = {&line, 1, lacks_dists,
-                              "no distribution of the cluster varies: there is no density to draw"};
-  return figures_draw_table(&table, d, q, err);
+  return figures_draw_one(&line, d->n_panels > 0 ? NULL : "no distribution of the cluster varies",
+                          "no distribution of the cluster varies: there is no density to draw", d,
+                          q, err);
 }
 
-/* Legend names of the points of a trade-off. */
+/* --- trade-offs --- */
 
 static const char *const pareto_names[PARETO_KINDS] = {
     [PARETO_CANDIDATE] = "candidate",
@@ -109,17 +106,14 @@ static gl_status write_pareto(const void *data, figure_page *p, gl_error *err) {
   return status;
 }
 
-static const char *lacks_points(const void *data, unsigned needs) {
-  (void)needs;
-  return ((const pareto *)data)->n > 0 ? NULL : "there is no candidate";
-}
-
 gl_status figure_of_pareto(const pareto *d, const figure_request *q, gl_error *err) {
   const figure line = {"pareto", "what can be had of one quantity at how much of another", "pareto",
                        1, write_pareto};
-  const figure_table table = {&line, 1, lacks_points, "there is no candidate to draw"};
-  return figures_draw_table(&table, d, q, err);
+  return figures_draw_one(&line, d->n > 0 ? NULL : "there is no candidate",
+                          "there is no candidate to draw", d, q, err);
 }
+
+/* --- selection --- */
 
 /* Panels: trained fractions as curves, gradients as points. */
 
@@ -193,20 +187,14 @@ static gl_status write_selection(const void *data, figure_page *p, gl_error *err
   return status;
 }
 
-static const char *lacks_policies(const void *data, unsigned needs) {
-  (void)needs;
-  return ((const selection_policies *)data)->n > 0 ? NULL : "there is no policy for stale data";
-}
-
 gl_status figure_of_selection(const selection_policies *d, const figure_request *q, gl_error *err) {
   const figure line = {"selection", "what arrives of what was sampled, and its gradient", "curves",
                        1, write_selection};
-  const figure_table table = {&line, 1, lacks_policies,
-                              "there is no policy for stale data to draw"};
-  return figures_draw_table(&table, d, q, err);
+  return figures_draw_one(&line, d->n > 0 ? NULL : "there is no policy for stale data",
+                          "there is no policy for stale data to draw", d, q, err);
 }
 
-/* Pairs of points: published and simulated speedup. */
+/* --- speed-ups --- */
 
 static gl_status write_speedups(const void *data, figure_page *p, gl_error *err) {
   const speedups *s = data;
@@ -230,20 +218,17 @@ static gl_status write_speedups(const void *data, figure_page *p, gl_error *err)
   return status == GL_OK ? page_remark(p, err, "Filled: published; ring: simulated") : status;
 }
 
-static const char *lacks_cases(const void *data, unsigned needs) {
-  (void)needs;
-  return ((const speedups *)data)->n > 0 ? NULL : "there is no asynchronous case";
-}
-
 gl_status figure_of_speedups(const speedups *s, const figure_request *q, gl_error *err) {
   const figure line = {"speedups", "published and simulated speed-ups over training in turns",
                        "rows", 1, write_speedups};
-  const figure_table table = {&line, 1, lacks_cases,
-                              "no recipe has an asynchronous case: there is nothing to compare"};
-  return figures_draw_table(&table, s, q, err);
+  return figures_draw_one(&line, s->n > 0 ? NULL : "there is no asynchronous case",
+                          "no recipe has an asynchronous case: there is nothing to compare", s, q,
+                          err);
 }
 
-/* Timeline: bars are clipped to the shown interval, assigned to lanes, and written by kind. */
+/* --- timelines --- */
+
+/* Bars are clipped to the shown interval, assigned to lanes, and written by kind. */
 
 /* Height of the bars relative to a row of height 1. */
 static const double BAND = 0.72;
@@ -409,17 +394,10 @@ static gl_status write_chart(const void *data, figure_page *p, gl_error *err) {
   return status;
 }
 
-static const char *lacks_bars(const void *data, unsigned needs) {
-  const timeline *t = data;
-  (void)needs;
-  for (size_t i = 0; i < t->n_bars; i++)
-    if (is_shown(t, &t->bars[i])) return NULL;
-  return "nothing takes time there";
-}
-
 gl_status figure_of_timeline(const timeline *t, const figure_request *q, gl_error *err) {
   const figure line = {"timeline", "what takes time in a cluster", "gantt", 1, write_chart};
-  const figure_table table = {&line, 1, lacks_bars,
-                              "nothing takes time between those simulated seconds"};
-  return figures_draw_table(&table, t, q, err);
+  size_t bar = 0;
+  while (bar < t->n_bars && !is_shown(t, &t->bars[bar])) bar++;
+  return figures_draw_one(&line, bar < t->n_bars ? NULL : "nothing takes time there",
+                          "nothing takes time between those simulated seconds", t, q, err);
 }

@@ -85,7 +85,7 @@ static gl_status write_all_figures(const figure_table *t, const void *data, cons
   for (size_t i = 0; i < t->n; i++) {
     const figure *f = &t->figures[i];
     if (q->only && !figure_is_named(q->only, f->name)) continue;
-    const char *why = t->lacks(data, f->needs);
+    const char *why = t->lacks ? t->lacks(data, f->needs) : t->missing;
     if (why && q->only)
       return gl_fail(err, GL_EINPUT, "figure %s does not apply: %s", f->name, why);
     if (why && q->told) q->told(q->context, f->name, why);
@@ -127,6 +127,12 @@ gl_status figures_draw_table(const figure_table *t, const void *data, const figu
   for (size_t i = 0; i < t->n; i++) free(files[i]);
   free(files);
   return status;
+}
+
+gl_status figures_draw_one(const figure *f, const char *missing, const char *nothing,
+                           const void *data, const figure_request *q, gl_error *err) {
+  const figure_table table = {f, 1, NULL, nothing, missing};
+  return figures_draw_table(&table, data, q, err);
 }
 
 /* --- running gnuplot --- */

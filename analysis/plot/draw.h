@@ -11,6 +11,10 @@
  * all data and scripts are then written). */
 gl_status figures_draw_table(const figure_table *t, const void *data, const figure_request *q,
                              gl_error *err);
+/* The same for one figure. missing: why its data do not suffice, NULL if they do; nothing: the
+ * error then. */
+gl_status figures_draw_one(const figure *f, const char *missing, const char *nothing,
+                           const void *data, const figure_request *q, gl_error *err);
 
 /* Errors: GL_EINPUT if q->highlight has a name that is not in names[n], with the nearest name. */
 gl_status figures_check_highlight(const figure_request *q, const char *const *names, size_t n,

@@ -391,23 +391,17 @@ static gl_status write_gradients_figure(const void *data, figure_page *p, gl_err
   return status;
 }
 
-static const char *gradients_lack(const void *data, unsigned needs) {
-  (void)needs;
-  return ((const llm_bias_table *)data)->n_staleness < 2 ? "it needs two values of --staleness"
-                                                         : NULL;
-}
-
 gl_status llm_bias_draw(const llm_bias_table *t, const figure_request *q, gl_error *err) {
-  static const figure figures[] = {
-      {"gradients", "cosine, variance and scaled MSE against staleness, a column per checkpoint",
-       "curves", 0, write_gradients_figure}};
-  static const figure_table table = {
-      figures, 1, gradients_lack,
-      "there is nothing to draw: all gradients are zero, as where no response has a reward; choose "
-      "a run or checkpoints (--at) whose model scores"};
+  static const figure line = {
+      "gradients", "cosine, variance and scaled MSE against staleness, a column per checkpoint",
+      "curves", 0, write_gradients_figure};
   figure_request named = *q;
   named.prefix = t->name;
-  return figures_draw_table(&table, t, &named, err);
+  return figures_draw_one(
+      &line, t->n_staleness < 2 ? "it needs two values of --staleness" : NULL,
+      "there is nothing to draw: all gradients are zero, as where no response has a reward; choose "
+      "a run or checkpoints (--at) whose model scores",
+      t, &named, err);
 }
 
 /* --- records of a study --- */
