@@ -10,7 +10,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 rooms=$(sed 's/#.*//' tests/arrows/rooms.txt | awk 'NF {print $1}' | cut -d/ -f1 | sort -u)
 "$build/gepolab-tests" --list | grep -v '^  ' > "$work/suites"
-grep -rhoE '^SUITE\([a-z_0-9]+, "[^"]*"' tests/emulate | sed 's/.*"\(.*\)"/\1/' >> "$work/suites"
+grep -rhoE '^SUITE\("[^"]*"' tests/emulate | sed 's/.*"\(.*\)"/\1/' >> "$work/suites"
 find $rooms -name '*.c' -o -name '*.cu' | sort > "$work/sources"
 awk -v suites="$work/suites" -v sources="$work/sources" -v table=tests/proofs.txt '
   BEGIN {

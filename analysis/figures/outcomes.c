@@ -345,7 +345,7 @@ static const char *fates_lack(const void *data, unsigned needs) {
 
 gl_status figures_of_fates(const stability *s, const figure_request *q, gl_error *err) {
   static const figure_table drawn = {figures, sizeof figures / sizeof *figures, fates_lack,
-                                     "the stored outcomes have no data for any figure"};
+                                     "the stored outcomes have no data for any figure", NULL};
   gl_status status = figures_check_highlight(q, s->algorithms, s->n_algorithms, err);
   return status == GL_OK ? figures_draw_table(&drawn, s, q, err) : status;
 }

@@ -426,7 +426,7 @@ static const char *recorded_lacks(const void *data, unsigned needs) {
 
 gl_status figures_of_recorded(const recorded *r, const figure_request *q, gl_error *err) {
   static const figure_table list = {figures, sizeof figures / sizeof *figures, recorded_lacks,
-                                    "the log has no data for any figure"};
+                                    "the log has no data for any figure", NULL};
   gl_status status = figures_check_highlight(q, r->rows, r->n_rows, err);
   return status == GL_OK ? figures_draw_table(&list, r, q, err) : status;
 }

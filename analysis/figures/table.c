@@ -226,7 +226,7 @@ static size_t list_variants(const results *r, look_variant *variants, arena *a) 
 gl_status figures_draw(const results *r, const staleness_histogram *measured,
                        const figure_request *q, gl_error *err) {
   static const figure_table drawn = {figures, FIGURE_COUNT, figure_lacks,
-                                     "the study has no data for any figure"};
+                                     "the study has no data for any figure", NULL};
   summary s;
   gl_status status =
       figures_check_highlight(q, (const char *const *)r->algorithms, r->n_algorithms, err);

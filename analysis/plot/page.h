@@ -76,7 +76,7 @@ typedef struct figure_table {
   /* Returns the reason why required data are missing; NULL if they are present. */
   const char *(*lacks)(const void *data, unsigned needs);
   const char *nothing; /* error message if no figure has data */
-  const char *missing; /* without lacks(): what it would return */
+  const char *missing; /* lacks NULL: what it would return */
 } figure_table;
 
 /* Parses a figure width: neurips (13.97 cm, text width), icml (8.25 cm, column width), a4 (16 cm,

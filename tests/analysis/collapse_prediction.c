@@ -11,6 +11,8 @@
 
 /* --- the golden fixture --- */
 
+SUITE("analysis: announcements");
+
 static void read_series(FILE *from, announce_series *r) {
   unsigned long long start;
   int64_t *step;
@@ -101,7 +103,7 @@ static void check_case(FILE *from) {
   free_series(runs, n);
 }
 
-static void worth_is_that_of_numpy_and_scipy(void) {
+TEST(worth_is_that_of_numpy_and_scipy) {
   int cases = 0;
   FILE *from = fopen("tests/golden/announce.txt", "r");
   CU_ASSERT_PTR_NOT_NULL_FATAL(from);
@@ -125,7 +127,7 @@ static double area_under(const announcement *a) {
 
 /* Two runs that rise in the same way: one falls then, the other is watched for longer and rises as
  * far later. Over whole runs they are alike; at the same update they are not. */
-static void a_longer_watch_does_not_hide_what_announces(void) {
+TEST(a_longer_watch_does_not_hide_what_announces) {
   static int64_t step[UPDATES];
   static double early[UPDATES], late[UPDATES];
   announce_series runs[2 * STARTS];
@@ -148,7 +150,7 @@ static void a_longer_watch_does_not_hide_what_announces(void) {
 }
 
 /* A value that rises from 0 to 1 at update 21 of runs that fall at 31, and never elsewhere. */
-static void a_step_before_the_fall_is_seen_when_it_comes(void) {
+TEST(a_step_before_the_fall_is_seen_when_it_comes) {
   static int64_t step[UPDATES];
   static double up[UPDATES], flat[UPDATES];
   announce_series runs[2 * STARTS];
@@ -209,7 +211,7 @@ static void add_run(results *r, uint64_t seed, int falls) {
 
 static const contrast_arm every = {.n = 0};
 
-static void a_study_tells_of_the_metrics_that_it_has(void) {
+TEST(a_study_tells_of_the_metrics_that_it_has) {
   results *r = results_new("made");
   const announce_rule rule = announce_rule_default();
   announcements a;
@@ -239,7 +241,7 @@ static void a_study_tells_of_the_metrics_that_it_has(void) {
   results_free(r);
 }
 
-static void studies_without_falls_or_survivors_are_refused(void) {
+TEST(studies_without_falls_or_survivors_are_refused) {
   const announce_rule rule = announce_rule_default();
   const contrast_arm nobody = {.field = {{"algorithm", "nobody"}}, .n = 1};
   for (int falls = 0; falls <= 1; falls++) {
@@ -262,7 +264,7 @@ static void studies_without_falls_or_survivors_are_refused(void) {
 }
 
 /* Of the fallen and the surviving setting together; of one of them there is nothing to compare. */
-static void runs_are_chosen_by_the_fields_in_which_they_differ(void) {
+TEST(runs_are_chosen_by_the_fields_in_which_they_differ) {
   const announce_rule rule = announce_rule_default();
   const contrast_arm both = {.field = {{"algorithm", "gspo"}}, .n = 1},
                      one = {.field = {{"algorithm", "gspo"}, {"optimizer.lr", "1.0"}}, .n = 2},
@@ -292,10 +294,3 @@ static void runs_are_chosen_by_the_fields_in_which_they_differ(void) {
   announcements_fini(&a);
   results_free(r);
 }
-
-SUITE(analysis_announce, "analysis: announcements", TEST(worth_is_that_of_numpy_and_scipy),
-      TEST(a_longer_watch_does_not_hide_what_announces),
-      TEST(runs_are_chosen_by_the_fields_in_which_they_differ),
-      TEST(a_step_before_the_fall_is_seen_when_it_comes),
-      TEST(a_study_tells_of_the_metrics_that_it_has),
-      TEST(studies_without_falls_or_survivors_are_refused));

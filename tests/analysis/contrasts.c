@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+SUITE("analysis: contrasts");
+
 static void check_ranks(FILE *from) {
   double difference[32], p, found;
   size_t n = 0;
@@ -18,7 +20,7 @@ static void check_ranks(FILE *from) {
   CU_ASSERT(fabs(found - p) < 1e-12);
 }
 
-static void the_tests_agree_with_independent_computations(void) {
+TEST(the_tests_agree_with_independent_computations) {
   FILE *from = fopen("tests/golden/contrasts.txt", "r");
   CU_ASSERT_PTR_NOT_NULL_FATAL(from);
   char kind[16];
@@ -47,7 +49,7 @@ static void the_tests_agree_with_independent_computations(void) {
 }
 
 /* The example of Holm's procedure: 0.01, 0.02, 0.03, 0.04 times 4, 3, 2, 1, and never falling. */
-static void holm_holds_the_order(void) {
+TEST(holm_holds_the_order) {
   static const double p[] = {0.04, 0.01, 0.03, 0.02}, expected[] = {0.06, 0.04, 0.06, 0.06};
   double adjusted[4];
   CU_ASSERT_EQUAL_FATAL(holm_adjust(p, 4, adjusted, NULL), GL_OK);
@@ -103,7 +105,7 @@ static contrast between(const char *name, const char *of, const char *of_delay, 
                     .against = {{{"algorithm", against}, {"cluster.delay", against_delay}}, 2}};
 }
 
-static void arms_are_paired_by_seed(void) {
+TEST(arms_are_paired_by_seed) {
   results *r = made();
   contrast c[3] = {between("clip", "grpo", "4", "gepo", "4.0"),
                    between("last", "gepo", "0", "grpo", "0"),
@@ -129,7 +131,7 @@ static void arms_are_paired_by_seed(void) {
 
 /* Runs of eight evaluations have one level, their mean. The six runs that collapse have two scores
  * of 0.8 and six of 0, so the interquartile mean of eight runs is theirs. */
-static void levels_and_late_falls_are_compared(void) {
+TEST(levels_and_late_falls_are_compared) {
   results *r = made();
   contrast c[4];
   static const contrast_measure measures[] = {CONTRAST_LATE_FALL, CONTRAST_LAST_LEVEL,
@@ -156,7 +158,7 @@ static void levels_and_late_falls_are_compared(void) {
 
 /* With 24 pairs and two contrasts seven pairs of one direction are needed (2 / 2^7 < 0.025), and
  * the binomial distribution says at which share they come with probability 0.8. */
-static void the_power_is_that_of_the_first_step_of_holm(void) {
+TEST(the_power_is_that_of_the_first_step_of_holm) {
   results *r = results_new("power");
   for (uint64_t seed = 1; seed <= 24; seed++) {
     add_run(r, "grpo", 0, seed, 0, 0.8);
@@ -179,7 +181,7 @@ static void the_power_is_that_of_the_first_step_of_holm(void) {
 
 /* gspo has no run without delay, and no run has a delay of 5: an error, unless the study may be
  * unfinished. Then Holm's adjustment counts them with p = 1. */
-static void contrasts_of_an_unfinished_study_wait(void) {
+TEST(contrasts_of_an_unfinished_study_wait) {
   results *r = made();
   contrast c[3] = {between("clip", "grpo", "4", "gepo", "4"),
                    between("hole", "gspo", "0", "grpo", "0"),
@@ -204,7 +206,7 @@ static void refuses(const results *r, contrast c, const char *why) {
   if (strstr(err.text, why) == NULL) printf("said: %s\n", err.text);
 }
 
-static void arms_that_are_no_arms_are_refused(void) {
+TEST(arms_that_are_no_arms_are_refused) {
   results *r = made();
   contrast open = between("open", "grpo", "4", "gepo", "4");
   open.of.n = 1;
@@ -221,9 +223,3 @@ static void arms_that_are_no_arms_are_refused(void) {
   refuses(r, between("hole", "gspo", "0", "grpo", "4"), "without a run");
   results_free(r);
 }
-
-SUITE(analysis_contrasts, "analysis: contrasts",
-      TEST(the_tests_agree_with_independent_computations), TEST(holm_holds_the_order),
-      TEST(arms_are_paired_by_seed), TEST(contrasts_of_an_unfinished_study_wait),
-      TEST(levels_and_late_falls_are_compared), TEST(the_power_is_that_of_the_first_step_of_holm),
-      TEST(arms_that_are_no_arms_are_refused));

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+SUITE("analysis: declines");
+
 enum { EVALS = 7, UPDATES = 4 * EVALS };
 
 /* A run with evaluations every four updates. score[EVALS]; before[k]: the gradient norm of the
@@ -62,7 +64,7 @@ static const decline_auc *auc_of(const declines *d, metric m) {
   return NULL;
 }
 
-static void areas_are_those_counted_by_hand(void) {
+TEST(areas_are_those_counted_by_hand) {
   results *r = made_runs();
   const results *from[] = {r};
   declines d;
@@ -86,7 +88,7 @@ static void areas_are_those_counted_by_hand(void) {
   results_free(r);
 }
 
-static void one_run_has_the_exact_test_and_no_other_to_learn_from(void) {
+TEST(one_run_has_the_exact_test_and_no_other_to_learn_from) {
   const char *files[] = {"tests/golden/trainer_logs/prime_rl"};
   gathered g;
   results *r = NULL;
@@ -106,7 +108,7 @@ static void one_run_has_the_exact_test_and_no_other_to_learn_from(void) {
   CU_ASSERT_EQUAL(stale->auc.value, 1);
 }
 
-static void runs_without_both_kinds_of_windows_are_refused(void) {
+TEST(runs_without_both_kinds_of_windows_are_refused) {
   static const double flat[] = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7};
   results *r = results_new("flat");
   gl_error err = {0};
@@ -118,7 +120,3 @@ static void runs_without_both_kinds_of_windows_are_refused(void) {
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no run has both a decline"));
   results_free(r);
 }
-
-SUITE(analysis_declines, "analysis: declines", TEST(areas_are_those_counted_by_hand),
-      TEST(one_run_has_the_exact_test_and_no_other_to_learn_from),
-      TEST(runs_without_both_kinds_of_windows_are_refused));

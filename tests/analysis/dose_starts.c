@@ -5,6 +5,8 @@
 
 #include <math.h>
 
+SUITE("analysis: rates over starts");
+
 enum { X = 6, STARTS = 5 };
 
 /* Start s collapses from x = from[s] on; x runs over 0 .. X - 1. Start `without` is left out. */
@@ -26,7 +28,7 @@ static interval half_of(const size_t *from, size_t starts, size_t without) {
 
 /* All starts change between 2 and 3: the middle by symmetry, and no interval narrower than the two
  * rates, although leaving a start out changes nothing. */
-static void equal_starts_give_the_two_rates_around(void) {
+TEST(equal_starts_give_the_two_rates_around) {
   static const size_t from[] = {3, 3, 3, 3};
   const interval v = half_of(from, 4, STARTS);
   CU_ASSERT(fabs(v.value - 2.5) < 1e-6);
@@ -36,7 +38,7 @@ static void equal_starts_give_the_two_rates_around(void) {
 
 /* Two rates, no collapse at one and all at the other: the penalised line passes a tenth below the
  * lower rate, which no run supports. */
-static void a_value_stays_between_the_rates_around_it(void) {
+TEST(a_value_stays_between_the_rates_around_it) {
   dose_run run[4];
   interval v;
   for (size_t i = 0; i < 4; i++) run[i] = (dose_run){(double)(i % 2), i / 2, i % 2 == 1};
@@ -45,7 +47,7 @@ static void a_value_stays_between_the_rates_around_it(void) {
   CU_ASSERT_EQUAL(v.high, 1);
 }
 
-static void different_starts_give_the_jackknife(void) {
+TEST(different_starts_give_the_jackknife) {
   static const size_t from[STARTS] = {2, 3, 3, 4, 3};
   const interval v = half_of(from, STARTS, STARTS);
   double sum = 0, squares = 0;
@@ -62,7 +64,7 @@ static void different_starts_give_the_jackknife(void) {
   CU_ASSERT(v.low < v.value && v.value < v.high);
 }
 
-static void nothing_is_said_outside_the_rates_run(void) {
+TEST(nothing_is_said_outside_the_rates_run) {
   static const size_t low[] = {0, 0, 0, 1}, high[] = {5, 6, 6, 6}, all[] = {0, 0, 0, 0};
   const interval below = half_of(low, 4, STARTS), above = half_of(high, 4, STARTS),
                  unknown = half_of(all, 4, STARTS);
@@ -71,14 +73,9 @@ static void nothing_is_said_outside_the_rates_run(void) {
   CU_ASSERT(isnan(unknown.value) && isinf(unknown.low) && isinf(unknown.high));
 }
 
-static void one_start_has_no_interval(void) {
+TEST(one_start_has_no_interval) {
   static const size_t from[] = {3};
   const interval v = half_of(from, 1, STARTS);
   CU_ASSERT(fabs(v.value - 2.5) < 1e-6);
   CU_ASSERT(isinf(v.low) && isinf(v.high));
 }
-
-SUITE(analysis_dose_starts, "analysis: rates over starts",
-      TEST(equal_starts_give_the_two_rates_around), TEST(a_value_stays_between_the_rates_around_it),
-      TEST(different_starts_give_the_jackknife), TEST(nothing_is_said_outside_the_rates_run),
-      TEST(one_start_has_no_interval));

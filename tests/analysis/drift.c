@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+SUITE("analysis: drift");
+
 enum { N = 60 };
 static const drift_rule rule = {.begin = 10, .window = 4, .factor = 2};
 
@@ -12,7 +14,7 @@ static void fill(double *value, double before, double after, size_t from) {
 }
 
 /* Means of four at a step from 1 to 4: 1.75, 2.5, …: the second update beyond the step. */
-static void an_alarm_is_raised_when_the_mean_passes_the_factor(void) {
+TEST(an_alarm_is_raised_when_the_mean_passes_the_factor) {
   double value[N];
   fill(value, 1, 4, 30);
   CU_ASSERT_EQUAL(drift_alarm(value, N, false, &rule), 31);
@@ -24,7 +26,7 @@ static void an_alarm_is_raised_when_the_mean_passes_the_factor(void) {
   CU_ASSERT_EQUAL(drift_alarm(value, N, false, &rule), N);
 }
 
-static void the_reference_is_the_median_of_the_beginning(void) {
+TEST(the_reference_is_the_median_of_the_beginning) {
   double value[N];
   fill(value, 1, 3, 30);
   value[3] = 1000; /* an outlier */
@@ -37,12 +39,9 @@ static void the_reference_is_the_median_of_the_beginning(void) {
   CU_ASSERT_EQUAL(drift_alarm(value, 5, false, &rule), 5);
 }
 
-static void windows_with_nan_raise_no_alarm(void) {
+TEST(windows_with_nan_raise_no_alarm) {
   double value[N];
   fill(value, 1, 4, 30);
   value[31] = NAN;
   CU_ASSERT_EQUAL(drift_alarm(value, N, false, &rule), 35);
 }
-
-SUITE(drift_suite, "analysis: drift", TEST(an_alarm_is_raised_when_the_mean_passes_the_factor),
-      TEST(the_reference_is_the_median_of_the_beginning), TEST(windows_with_nan_raise_no_alarm));

@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void least_squares_are_those_of_numpy(void) {
+SUITE("analysis: effects");
+
+TEST(least_squares_are_those_of_numpy) {
   enum { MOST = 16 };
   double x[MOST * MOST], y[MOST], b[MOST], variance[MOST];
   size_t n = 0, k = 0, rank = 0;
@@ -78,7 +80,7 @@ static const effect *effect_of(const effect_table *t, const effect_fit *f, const
   return NULL;
 }
 
-static void effects_of_a_design_come_out(void) {
+TEST(effects_of_a_design_come_out) {
   static const char group[] = "temperature, group size", top[] = "top-p";
   const outcome_rule rule = outcome_rule_default();
   results *r = made();
@@ -108,7 +110,7 @@ static void effects_of_a_design_come_out(void) {
   results_free(r);
 }
 
-static void text_and_json_have_every_effect(void) {
+TEST(text_and_json_have_every_effect) {
   const outcome_rule rule = outcome_rule_default();
   results *r = made();
   effect_table t;
@@ -131,7 +133,7 @@ static void text_and_json_have_every_effect(void) {
 }
 
 /* The delay goes with one of two presets, and the other has none. */
-static void a_value_that_no_recipe_states_is_called_not_given(void) {
+TEST(a_value_that_no_recipe_states_is_called_not_given) {
   const outcome_rule rule = outcome_rule_default();
   results *r = results_new("made");
   effect_table t;
@@ -156,7 +158,7 @@ static void a_value_that_no_recipe_states_is_called_not_given(void) {
   results_free(r);
 }
 
-static void fields_of_three_values_are_refused_by_name(void) {
+TEST(fields_of_three_values_are_refused_by_name) {
   static const char *const swept[] = {"{\"train.group_size\":4}", "{\"train.group_size\":8}",
                                       "{\"train.group_size\":16}"};
   const outcome_rule rule = outcome_rule_default();
@@ -170,8 +172,3 @@ static void fields_of_three_values_are_refused_by_name(void) {
   effect_table_fini(&t);
   results_free(r);
 }
-
-SUITE(analysis_effects, "analysis: effects", TEST(least_squares_are_those_of_numpy),
-      TEST(effects_of_a_design_come_out), TEST(text_and_json_have_every_effect),
-      TEST(a_value_that_no_recipe_states_is_called_not_given),
-      TEST(fields_of_three_values_are_refused_by_name));

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+SUITE("analysis: equal arms");
+
 enum { UPDATES = 20, EVALS = 12 };
 
 /* norm: of every gradient; score: of evaluations after the first, which is 0.5. */
@@ -51,7 +53,7 @@ static results *made_of_copies(void) {
   return r;
 }
 
-static void copies_are_found_and_near_copies_are_not(void) {
+TEST(copies_are_found_and_near_copies_are_not) {
   results *r = made_of_copies();
   arena work = {0};
   equal_arms *pair = NULL;
@@ -66,7 +68,7 @@ static void copies_are_found_and_near_copies_are_not(void) {
   results_free(r);
 }
 
-static void levels_are_means_by_arm(void) {
+TEST(levels_are_means_by_arm) {
   results *r = made_of_copies();
   table *t = table_document();
   ASSERT_OK(levels_report(t, r, &err));
@@ -87,6 +89,3 @@ static void levels_are_means_by_arm(void) {
   table_free(t);
   results_free(r);
 }
-
-SUITE(analysis_equal_arms, "analysis: equal arms", TEST(copies_are_found_and_near_copies_are_not),
-      TEST(levels_are_means_by_arm));

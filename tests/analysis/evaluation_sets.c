@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("analysis: evaluation sets");
+
 enum { EVALS = 4 };
 
 /* Scores of two sets at updates 0, 10, 20, 30, and of the halves of the second. */
@@ -39,7 +41,7 @@ static results *study(int with_sets) {
   return r;
 }
 
-static void two_bests_of_several_sets_differ(void) {
+TEST(two_bests_of_several_sets_differ) {
   static const char *const both[] = {"easy", "hard"};
   results *r = study(1);
   const series_ends e = sets_ends(&r->runs[0], "easy", 0), h = sets_ends(&r->runs[0], "hard", 0);
@@ -59,7 +61,7 @@ static void two_bests_of_several_sets_differ(void) {
 
 /* On the first half update 20 is best, and scores 0.8 on the second; on the second update 20 is,
  * and scores 0.6 on the first. */
-static void what_chooses_the_best_does_not_score_it(void) {
+TEST(what_chooses_the_best_does_not_score_it) {
   results *r = study(1);
   CU_ASSERT(sets_have_halves(r));
   const series_ends e = sets_halved_ends(&r->runs[0], "hard", 0);
@@ -74,7 +76,7 @@ static void what_chooses_the_best_does_not_score_it(void) {
  * of 20 evaluations, uniform in [0, 1] on each half: the mean of the latter over the runs has a
  * standard error of 0.0102, and four of them are asked for, of which one in 16,000 seeds is short.
  */
-static void a_best_by_halves_is_not_too_high(void) {
+TEST(a_best_by_halves_is_not_too_high) {
   enum { RUNS = 400, N = 20 };
   double plain = 0, halved = 0;
   for (uint64_t k = 0; k < RUNS; k++) {
@@ -94,7 +96,7 @@ static void a_best_by_halves_is_not_too_high(void) {
   CU_ASSERT(fabs(halved - 0.5) < 4 * 0.0102);
 }
 
-static void a_set_or_their_mean_becomes_the_score(void) {
+TEST(a_set_or_their_mean_becomes_the_score) {
   results *r = study(1);
   CU_ASSERT_EQUAL(sets_choose(r, "hard", NULL), GL_OK);
   CU_ASSERT(r->runs[0].n_evals == EVALS && r->runs[0].evals[2].eval_score == 0.7);
@@ -104,7 +106,7 @@ static void a_set_or_their_mean_becomes_the_score(void) {
   results_free(r);
 }
 
-static void unknown_sets_are_refused_with_the_nearest(void) {
+TEST(unknown_sets_are_refused_with_the_nearest) {
   gl_error err = {0};
   results *r = study(1);
   CU_ASSERT_EQUAL(sets_choose(r, "hrd", &err), GL_EINPUT);
@@ -121,7 +123,7 @@ static void unknown_sets_are_refused_with_the_nearest(void) {
 
 /* Until update 0 both ways say 0.1; at 10 the first half is best (0.3) and the second says 0.1; at
  * 20 both are best there: 0.8 and 0.6. Nothing is better at 30. */
-static void the_best_until_an_evaluation_is_scored_on_the_other_half(void) {
+TEST(the_best_until_an_evaluation_is_scored_on_the_other_half) {
   results *r = study(1);
   ASSERT_OK(sets_use_halves(r, &err));
   CU_ASSERT_PTR_NULL(r->runs[0].best_until); /* the first set has no halves */
@@ -137,12 +139,9 @@ static void the_best_until_an_evaluation_is_scored_on_the_other_half(void) {
   results_free(r);
 }
 
-SUITE(analysis_sets, "analysis: evaluation sets", TEST(two_bests_of_several_sets_differ),
-      TEST(what_chooses_the_best_does_not_score_it), TEST(a_best_by_halves_is_not_too_high),
-      TEST(a_set_or_their_mean_becomes_the_score), TEST(unknown_sets_are_refused_with_the_nearest),
-      TEST(the_best_until_an_evaluation_is_scored_on_the_other_half));
-
 /* --- The table of benchmarks: intervals over seeds, averages seed by seed, gaps in it --- */
+
+SUITE("analysis: benchmarks");
 
 static char *text_of(const benchmarks *b, table_form form) {
   table *t = table_document();
@@ -152,7 +151,7 @@ static char *text_of(const benchmarks *b, table_form form) {
   return text;
 }
 
-static void averages_are_made_seed_by_seed(void) {
+TEST(averages_are_made_seed_by_seed) {
   static const benchmark_score score[] = {
       {"gepo", "MATH", 1, 0.8, 0.7, 0.1},
       {"gepo", "MATH", 2, 0.6, 0.5, 0.1},
@@ -173,7 +172,7 @@ static void averages_are_made_seed_by_seed(void) {
   benchmarks_fini(&b);
 }
 
-static void without_a_common_seed_values_are_averaged_and_gaps_are_told(void) {
+TEST(without_a_common_seed_values_are_averaged_and_gaps_are_told) {
   static const benchmark_score score[] = {
       {"a", "x", 1, 0.5, 0.4, 0.1}, {"a", "y", 2, 0.3, 0.2, 0.1}, {"b_c", "x", 1, 0.7, 0.7, 0}};
   benchmarks b;
@@ -196,6 +195,3 @@ static void without_a_common_seed_values_are_averaged_and_gaps_are_told(void) {
   cJSON_Delete(json);
   benchmarks_fini(&b);
 }
-
-SUITE(analysis_benchmarks, "analysis: benchmarks", TEST(averages_are_made_seed_by_seed),
-      TEST(without_a_common_seed_values_are_averaged_and_gaps_are_told));

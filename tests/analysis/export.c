@@ -17,6 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+SUITE("analysis: exports");
+
 static const char path[] = "build/analysis_export_test.db";
 static const char folder[] = "build/analysis_export_test";
 
@@ -244,7 +246,7 @@ static int is_column(const sheet *t, const char *name) {
   return c < t->columns;
 }
 
-static void every_table_is_read_by_another_reader_and_joins(void) {
+TEST(every_table_is_read_by_another_reader_and_joins) {
   store *s = made_file();
   sheet t, of_runs;
   run_list runs = {0};
@@ -275,7 +277,7 @@ static void every_table_is_read_by_another_reader_and_joins(void) {
 }
 
 /* What tells runs apart may be any field of a recipe. */
-static void no_column_is_called_as_a_field_of_recipes(void) {
+TEST(no_column_is_called_as_a_field_of_recipes) {
   for (size_t i = 0; study_export_at(i) != NULL; ++i) {
     const export_table *of = study_export_at(i);
     for (size_t c = 0; of->lead != EXPORT_ALONE && c < export_columns(of); ++c)
@@ -283,7 +285,7 @@ static void no_column_is_called_as_a_field_of_recipes(void) {
   }
 }
 
-static void axes_have_a_column_of_one_type(void) {
+TEST(axes_have_a_column_of_one_type) {
   store *s = made_file();
   sheet t;
   sheet_export(&t, s, "runs");
@@ -327,7 +329,7 @@ static void axes_have_a_column_of_one_type(void) {
 
 /* --- runs and cells --- */
 
-static void a_run_is_summarised_in_one_record(void) {
+TEST(a_run_is_summarised_in_one_record) {
   store *s = made_file();
   sheet t;
   sheet_export(&t, s, "summary");
@@ -395,7 +397,7 @@ static void check_cell(const sheet *t, size_t row, const cJSON *cell) {
   CU_ASSERT_STRING_EQUAL(at(t, row, "algorithm"), text_at(cell, "algorithm"));
 }
 
-static void cells_are_what_analyze_says(void) {
+TEST(cells_are_what_analyze_says) {
   store *s = made_file();
   sheet t;
   table *said = table_document();
@@ -422,7 +424,7 @@ static void cells_are_what_analyze_says(void) {
   unlink(path);
 }
 
-static void an_empty_study_has_tables_with_a_header_only(void) {
+TEST(an_empty_study_has_tables_with_a_header_only) {
   store *s = NULL;
   sheet t;
   unlink(path);
@@ -492,7 +494,7 @@ static void check_resource(const cJSON *resource, store *s) {
   free(text);
 }
 
-static void a_folder_holds_every_table_and_their_description(void) {
+TEST(a_folder_holds_every_table_and_their_description) {
   store *s = made_file();
   for (int again = 0; again < 2; ++again) ASSERT_OK(study_export_all(s, RECORDS_CSV, folder, &err));
   char *text = read_file("datapackage.json");
@@ -517,7 +519,7 @@ static void a_folder_holds_every_table_and_their_description(void) {
   unlink(path);
 }
 
-static void a_folder_that_cannot_be_filled_is_left_as_it_was(void) {
+TEST(a_folder_that_cannot_be_filled_is_left_as_it_was) {
   store *s = made_file();
   gl_error err = {0};
   char in_the_way[128];
@@ -533,10 +535,3 @@ static void a_folder_that_cannot_be_filled_is_left_as_it_was(void) {
   store_close(s);
   unlink(path);
 }
-
-SUITE(analysis_export, "analysis: exports", TEST(every_table_is_read_by_another_reader_and_joins),
-      TEST(no_column_is_called_as_a_field_of_recipes), TEST(axes_have_a_column_of_one_type),
-      TEST(a_run_is_summarised_in_one_record), TEST(cells_are_what_analyze_says),
-      TEST(an_empty_study_has_tables_with_a_header_only),
-      TEST(a_folder_holds_every_table_and_their_description),
-      TEST(a_folder_that_cannot_be_filled_is_left_as_it_was));

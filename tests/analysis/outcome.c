@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("analysis: outcomes");
+
 /* An evaluation every 50 updates. */
 static run_outcome judged(const double *score, size_t n, int not_finite) {
   eval_record eval[64];
@@ -21,7 +23,7 @@ static run_outcome judged(const double *score, size_t n, int not_finite) {
 #define JUDGED(...)                                                                                \
   judged((const double[]){__VA_ARGS__}, sizeof((const double[]){__VA_ARGS__}) / sizeof(double), 0)
 
-static void a_run_that_keeps_its_score_survives(void) {
+TEST(a_run_that_keeps_its_score_survives) {
   const run_outcome o = JUDGED(0.1, 0.4, 0.7, 0.8, 0.75, 0.79);
   CU_ASSERT_EQUAL(o.kind, OUTCOME_SURVIVED);
   CU_ASSERT_EQUAL(o.first, 0.1);
@@ -33,7 +35,7 @@ static void a_run_that_keeps_its_score_survives(void) {
   CU_ASSERT_FALSE(run_outcome_is_collapse(&o));
 }
 
-static void a_run_that_gains_too_little_never_learned(void) {
+TEST(a_run_that_gains_too_little_never_learned) {
   const run_outcome o = JUDGED(0.3, 0.35, 0.39, 0.2, 0.2, 0.2, 0.2, 0.2);
   CU_ASSERT_EQUAL(o.kind, OUTCOME_NEVER_LEARNED);
   CU_ASSERT_FALSE(o.lost_start);
@@ -43,7 +45,7 @@ static void a_run_that_gains_too_little_never_learned(void) {
   CU_ASSERT_FALSE(start.lost_start);
 }
 
-static void a_start_that_is_lost_is_told_and_counts_as_a_fall(void) {
+TEST(a_start_that_is_lost_is_told_and_counts_as_a_fall) {
   const run_outcome o = JUDGED(0.5, 0.55, 0.2, 0.1, 0.0, 0.0);
   CU_ASSERT_EQUAL(o.kind, OUTCOME_NEVER_LEARNED);
   CU_ASSERT(o.lost_start);
@@ -53,7 +55,7 @@ static void a_start_that_is_lost_is_told_and_counts_as_a_fall(void) {
   CU_ASSERT_FALSE(back.lost_start);
 }
 
-static void three_low_evaluations_are_no_fall_and_four_are(void) {
+TEST(three_low_evaluations_are_no_fall_and_four_are) {
   const run_outcome three = JUDGED(0, 0.8, 0.3, 0.3, 0.3, 0.5, 0.3, 0.3, 0.3);
   CU_ASSERT_EQUAL(three.kind, OUTCOME_SURVIVED);
   const run_outcome four = JUDGED(0, 0.8, 0.3, 0.3, 0.3, 0.3, 0.9, 0.9);
@@ -63,7 +65,7 @@ static void three_low_evaluations_are_no_fall_and_four_are(void) {
 }
 
 /* Half of the gain until then: 0.4 above 0.1. What comes after does not make it a fall. */
-static void only_what_was_gained_before_decides(void) {
+TEST(only_what_was_gained_before_decides) {
   const run_outcome above = JUDGED(0.1, 0.5, 0.31, 0.31, 0.31, 0.31, 0.9);
   CU_ASSERT_EQUAL(above.kind, OUTCOME_SURVIVED);
   const run_outcome below = JUDGED(0.1, 0.5, 0.29, 0.29, 0.29, 0.29, 0.9);
@@ -72,7 +74,7 @@ static void only_what_was_gained_before_decides(void) {
 }
 
 /* Five evaluations on the plateau of 0.9 gain, 50 updates each, are 250 updates; three are 150. */
-static void a_fall_after_a_plateau_is_late(void) {
+TEST(a_fall_after_a_plateau_is_late) {
   const run_outcome late = JUDGED(0, 0.8, 0.8, 0.79, 0.5, 0.8, 0.8, 0, 0, 0, 0);
   CU_ASSERT_EQUAL(late.kind, OUTCOME_LATE_FALL);
   CU_ASSERT_EQUAL(late.plateau_updates, 250);
@@ -82,7 +84,7 @@ static void a_fall_after_a_plateau_is_late(void) {
   CU_ASSERT_EQUAL(early.plateau_updates, 150);
 }
 
-static void what_is_not_finite_ends_there_unless_it_had_fallen(void) {
+TEST(what_is_not_finite_ends_there_unless_it_had_fallen) {
   static const double rising[] = {0, 0.4, 0.8, NAN}, fallen[] = {0, 0.8, 0, 0, 0, 0, NAN};
   const run_outcome o = judged(rising, 4, 1);
   CU_ASSERT_EQUAL(o.kind, OUTCOME_NOT_FINITE);
@@ -94,7 +96,7 @@ static void what_is_not_finite_ends_there_unless_it_had_fallen(void) {
 
 /* Both are called diverged in a study: one went on to its last update with a score of nothing, the
  * other ended at a loss that is no number. */
-static void a_diverged_run_is_not_finite_only_where_it_ended_for_it(void) {
+TEST(a_diverged_run_is_not_finite_only_where_it_ended_for_it) {
   const outcome_rule rule = outcome_rule_default();
   eval_record eval[] = {{0, 0, 0.5}, {1, 1, 0}, {2, 2, 0}, {3, 3, 0}, {4, 4, 0}};
   step_record steps[4];
@@ -115,20 +117,20 @@ static void a_diverged_run_is_not_finite_only_where_it_ended_for_it(void) {
   CU_ASSERT_EQUAL(outcome_of_run(&run, &rule).kind, OUTCOME_NOT_FINITE);
 }
 
-static void a_run_without_evaluations_has_no_scores(void) {
+TEST(a_run_without_evaluations_has_no_scores) {
   const run_outcome o = judged(NULL, 0, 0);
   CU_ASSERT_EQUAL(o.kind, OUTCOME_NEVER_LEARNED);
   CU_ASSERT(isnan(o.first) && isnan(o.best) && isnan(o.last));
   CU_ASSERT_EQUAL(o.onset, -1);
 }
 
-static void every_outcome_has_a_name_of_its_own(void) {
+TEST(every_outcome_has_a_name_of_its_own) {
   for (outcome a = 0; a < OUTCOME_COUNT; a++)
     for (outcome b = 0; b < a; b++) CU_ASSERT_STRING_NOT_EQUAL(outcome_name(a), outcome_name(b));
 }
 
 /* One lucky evaluation makes a fall of what comes after it, unless its best is scored elsewhere. */
-static void a_lucky_evaluation_is_no_gain_where_halves_score_the_best(void) {
+TEST(a_lucky_evaluation_is_no_gain_where_halves_score_the_best) {
   static const double score[] = {0.1, 0.9, 0.2, 0.2, 0.2, 0.2, 0.2},
                       until[] = {0.1, 0.21, 0.21, 0.21, 0.21, 0.21, 0.21};
   enum { N = sizeof score / sizeof *score };
@@ -143,7 +145,7 @@ static void a_lucky_evaluation_is_no_gain_where_halves_score_the_best(void) {
 }
 
 /* Means of ten in a row against a plain double loop, with a NaN that is skipped. */
-static void levels_are_means_of_ten_evaluations(void) {
+TEST(levels_are_means_of_ten_evaluations) {
   enum { N = 40 };
   eval_record eval[N];
   double score[N], best = 0, last = 0;
@@ -176,7 +178,7 @@ static fate fate_of(run_outcome o) {
 #define FATE(...) fate_of(JUDGED(__VA_ARGS__))
 
 /* The paper's own GRPO ends so: 0.70, then 0.27 twice. */
-static void two_low_evaluations_at_the_end_are_a_run_that_is_falling(void) {
+TEST(two_low_evaluations_at_the_end_are_a_run_that_is_falling) {
   const run_outcome o = JUDGED(0.2, 0.5, 0.7, 0.68, 0.27, 0.28);
   CU_ASSERT_EQUAL(o.kind, OUTCOME_SURVIVED);
   CU_ASSERT_EQUAL(run_outcome_fate(&o), FATE_FALLING);
@@ -186,7 +188,7 @@ static void two_low_evaluations_at_the_end_are_a_run_that_is_falling(void) {
   CU_ASSERT_EQUAL(FATE(0.2, 0.5, 0.7, 0.27, 0.27, 0.68), FATE_STABLE);
 }
 
-static void a_fall_and_a_recovery_are_a_dip(void) {
+TEST(a_fall_and_a_recovery_are_a_dip) {
   const run_outcome dip = JUDGED(0, 0.8, 0.3, 0.3, 0.3, 0.3, 0.7, 0.8);
   CU_ASSERT_EQUAL(run_outcome_fate(&dip), FATE_DIP);
   CU_ASSERT(dip.onset == 100 && dip.recovered == 300 && run_outcome_is_collapse(&dip));
@@ -195,7 +197,7 @@ static void a_fall_and_a_recovery_are_a_dip(void) {
   CU_ASSERT(run_outcome_fate(&down) == FATE_EARLY_FALL && down.recovered == -1);
 }
 
-static void every_fate_is_found_and_named(void) {
+TEST(every_fate_is_found_and_named) {
   static const double broken[] = {0, 0.8, NAN};
   CU_ASSERT_EQUAL(FATE(0.5, 0.2, 0.1, 0.1, 0.1), FATE_LOST_START);
   CU_ASSERT_EQUAL(FATE(0.3, 0.35, 0.3), FATE_NEVER_LEARNED);
@@ -208,19 +210,9 @@ static void every_fate_is_found_and_named(void) {
     for (fate b = 0; b < a; b++) CU_ASSERT_STRING_NOT_EQUAL(fate_name(a), fate_name(b));
 }
 
-SUITE(analysis_outcome, "analysis: outcomes", TEST(levels_are_means_of_ten_evaluations),
-      TEST(two_low_evaluations_at_the_end_are_a_run_that_is_falling),
-      TEST(a_fall_and_a_recovery_are_a_dip), TEST(every_fate_is_found_and_named),
-      TEST(a_run_that_keeps_its_score_survives), TEST(a_run_that_gains_too_little_never_learned),
-      TEST(a_start_that_is_lost_is_told_and_counts_as_a_fall),
-      TEST(three_low_evaluations_are_no_fall_and_four_are),
-      TEST(only_what_was_gained_before_decides), TEST(a_fall_after_a_plateau_is_late),
-      TEST(what_is_not_finite_ends_there_unless_it_had_fallen),
-      TEST(a_diverged_run_is_not_finite_only_where_it_ended_for_it),
-      TEST(a_run_without_evaluations_has_no_scores), TEST(every_outcome_has_a_name_of_its_own),
-      TEST(a_lucky_evaluation_is_no_gain_where_halves_score_the_best));
-
 /* --- Outcomes of a small study by hand: counts, shares, onsets, doses, text and JSON --- */
+
+SUITE("analysis: stability");
 
 enum { EVALS = 8 };
 
@@ -270,7 +262,7 @@ static const stability_cell *cell_at(const stability *s, const char *algorithm, 
   return NULL;
 }
 
-static void runs_are_counted_by_method_and_setting(void) {
+TEST(runs_are_counted_by_method_and_setting) {
   const outcome_rule rule = outcome_rule_default();
   results *r = made();
   stability s;
@@ -300,7 +292,7 @@ static void runs_are_counted_by_method_and_setting(void) {
   results_free(r);
 }
 
-static void analyze_and_outcomes_count_the_same_collapsed_runs(void) {
+TEST(analyze_and_outcomes_count_the_same_collapsed_runs) {
   const outcome_rule rule = outcome_rule_default();
   results *r = made();
   stability s;
@@ -317,7 +309,7 @@ static void analyze_and_outcomes_count_the_same_collapsed_runs(void) {
 }
 
 /* Three of six fall at updates 200 and 300: half have by 300. */
-static void onsets_are_those_of_kaplan_and_meier(void) {
+TEST(onsets_are_those_of_kaplan_and_meier) {
   const outcome_rule rule = outcome_rule_default();
   results *r = made();
   stability s;
@@ -334,7 +326,7 @@ static void onsets_are_those_of_kaplan_and_meier(void) {
   results_free(r);
 }
 
-static void text_and_json_say_the_same(void) {
+TEST(text_and_json_say_the_same) {
   const outcome_rule rule = outcome_rule_default();
   results *r = made();
   stability s;
@@ -376,7 +368,7 @@ static void text_and_json_say_the_same(void) {
   results_free(r);
 }
 
-static void a_study_without_evaluations_is_refused(void) {
+TEST(a_study_without_evaluations_is_refused) {
   const outcome_rule rule = outcome_rule_default();
   results *r = results_new("bare");
   gl_error err = {0};
@@ -432,7 +424,7 @@ static void assert_same_cell(const stability_cell *a, const stability_cell *b) {
   CU_ASSERT((a->fit.why == NULL) == (b->fit.why == NULL));
 }
 
-static void stored_outcomes_are_read_as_they_were(void) {
+TEST(stored_outcomes_are_read_as_they_were) {
   const outcome_rule rule = outcome_rule_default();
   results *r = made();
   stability s, again;
@@ -457,7 +449,7 @@ static void stored_outcomes_are_read_as_they_were(void) {
   results_free(r);
 }
 
-static void other_results_are_no_outcomes(void) {
+TEST(other_results_are_no_outcomes) {
   cJSON *json = cJSON_Parse("{\"cells\": [{\"algorithm\": \"gepo\", \"best\": 1}]}");
   gl_error err = {0};
   stability s;
@@ -466,9 +458,3 @@ static void other_results_are_no_outcomes(void) {
   stability_fini(&s);
   cJSON_Delete(json);
 }
-
-SUITE(analysis_stability, "analysis: stability", TEST(runs_are_counted_by_method_and_setting),
-      TEST(analyze_and_outcomes_count_the_same_collapsed_runs),
-      TEST(onsets_are_those_of_kaplan_and_meier), TEST(text_and_json_say_the_same),
-      TEST(a_study_without_evaluations_is_refused), TEST(stored_outcomes_are_read_as_they_were),
-      TEST(other_results_are_no_outcomes));

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+SUITE("analysis: power");
+
 /* P(|U - mean| >= |u - mean|) by going through all choices of `events` among all ranks. */
 static double p_by_enumeration(unsigned events, unsigned all, double u) {
   const double mean = events * (all - events) / 2.0;
@@ -25,7 +27,7 @@ static double p_by_enumeration(unsigned events, unsigned all, double u) {
   return (double)beyond / (double)n;
 }
 
-static void the_test_is_the_exact_permutation_test(void) {
+TEST(the_test_is_the_exact_permutation_test) {
   CU_ASSERT_DOUBLE_EQUAL(auc_p_value(1, 2, 3), 0.2, 1e-12);
   CU_ASSERT_DOUBLE_EQUAL(auc_p_value(0.5, 4, 5), 1, 1e-12);
   for (int k = 0; k <= 10; k++) {
@@ -67,7 +69,7 @@ static double rejected_from(size_t events, size_t others) {
   return ((double)above - 0.25) / (double)(events * others);
 }
 
-static void error_and_power_are_those_of_simulations(void) {
+TEST(error_and_power_are_those_of_simulations) {
   static const struct {
     double auc;
     size_t events, others;
@@ -91,7 +93,7 @@ static void error_and_power_are_those_of_simulations(void) {
   }
 }
 
-static void events_needed_are_the_fewest_that_reach_the_power(void) {
+TEST(events_needed_are_the_fewest_that_reach_the_power) {
   const double ratios[] = {1, 3.8};
   for (size_t i = 0; i < 2; i++) {
     const size_t e = auc_events_needed(0.7, ratios[i], 0.05, 0.8);
@@ -105,7 +107,7 @@ static void events_needed_are_the_fewest_that_reach_the_power(void) {
   CU_ASSERT_EQUAL(auc_power(0.7, 1, 3, 0.05), 0); /* no outcome of so few has p <= 0.05 */
 }
 
-static void the_interval_is_inside_and_covers(void) {
+TEST(the_interval_is_inside_and_covers) {
   enum { REPLICATES = 4000 };
   const rng_stream stream = rng_stream_at(8, RNG_BOOTSTRAP, 0);
   size_t covered = 0;
@@ -117,8 +119,3 @@ static void the_interval_is_inside_and_covers(void) {
   CU_ASSERT((double)covered / REPLICATES > 0.93 && (double)covered / REPLICATES < 0.98);
   CU_ASSERT(isnan(auc_interval(1, 5, 5).low));
 }
-
-SUITE(analysis_power, "analysis: power", TEST(the_test_is_the_exact_permutation_test),
-      TEST(error_and_power_are_those_of_simulations),
-      TEST(events_needed_are_the_fewest_that_reach_the_power),
-      TEST(the_interval_is_inside_and_covers));

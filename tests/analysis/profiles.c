@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+SUITE("analysis: profiles");
+
 static void add_score(results *r, const char *algorithm, int task, int seed, double score) {
   char swept[40];
   snprintf(swept, sizeof swept, "{\"optimizer.lr\":%d}", task);
@@ -33,7 +35,7 @@ static bool is_inside(interval v, double value) {
   return fabs(v.value - value) < 1e-12 && v.low <= value + 1e-12 && v.high >= value - 1e-12;
 }
 
-static void values_are_those_of_rliable(void) {
+TEST(values_are_those_of_rliable) {
   FILE *from = fopen("tests/golden/profiles.txt", "r");
   CU_ASSERT_PTR_NOT_NULL_FATAL(from);
   results *r = results_new("golden");
@@ -71,7 +73,7 @@ static void values_are_those_of_rliable(void) {
   results_free(r);
 }
 
-static void runs_without_scores_are_refused(void) {
+TEST(runs_without_scores_are_refused) {
   results *r = results_new("empty");
   profiles p;
   gl_error err = {0};
@@ -83,6 +85,3 @@ static void runs_without_scores_are_refused(void) {
   profiles_fini(&p);
   results_free(r);
 }
-
-SUITE(analysis_profiles, "analysis: profiles", TEST(values_are_those_of_rliable),
-      TEST(runs_without_scores_are_refused));

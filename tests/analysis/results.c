@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("analysis: results");
+
 /* A study with one run for each of swept[n]. */
 static results *made(const char *const *swept, size_t n) {
   results *r = results_new("made");
@@ -21,7 +23,7 @@ static results *made(const char *const *swept, size_t n) {
 
 /* The preset follows from the delay; the step time never varies. Without a delay the preset stands
  * in its place. */
-static void a_title_names_no_more_than_tells_settings_apart(void) {
+TEST(a_title_names_no_more_than_tells_settings_apart) {
   static const char *const swept[] = {
       "{\"cluster.preset\":\"sync\",\"cluster.learner.step\":1,\"optimizer.lr\":0.1}",
       "{\"cluster.preset\":\"fifo\",\"cluster.delay\":3,\"cluster.learner.step\":1,\"optimizer."
@@ -46,7 +48,7 @@ static void a_title_names_no_more_than_tells_settings_apart(void) {
   results_free(r);
 }
 
-static void settings_that_differ_from_a_base_are_called_by_the_difference(void) {
+TEST(settings_that_differ_from_a_base_are_called_by_the_difference) {
   static const char *const swept[] = {
       "{\"cluster.window\":64,\"cluster.delay\":0,\"train.group_size\":8}",
       "{\"cluster.window\":4,\"cluster.delay\":0,\"train.group_size\":8}",
@@ -60,7 +62,7 @@ static void settings_that_differ_from_a_base_are_called_by_the_difference(void) 
   results_free(r);
 }
 
-static void crossed_settings_are_named_by_all_that_varies(void) {
+TEST(crossed_settings_are_named_by_all_that_varies) {
   static const char *const swept[] = {"{\"cluster.window\":64,\"cluster.delay\":0}",
                                       "{\"cluster.window\":4,\"cluster.delay\":0}",
                                       "{\"cluster.window\":64,\"cluster.delay\":60}",
@@ -81,7 +83,7 @@ static void check_headings(const char *const *swept, const char *const *headings
 }
 
 /* Runs of a sweep that was extended come in the order of both sweeps. */
-static void numbers_of_an_extended_sweep_ascend(void) {
+TEST(numbers_of_an_extended_sweep_ascend) {
   static const char *const one[] = {"{\"cluster.window\":2}", "{\"cluster.window\":4}",
                                     "{\"cluster.window\":128}", "{\"cluster.window\":8}"};
   static const char *const one_sorted[] = {"window 2 updates", "window 4 updates",
@@ -102,7 +104,7 @@ static void numbers_of_an_extended_sweep_ascend(void) {
 }
 
 /* What is no whole grid keeps its order: the base of a design stays first. */
-static void settings_of_a_design_stay_as_they_came(void) {
+TEST(settings_of_a_design_stay_as_they_came) {
   static const char *const swept[] = {"{\"cluster.window\":64,\"cluster.delay\":60}",
                                       "{\"cluster.window\":4,\"cluster.delay\":60}",
                                       "{\"cluster.window\":64,\"cluster.delay\":0}"};
@@ -111,8 +113,3 @@ static void settings_of_a_design_stay_as_they_came(void) {
                                          "weight delay 0 s, window 64 updates"};
   check_headings(swept, headings, 3);
 }
-
-SUITE(results_of_study, "analysis: results", TEST(a_title_names_no_more_than_tells_settings_apart),
-      TEST(settings_that_differ_from_a_base_are_called_by_the_difference),
-      TEST(crossed_settings_are_named_by_all_that_varies),
-      TEST(numbers_of_an_extended_sweep_ascend), TEST(settings_of_a_design_stay_as_they_came));

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("analysis: statistics");
+
 enum { MAX = 128, EXPECTED = 8 };
 
 static size_t read_sample(FILE *f, const char *name, double *v) {
@@ -41,7 +43,7 @@ static void check_case(const double *x, size_t nx, const double *y, size_t ny, c
   for (size_t i = 0; i < EXPECTED; i++) ASSERT_CLOSE(got[i], want[i], 1e-12);
 }
 
-static void statistics_agree_with_scipy(void) {
+TEST(statistics_agree_with_scipy) {
   FILE *f = fopen("tests/golden/analysis_statistics.txt", "r");
   CU_ASSERT_PTR_NOT_NULL_FATAL(f);
   double x[MAX], y[MAX], want[EXPECTED];
@@ -58,7 +60,7 @@ static void statistics_agree_with_scipy(void) {
   CU_ASSERT_EQUAL(cases, 6);
 }
 
-static void an_evaluation_series_has_first_best_last_and_gap(void) {
+TEST(an_evaluation_series_has_first_best_last_and_gap) {
   const double v[] = {NAN, 0.4, 0.9, NAN, 0.6, NAN};
   series_ends e = series_ends_of(v, 6, false);
   ASSERT_CLOSE(e.first, 0.4, 0);
@@ -75,7 +77,7 @@ static void an_evaluation_series_has_first_best_last_and_gap(void) {
   CU_ASSERT(on.best == 0.8 && on.last == 0.5 && on.not_finite == 1 && !on.ends_not_finite);
 }
 
-static void small_samples_have_the_statistics_they_can_have(void) {
+TEST(small_samples_have_the_statistics_they_can_have) {
   double v[] = {NAN, 3.0, NAN, 1.0};
   CU_ASSERT(isnan(sample_iqm(v, 0)) && isnan(sample_quantile(v, 0, 0.5)) &&
             isnan(sample_mean(v, 1)));
@@ -90,7 +92,7 @@ static void small_samples_have_the_statistics_they_can_have(void) {
   CU_ASSERT_EQUAL(sample_quantile(infinite, 4, 5.0 / 6.0), INFINITY);
 }
 
-static void correlations_are_undefined_without_variation_and_rank_infinities(void) {
+TEST(correlations_are_undefined_without_variation_and_rank_infinities) {
   const double x[] = {1, 2, 3, 4, 5, NAN}, constant[] = {0.1, 0.1, 0.1, 0.1, 0.1, 0.1};
   const double y[] = {-INFINITY, 0, 1, 5, INFINITY, 3};
   rng_stream stream = rng_stream_at(1, RNG_BOOTSTRAP, 2);
@@ -105,7 +107,7 @@ static void correlations_are_undefined_without_variation_and_rank_infinities(voi
 }
 
 /* Two pairs would have rho 1 whatever they are; a pair that occurs again tells nothing new. */
-static void fewer_than_four_distinct_pairs_have_no_correlation_and_say_so(void) {
+TEST(fewer_than_four_distinct_pairs_have_no_correlation_and_say_so) {
   const double x[] = {1, 2, 3, 1, 2, 3, 4}, y[] = {5, 7, 9, 5, 7, 9, 8};
   rng_stream stream = rng_stream_at(1, RNG_BOOTSTRAP, 2);
   correlation c;
@@ -121,7 +123,7 @@ static void fewer_than_four_distinct_pairs_have_no_correlation_and_say_so(void) 
   CU_ASSERT_STRING_EQUAL(c.why, "no pair of values is known");
 }
 
-static void the_bootstrap_interval_of_an_iqm_is_reproducible_and_stays_in_its_strata(void) {
+TEST(the_bootstrap_interval_of_an_iqm_is_reproducible_and_stays_in_its_strata) {
   const double v[] = {0.1, 0.2, 0.3, 0.4, 0.5, 10.0, NAN, 10.0};
   const size_t size[] = {5, 3};
   interval a, b;
@@ -141,7 +143,7 @@ static void the_bootstrap_interval_of_an_iqm_is_reproducible_and_stays_in_its_st
 
 /* 400 data sets of 20 uniform values, IQM's truth 1/2. A percentile interval of 20 values covers a
  * little less than 95 %; below 340 of 400 would be six standard errors under 93 %. */
-static void the_bootstrap_interval_covers_the_truth_about_as_often_as_it_says(void) {
+TEST(the_bootstrap_interval_covers_the_truth_about_as_often_as_it_says) {
   size_t covered = 0, n = 20;
   for (uint64_t k = 0; k < 400; k++) {
     double v[20];
@@ -154,7 +156,7 @@ static void the_bootstrap_interval_covers_the_truth_about_as_often_as_it_says(vo
 }
 
 /* Five points whose r is 0.8 by hand; Fisher's z has variance 1/2. */
-static void pearsons_correlation_has_the_textbooks_interval(void) {
+TEST(pearsons_correlation_has_the_textbooks_interval) {
   const double x[] = {1, 2, 3, 4, 5}, y[] = {2, 1, 4, 3, 5}, flat[] = {1, 1, 1, 1, 1};
   correlation c;
   ASSERT_OK(pearson(x, y, 5, rng_stream_at(1, RNG_BOOTSTRAP, 1), &c, &err));
@@ -165,20 +167,14 @@ static void pearsons_correlation_has_the_textbooks_interval(void) {
   CU_ASSERT(c.why != NULL && isnan(c.fisher.value));
 }
 
-SUITE(statistics, "analysis: statistics", TEST(pearsons_correlation_has_the_textbooks_interval),
-      TEST(statistics_agree_with_scipy), TEST(an_evaluation_series_has_first_best_last_and_gap),
-      TEST(small_samples_have_the_statistics_they_can_have),
-      TEST(correlations_are_undefined_without_variation_and_rank_infinities),
-      TEST(fewer_than_four_distinct_pairs_have_no_correlation_and_say_so),
-      TEST(the_bootstrap_interval_of_an_iqm_is_reproducible_and_stays_in_its_strata),
-      TEST(the_bootstrap_interval_covers_the_truth_about_as_often_as_it_says));
-
 /* --- The Kaplan-Meier estimate: the published example, and its edges --- */
+
+SUITE("analysis: survival");
 
 /* Weeks of remission of 21 patients on 6-mercaptopurine (Freireich et al. 1963, Blood 21:699),
  * the example of most textbooks, with the estimate and Greenwood's standard errors as they give
  * them (Klein and Moeschberger, Survival Analysis, table 4.1). */
-static void the_textbook_example_comes_out(void) {
+TEST(the_textbook_example_comes_out) {
   static const double time[] = {6,  6,  6,  6,  7,  9,  10, 10, 11, 13, 16,
                                 17, 19, 20, 22, 23, 25, 32, 32, 34, 35};
   static const uint8_t fell[] = {1, 1, 1, 0, 1, 0, 1, 0, 0, 1, 1, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0};
@@ -199,7 +195,7 @@ static void the_textbook_example_comes_out(void) {
   CU_ASSERT_EQUAL(curve[6].at_risk, 6);
 }
 
-static void all_fallen_leaves_nothing_and_none_fallen_no_step(void) {
+TEST(all_fallen_leaves_nothing_and_none_fallen_no_step) {
   static const double time[] = {2, 1, 2};
   static const uint8_t all[] = {1, 1, 1}, none[] = {0, 0, 0};
   survival_step curve[3];
@@ -214,7 +210,7 @@ static void all_fallen_leaves_nothing_and_none_fallen_no_step(void) {
   CU_ASSERT_EQUAL(steps, 0);
 }
 
-static void times_that_are_none_are_refused(void) {
+TEST(times_that_are_none_are_refused) {
   static const double time[] = {1, -1}, nothing[] = {NAN};
   static const uint8_t fell[] = {1, 1};
   survival_step curve[2];
@@ -223,9 +219,7 @@ static void times_that_are_none_are_refused(void) {
   CU_ASSERT_EQUAL(survival_curve(nothing, fell, 1, curve, &steps, NULL), GL_EINPUT);
 }
 
-SUITE(analysis_survival, "analysis: survival", TEST(the_textbook_example_comes_out),
-      TEST(all_fallen_leaves_nothing_and_none_fallen_no_step),
-      TEST(times_that_are_none_are_refused));
+SUITE("analysis: doses");
 
 /* --- */
 
@@ -277,7 +271,7 @@ static void check_fixture(const fixture *f) {
   }
 }
 
-static void fits_and_profiles_agree_with_an_independent_computation(void) {
+TEST(fits_and_profiles_agree_with_an_independent_computation) {
   FILE *from = fopen("tests/golden/dose.txt", "r");
   CU_ASSERT_PTR_NOT_NULL_FATAL(from);
   fixture f;
@@ -289,7 +283,7 @@ static void fits_and_profiles_agree_with_an_independent_computation(void) {
 
 /* Of 100 runs at each of nine doses the estimate lies near the truth, and the interval holds it:
  * the counts are the expected ones, rounded. */
-static void a_known_dist_comes_out(void) {
+TEST(a_known_dist_comes_out) {
   dose_group group[9];
   for (size_t i = 0; i < 9; i++) {
     const double x = -2 + 0.5 * (double)i;
@@ -302,7 +296,7 @@ static void a_known_dist_comes_out(void) {
   CU_ASSERT(half.low < -0.5 && half.high > -0.5 && half.high - half.low < 0.3);
 }
 
-static void what_the_runs_do_not_tell_is_said(void) {
+TEST(what_the_runs_do_not_tell_is_said) {
   const dose_group none[] = {{0, 4, 0}, {1, 4, 0}}, all[] = {{0, 4, 4}, {1, 4, 4}};
   const dose_group one[] = {{0, 4, 1}, {1, 0, 0}}, falling[] = {{0, 8, 7}, {1, 8, 1}};
   dose_fit fit;
@@ -320,7 +314,7 @@ static void what_the_runs_do_not_tell_is_said(void) {
   CU_ASSERT(isnan(open.value) && isinf(open.low) && isinf(open.high));
 }
 
-static void impossible_doses_are_refused(void) {
+TEST(impossible_doses_are_refused) {
   const dose_group infinite[] = {{-INFINITY, 4, 0}, {1, 4, 2}}, more[] = {{0, 4, 5}, {1, 4, 2}};
   dose_fit fit;
   CU_ASSERT_EQUAL(dose_fit_of(infinite, 2, &fit, NULL), GL_EINPUT);
@@ -329,7 +323,7 @@ static void impossible_doses_are_refused(void) {
 
 /* Clopper and Pearson: five of five survivors mean at most 1 - 0.025^(1/5) falls; 2 of 10 is the
  * interval of their tables. */
-static void shares_have_exact_intervals(void) {
+TEST(shares_have_exact_intervals) {
   const interval none = fraction_interval(0, 5), all = fraction_interval(5, 5);
   CU_ASSERT_EQUAL(none.low, 0);
   CU_ASSERT(fabs(none.high - (1 - pow(0.025, 0.2))) < 1e-12);
@@ -339,8 +333,3 @@ static void shares_have_exact_intervals(void) {
   CU_ASSERT(fabs(some.low - 0.02521) < 1e-5 && fabs(some.high - 0.55610) < 1e-5);
   CU_ASSERT(isnan(fraction_interval(0, 0).value));
 }
-
-SUITE(analysis_dose, "analysis: doses",
-      TEST(fits_and_profiles_agree_with_an_independent_computation), TEST(a_known_dist_comes_out),
-      TEST(what_the_runs_do_not_tell_is_said), TEST(impossible_doses_are_refused),
-      TEST(shares_have_exact_intervals));

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+SUITE("analysis: stored results");
+
 static const char folder[] = "build", path[] = "build/stored_test.tsv";
 static const stored_head head = {"delay_sweep", "abc", "a processor", "gepolab x\ny", "2026-11-22"};
 static const char document[] =
@@ -28,7 +30,7 @@ static void write_stored(void) {
   cJSON_Delete(json);
 }
 
-static void elements_are_known_by_what_tells_them_apart(void) {
+TEST(elements_are_known_by_what_tells_them_apart) {
   stored s;
   write_stored();
   ASSERT_OK(stored_read(&s, path, &err));
@@ -59,7 +61,7 @@ static int only_points(void *self, const char *key) {
   return strncmp(key, "points", 6) == 0;
 }
 
-static void a_head_says_how_numbers_came_about_on_lines_of_its_own(void) {
+TEST(a_head_says_how_numbers_came_about_on_lines_of_its_own) {
   char *text = NULL;
   size_t size = 0;
   gl_error err = {0};
@@ -82,7 +84,7 @@ static void a_head_says_how_numbers_came_about_on_lines_of_its_own(void) {
   cJSON_Delete(json);
 }
 
-static void numbers_are_written_as_formats_say(void) {
+TEST(numbers_are_written_as_formats_say) {
   const struct {
     const char *value, *format, *text;
   } cases[] = {{"0.74", ".3f", "0.740"},
@@ -118,7 +120,7 @@ static gl_status filled(const char *text, const marker_source *from, char **out,
   return markers_fill(out, text, "doc.md", from, &n, err);
 }
 
-static void numbers_of_a_template_are_those_of_the_results(void) {
+TEST(numbers_of_a_template_are_those_of_the_results) {
   static const char *const later[] = {"later"};
   const marker_source from = {folder, NULL, 0}, lenient = {folder, later, 1};
   char *out = NULL;
@@ -150,7 +152,7 @@ static void numbers_of_a_template_are_those_of_the_results(void) {
   unlink(path);
 }
 
-static void every_number_of_a_latex_file_gets_a_definition(void) {
+TEST(every_number_of_a_latex_file_gets_a_definition) {
   static const char *const later[] = {"later"};
   const marker_source from = {folder, later, 1};
   char *text = NULL;
@@ -170,9 +172,3 @@ static void every_number_of_a_latex_file_gets_a_definition(void) {
   free(text);
   unlink(path);
 }
-
-SUITE(stored_results, "analysis: stored results", TEST(elements_are_known_by_what_tells_them_apart),
-      TEST(a_head_says_how_numbers_came_about_on_lines_of_its_own),
-      TEST(numbers_are_written_as_formats_say),
-      TEST(numbers_of_a_template_are_those_of_the_results),
-      TEST(every_number_of_a_latex_file_gets_a_definition));

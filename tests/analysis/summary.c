@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+SUITE("analysis: studies");
+
 /* Of one file, as `gepolab analyze FILE` does. */
 static gl_status analyze_file(table *to, const char *file, gl_error *err) {
   const gather_request one = {.files = &file, .n_files = 1};
@@ -81,7 +83,7 @@ static store *made_study(metric kl) {
   return s;
 }
 
-static void a_study_is_summarised_cell_by_cell(void) {
+TEST(a_study_is_summarised_cell_by_cell) {
   store *s = made_study(METRIC_KL_EXACT);
   results *r = NULL;
   summary sum;
@@ -119,7 +121,7 @@ static void a_study_is_summarised_cell_by_cell(void) {
 }
 
 /* A transformer's study: KL is known from samples only. */
-static void without_exact_kl_its_estimate_takes_the_place(void) {
+TEST(without_exact_kl_its_estimate_takes_the_place) {
   store *s = made_study(METRIC_KL_K3_SEQ);
   results *r = NULL;
   summary sum;
@@ -135,7 +137,7 @@ static void without_exact_kl_its_estimate_takes_the_place(void) {
   unlink(path);
 }
 
-static void a_study_without_delays_has_no_correlation_with_them(void) {
+TEST(a_study_without_delays_has_no_correlation_with_them) {
   store *s = NULL;
   results *r = NULL;
   summary sum;
@@ -153,7 +155,7 @@ static void a_study_without_delays_has_no_correlation_with_them(void) {
   unlink(path);
 }
 
-static void a_study_is_told_by_its_content_and_printed_in_every_format(void) {
+TEST(a_study_is_told_by_its_content_and_printed_in_every_format) {
   store_close(made_study(METRIC_KL_EXACT));
   const char *signs[] = {"──", "|:---|", "\\toprule"};
   for (table_form f = TABLE_AS_TEXT; f < TABLE_FOR_PEOPLE; f++) {
@@ -177,12 +179,9 @@ static void a_study_is_told_by_its_content_and_printed_in_every_format(void) {
   unlink(path);
 }
 
-SUITE(study, "analysis: studies", TEST(a_study_is_summarised_cell_by_cell),
-      TEST(without_exact_kl_its_estimate_takes_the_place),
-      TEST(a_study_without_delays_has_no_correlation_with_them),
-      TEST(a_study_is_told_by_its_content_and_printed_in_every_format));
-
 /* --- What `analyze` prints: W&B exports, several studies of a file, numbers of every size --- */
+
+SUITE("analysis: analyze");
 
 static const char csv[] = "build/analysis_analyze_test.csv";
 
@@ -203,7 +202,7 @@ static char *analysed(table_form form, cJSON **json) {
 static const char export_text[] = "Step,[x]a - eval/score,b - eval/score\n"
                                   "1,0.25,\n2,0.75,3\n3,0.5,1\n";
 
-static void every_run_of_an_export_has_its_ends_and_mean(void) {
+TEST(every_run_of_an_export_has_its_ends_and_mean) {
   files_put(csv, export_text);
   cJSON *json = NULL;
   char *text = analysed(TABLE_AS_TEXT, &json);
@@ -232,7 +231,7 @@ static void every_run_of_an_export_has_its_ends_and_mean(void) {
   unlink(csv);
 }
 
-static void what_is_not_finite_is_counted_and_never_best(void) {
+TEST(what_is_not_finite_is_counted_and_never_best) {
   files_put(csv, "step,gepo,grpo,gspo\n0,0.1,0.1,0.1\n1,0.5,0.6,0.3\n2,nan,inf,inf\n3,NaN,0.4,\n");
   cJSON *json = NULL;
   char *text = analysed(TABLE_AS_TEXT, &json);
@@ -252,7 +251,7 @@ static void what_is_not_finite_is_counted_and_never_best(void) {
   unlink(csv);
 }
 
-static void files_that_are_neither_a_study_nor_an_export_are_refused(void) {
+TEST(files_that_are_neither_a_study_nor_an_export_are_refused) {
   gl_error err = {0};
   table *t = table_document();
   unlink(csv);
@@ -274,7 +273,7 @@ static void files_that_are_neither_a_study_nor_an_export_are_refused(void) {
   unlink(csv);
 }
 
-static void a_stream_that_fails_is_told(void) {
+TEST(a_stream_that_fails_is_told) {
   gl_error err = {0};
   FILE *full = fopen("/dev/full", "w");
   if (full == NULL) SKIP("no /dev/full");
@@ -328,7 +327,7 @@ static store *new_study(void) {
 }
 
 /* Two values have an interval from the one to the other; a single one has none. */
-static void numbers_have_the_digits_that_they_need(void) {
+TEST(numbers_have_the_digits_that_they_need) {
   store *s = new_study();
   put_runs(s, "made", 1, 2, 1000, "0.5");
   store_close(s);
@@ -349,7 +348,7 @@ static void numbers_have_the_digits_that_they_need(void) {
   unlink(csv);
 }
 
-static void studies_of_one_file_are_told_apart(void) {
+TEST(studies_of_one_file_are_told_apart) {
   store *s = new_study();
   cJSON *json = NULL;
   put_runs(s, "first", 1, 3, 0, "0.5");
@@ -375,7 +374,7 @@ static void studies_of_one_file_are_told_apart(void) {
 }
 
 /* Its first evaluation is its best and its last, which would be a gap of nothing. */
-static void a_run_that_ended_as_nan_has_no_gap_and_is_counted(void) {
+TEST(a_run_that_ended_as_nan_has_no_gap_and_is_counted) {
   store *s = new_study();
   eval_record evals[] = {{0, 0, 0.9}};
   step_record steps[2];
@@ -414,10 +413,3 @@ static void a_run_that_ended_as_nan_has_no_gap_and_is_counted(void) {
   free(text);
   unlink(csv);
 }
-
-SUITE(analyze, "analysis: analyze", TEST(every_run_of_an_export_has_its_ends_and_mean),
-      TEST(what_is_not_finite_is_counted_and_never_best),
-      TEST(a_run_that_ended_as_nan_has_no_gap_and_is_counted),
-      TEST(files_that_are_neither_a_study_nor_an_export_are_refused),
-      TEST(a_stream_that_fails_is_told), TEST(numbers_have_the_digits_that_they_need),
-      TEST(studies_of_one_file_are_told_apart));

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("analysis: verdict");
+
 static void add_last(results *r, const char *algorithm, uint64_t seed, double last) {
   eval_record eval[] = {{0, 0, 0.1}, {1, 1, last}};
   const run_record run = {.algorithm = algorithm,
@@ -34,7 +36,7 @@ static results *made(uint64_t seeds) {
   return r;
 }
 
-static void overlapping_intervals_are_no_verdict_but_pairs_are(void) {
+TEST(overlapping_intervals_are_no_verdict_but_pairs_are) {
   results *r = made(6);
   summary s;
   verdicts v;
@@ -57,7 +59,7 @@ static void overlapping_intervals_are_no_verdict_but_pairs_are(void) {
   results_free(r);
 }
 
-static void four_seeds_distinguish_nothing_and_have_a_range(void) {
+TEST(four_seeds_distinguish_nothing_and_have_a_range) {
   results *r = made(4);
   summary s;
   verdicts v;
@@ -84,7 +86,3 @@ static void four_seeds_distinguish_nothing_and_have_a_range(void) {
   summary_fini(&s);
   results_free(r);
 }
-
-SUITE(analysis_verdict, "analysis: verdict",
-      TEST(overlapping_intervals_are_no_verdict_but_pairs_are),
-      TEST(four_seeds_distinguish_nothing_and_have_a_range));

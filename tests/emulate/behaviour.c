@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+SUITE("llm: emulated cuda samplers");
+
 #define WORLD(place)                                                                               \
   "world: {kind: llm, backend: " place ", model: {layers: 1, hidden: 16, heads: 2, context: 24}, " \
   "task: {kind: sorting, length: 3, values: 4, reward: graded}, max_tokens: 6, evaluation: "       \
@@ -68,13 +70,13 @@ static void compare(const char *sampling, int sets) {
   }
 }
 
-static void replayed_steps_are_the_cpus(void) {
+TEST(replayed_steps_are_the_cpus) {
   compare("{temperature: 0.8, top_k: 4, top_p: 0.8, weights: replay}", 1);
   compare("{top_p: 0.7, weights: replay, behaviour: {noise: 0.3}}", 1);
 }
 
 /* A device that writes sets cannot run ahead of the host, so it does not for metrics alone. */
-static void sets_for_metrics_alone_are_the_cpus_only(void) {
+TEST(sets_for_metrics_alone_are_the_cpus_only) {
   static const char *const places[] = {WORLD("cpu"), WORLD("cuda")};
   for (int k = 0; k < 2; ++k) {
     char text[1200];
@@ -91,17 +93,13 @@ static void sets_for_metrics_alone_are_the_cpus_only(void) {
   }
 }
 
-static void distorted_dists_are_the_cpus(void) {
+TEST(distorted_dists_are_the_cpus) {
   compare("{behaviour: {noise: 0.5, temperature_error: 0.2}}", 0);
   compare("{behaviour: {precision: bfloat16, noise: 0.5}}", 0);
   compare("{logq: learner, top_k: 5, weights: truncated, behaviour: {noise: 0.5}}", 1);
 }
 
-static void mixtures_are_the_cpus(void) {
+TEST(mixtures_are_the_cpus) {
   compare("{behaviour_mixture: {with: initial, share: 0.5}}", 0);
   compare("{behaviour_mixture: {with: uniform, share: 0.5}}", 0);
 }
-
-SUITE(emulated_behaviour, "llm: emulated cuda samplers", TEST(replayed_steps_are_the_cpus),
-      TEST(sets_for_metrics_alone_are_the_cpus_only), TEST(distorted_dists_are_the_cpus),
-      TEST(mixtures_are_the_cpus));

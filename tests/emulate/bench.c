@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+SUITE("emulated: bench gpu");
+
 /* Emulated threads are slow. */
 static const char *const sizes[] = {"repetitions=1", "draws=4", "batch=2"};
 
@@ -53,25 +55,22 @@ static unsigned calls_of(const char *only, const char *times, const char *operat
   return found;
 }
 
-static void bfloat16_agrees_with_the_cpu_in_float32(void) {
+TEST(bfloat16_agrees_with_the_cpu_in_float32) {
   gpu_bench *g = run("parity"); /* bounds that are not kept are a failure */
   CU_ASSERT_EQUAL(g->b.n, 8);
   CU_ASSERT(g->b.numbers[0].value > 0);
   gpu_bench_free(g);
 }
 
-static void training_has_times_of_its_operations(void) {
+TEST(training_has_times_of_its_operations) {
   CU_ASSERT_EQUAL(calls_of("train", "1", "attention_backward"), 2); /* layers */
   CU_ASSERT_EQUAL(calls_of("train", "1", "output"), 1);
   CU_ASSERT_EQUAL(calls_of("train", "0", "output"), 0);
 }
 
 /* Recorded, decoding is graphs; unrecorded, its operations show. */
-static void decoding_is_graphs_or_operations(void) {
+TEST(decoding_is_graphs_or_operations) {
   CU_ASSERT(calls_of("decode", "1", "graph_run") > 0);
   CU_ASSERT_EQUAL(calls_of("decode", "all", "graph_run"), 0);
   CU_ASSERT(calls_of("decode", "all", "attention_cached") > 0);
 }
-
-SUITE(emulated_bench, "emulated: bench gpu", TEST(bfloat16_agrees_with_the_cpu_in_float32),
-      TEST(training_has_times_of_its_operations), TEST(decoding_is_graphs_or_operations));

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("llm: emulated cuda");
+
 static backend *device(number_type type) {
   backend *b;
   gl_error err = {.status = GL_OK};
@@ -24,7 +26,7 @@ static float *numbers(backend *b, const float *host, size_t n) {
   return memory;
 }
 
-static void kernels_run_and_their_memory_is_given_back(void) {
+TEST(kernels_run_and_their_memory_is_given_back) {
   const size_t before = emulate_allocations();
   const uint64_t threads = emulate_threads_run();
   backend *b = device(NUMBER_F32);
@@ -40,7 +42,7 @@ static void kernels_run_and_their_memory_is_given_back(void) {
   CU_ASSERT_EQUAL(emulate_allocations(), before);
 }
 
-static void memory_that_runs_out_is_told_with_what_to_lower(void) {
+TEST(memory_that_runs_out_is_told_with_what_to_lower) {
   backend *b = device(NUMBER_BF16);
   gl_error err = {.status = GL_OK};
   emulate_memory_limit((size_t)8 << 20);
@@ -56,7 +58,7 @@ static void memory_that_runs_out_is_told_with_what_to_lower(void) {
 }
 
 /* Where scratch memory runs out the operation stops, and later operations do nothing. */
-static void the_first_failure_is_kept(void) {
+TEST(the_first_failure_is_kept) {
   backend *b = device(NUMBER_F32);
   gl_error err = {.status = GL_OK}, again = {.status = GL_OK};
   float *x = numbers(b, (const float[2]){1, 2}, 2);
@@ -79,7 +81,7 @@ static void the_first_failure_is_kept(void) {
   backend_free(b);
 }
 
-static void heads_too_large_are_refused(void) {
+TEST(heads_too_large_are_refused) {
   backend *b = device(NUMBER_F32);
   gl_error err = {.status = GL_OK};
   float *x = numbers(b, NULL, 4096);
@@ -95,7 +97,7 @@ static void heads_too_large_are_refused(void) {
 
 /* A recorded norm and its backward run on other numbers, after another operation has needed more
  * scratch memory than the graph was recorded with. */
-static void a_recorded_graph_runs_again_on_other_numbers(void) {
+TEST(a_recorded_graph_runs_again_on_other_numbers) {
   enum { ROWS = 3, WIDTH = 40, N = ROWS * WIDTH };
   backend *b = device(NUMBER_F32);
   float host[N], got[2][N], weight_gradient[2][WIDTH];
@@ -129,7 +131,7 @@ static void a_recorded_graph_runs_again_on_other_numbers(void) {
   backend_free(b);
 }
 
-static void an_upload_into_a_recording_is_an_error(void) {
+TEST(an_upload_into_a_recording_is_an_error) {
   backend *b = device(NUMBER_F32);
   gl_error err = {.status = GL_OK};
   float *x = numbers(b, NULL, 1);
@@ -142,7 +144,7 @@ static void an_upload_into_a_recording_is_an_error(void) {
 }
 
 /* Copies pass through two pinned buffers of 4 MiB; these are larger than both together. */
-static void large_copies_arrive_whole(void) {
+TEST(large_copies_arrive_whole) {
   const size_t n = ((size_t)9 << 20) + 3;
   backend *b = device(NUMBER_F32);
   unsigned char *host = malloc(2 * n), *back = host + n;
@@ -172,7 +174,7 @@ static void attend(backend *b) {
   for (size_t i = 0; i < sizeof all / sizeof *all; ++i) b->ops->release(b, all[i]);
 }
 
-static void static_shared_memory_counts_and_is_asked_for_once(void) {
+TEST(static_shared_memory_counts_and_is_asked_for_once) {
   emulate_static_shared((size_t)47 << 10);
   backend *b = device(NUMBER_F32);
   const uint64_t before = emulate_shared_asked();
@@ -186,7 +188,7 @@ static void static_shared_memory_counts_and_is_asked_for_once(void) {
   emulate_static_shared(0);
 }
 
-static void more_shared_memory_than_a_block_can_have_is_told(void) {
+TEST(more_shared_memory_than_a_block_can_have_is_told) {
   gl_error err = {.status = GL_OK};
   emulate_static_shared((size_t)226 << 10);
   backend *b = device(NUMBER_F32);
@@ -196,10 +198,3 @@ static void more_shared_memory_than_a_block_can_have_is_told(void) {
   backend_free(b);
   emulate_static_shared(0);
 }
-
-SUITE(emulated, "llm: emulated cuda", TEST(kernels_run_and_their_memory_is_given_back),
-      TEST(memory_that_runs_out_is_told_with_what_to_lower), TEST(the_first_failure_is_kept),
-      TEST(heads_too_large_are_refused), TEST(a_recorded_graph_runs_again_on_other_numbers),
-      TEST(an_upload_into_a_recording_is_an_error), TEST(large_copies_arrive_whole),
-      TEST(static_shared_memory_counts_and_is_asked_for_once),
-      TEST(more_shared_memory_than_a_block_can_have_is_told));

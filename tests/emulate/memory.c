@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+SUITE("llm: emulated cuda memory");
+
 static backend *device(void) {
   backend *b;
   ASSERT_OK(backend_new(&b, BACKEND_CUDA, NUMBER_F32, 0, &err));
@@ -25,7 +27,7 @@ static size_t in_use(backend *b) {
 
 /* --- accounting --- */
 
-static void released_memory_counts_as_free(void) {
+TEST(released_memory_counts_as_free) {
   backend *b = device();
   const size_t before = in_use(b), size = (size_t)3 << 20;
   void *memory = b->ops->allocate(b, size);
@@ -48,7 +50,7 @@ static void arrays(backend *b, float *x[5]) {
 
 /* Scratch memory is not the pool's, so what the pool keeps unused is missing until it is given
  * back. */
-static void memory_that_is_kept_but_not_used_is_given_back_before_it_runs_out(void) {
+TEST(memory_that_is_kept_but_not_used_is_given_back_before_it_runs_out) {
   backend *b = device();
   float *x[5];
   arrays(b, x);
@@ -61,7 +63,7 @@ static void memory_that_is_kept_but_not_used_is_given_back_before_it_runs_out(vo
   emulate_memory_limit(SIZE_MAX);
 }
 
-static void scratch_that_no_graph_needs_is_released(void) {
+TEST(scratch_that_no_graph_needs_is_released) {
   backend *b = device();
   float *x[5];
   arrays(b, x);
@@ -79,7 +81,7 @@ static void scratch_that_no_graph_needs_is_released(void) {
   backend_free(b);
 }
 
-static void pinned_memory_is_used_again(void) {
+TEST(pinned_memory_is_used_again) {
   const size_t before = emulate_host_blocks();
   backend *b = device();
   const size_t start = emulate_host_blocks();
@@ -99,7 +101,7 @@ static void pinned_memory_is_used_again(void) {
   CU_ASSERT_EQUAL(emulate_host_blocks(), before);
 }
 
-static void pinned_memory_that_no_host_has_is_refused(void) {
+TEST(pinned_memory_that_no_host_has_is_refused) {
   backend *b = device();
   gl_error err = {.status = GL_OK};
   CU_ASSERT_PTR_NULL(b->ops->allocate_aside(b, (size_t)1 << 55));
@@ -110,7 +112,7 @@ static void pinned_memory_that_no_host_has_is_refused(void) {
 
 /* The copy to memory that was put aside is still under way when it is downloaded; so is the one
  * before a copy from one such memory to another. */
-static void what_was_put_aside_is_read_after_it_has_arrived(void) {
+TEST(what_was_put_aside_is_read_after_it_has_arrived) {
   enum { N = 300 };
   backend *b = device();
   float host[N], got[N];
@@ -133,7 +135,7 @@ static void what_was_put_aside_is_read_after_it_has_arrived(void) {
 }
 
 /* Some virtual devices have no memory pools. */
-static void a_device_without_pools_is_used(void) {
+TEST(a_device_without_pools_is_used) {
   emulate_pools(0);
   const size_t blocks = emulate_allocations();
   backend *b = device();
@@ -176,7 +178,7 @@ static const char *const runs[] = {RUN("float32"), RUN("bfloat16"),
                                    RUN("bfloat16, stochastic_rounding: true")};
 enum { RUNS = 3 };
 
-static void the_plan_covers_what_a_run_takes(void) {
+TEST(the_plan_covers_what_a_run_takes) {
   for (size_t i = 0; i < 2; ++i) {
     backend *other = device(), *idle = device(); /* one measures, one stands for the run's own */
     const size_t before = in_use(other);
@@ -283,16 +285,9 @@ static void compare_places(const char *text) {
   llm_close(&later);
 }
 
-static void held_versions_draw_the_same_wherever_they_are(void) {
+TEST(held_versions_draw_the_same_wherever_they_are) {
   const size_t blocks = emulate_allocations(), host = emulate_host_blocks();
   for (size_t i = 0; i < RUNS; ++i) compare_places(runs[i]);
   CU_ASSERT_EQUAL(emulate_allocations(), blocks);
   CU_ASSERT_EQUAL(emulate_host_blocks(), host);
 }
-
-SUITE(emulated_memory, "llm: emulated cuda memory", TEST(released_memory_counts_as_free),
-      TEST(memory_that_is_kept_but_not_used_is_given_back_before_it_runs_out),
-      TEST(scratch_that_no_graph_needs_is_released), TEST(pinned_memory_is_used_again),
-      TEST(pinned_memory_that_no_host_has_is_refused),
-      TEST(what_was_put_aside_is_read_after_it_has_arrived), TEST(a_device_without_pools_is_used),
-      TEST(the_plan_covers_what_a_run_takes), TEST(held_versions_draw_the_same_wherever_they_are));

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+SUITE("llm: emulated cuda products");
+
 static backend *device(number_type type) {
   backend *b;
   ASSERT_OK(backend_new(&b, BACKEND_CUDA, type, 0, &err));
@@ -133,24 +135,24 @@ static uint64_t multiply_all(unsigned refused, uint64_t *all) {
 }
 
 /* The library refuses addresses that are aligned less than it was told. */
-static void products_are_right_at_any_address(void) {
+TEST(products_are_right_at_any_address) {
   uint64_t all;
   CU_ASSERT_EQUAL(multiply_all(0, &all), all);
 }
 
-static void another_reduction_is_taken_where_there_is_no_algorithm(void) {
+TEST(another_reduction_is_taken_where_there_is_no_algorithm) {
   uint64_t all;
   CU_ASSERT_EQUAL(multiply_all(EMULATE_BLAS_SPLIT, &all), all);
   CU_ASSERT_EQUAL(multiply_all(EMULATE_BLAS_SPLIT | EMULATE_BLAS_WHOLE, &all), all);
 }
 
-static void our_own_product_is_taken_where_the_library_has_none(void) {
+TEST(our_own_product_is_taken_where_the_library_has_none) {
   uint64_t all;
   CU_ASSERT_EQUAL(multiply_all(EMULATE_BLAS_ALL, &all), 0);
 }
 
 /* An algorithm that was offered and is refused when it is called: asked for once, not each time. */
-static void a_refused_algorithm_is_not_tried_again(void) {
+TEST(a_refused_algorithm_is_not_tried_again) {
   backend *b = device(NUMBER_F32);
   const uint64_t asked = emulate_blas_asked(), ran = products_run();
   emulate_blas_refuse(EMULATE_BLAS_RUN);
@@ -163,7 +165,7 @@ static void a_refused_algorithm_is_not_tried_again(void) {
 }
 
 /* Also while a graph is recorded. */
-static void our_own_product_runs_from_a_recorded_graph(void) {
+TEST(our_own_product_runs_from_a_recorded_graph) {
   enum { N = 5 };
   backend *b = device(NUMBER_BF16);
   array in = draw(b, N * N, 2, 1, 1), weight = draw(b, N * N, 2, 0, 2),
@@ -240,7 +242,7 @@ static void make_file(char folder[64], char path[96]) {
   snprintf(path, 96, "%s/products", folder);
 }
 
-static void the_fastest_algorithm_is_measured_once_and_kept(void) {
+TEST(the_fastest_algorithm_is_measured_once_and_kept) {
   char folder[64], path[96];
   make_file(folder, path);
   set_times(2, FASTEST, 1);
@@ -259,7 +261,7 @@ static void the_fastest_algorithm_is_measured_once_and_kept(void) {
 }
 
 /* What cannot be measured keeps the library's first algorithm, so that it never changes. */
-static void a_shape_that_is_first_seen_in_a_recording_keeps_its_algorithm(void) {
+TEST(a_shape_that_is_first_seen_in_a_recording_keeps_its_algorithm) {
   char folder[64], path[96];
   make_file(folder, path);
   set_times(2, FASTEST, 1);
@@ -270,7 +272,7 @@ static void a_shape_that_is_first_seen_in_a_recording_keeps_its_algorithm(void) 
   set_times(0, 0, 0);
 }
 
-static void a_choice_that_the_library_does_not_offer_is_refused(void) {
+TEST(a_choice_that_the_library_does_not_offer_is_refused) {
   char folder[64], path[96];
   make_file(folder, path);
   set_times(2, 0, 1);
@@ -301,12 +303,3 @@ static void a_choice_that_the_library_does_not_offer_is_refused(void) {
   unlink(path);
   rmdir(folder);
 }
-
-SUITE(emulated_products, "llm: emulated cuda products", TEST(products_are_right_at_any_address),
-      TEST(another_reduction_is_taken_where_there_is_no_algorithm),
-      TEST(our_own_product_is_taken_where_the_library_has_none),
-      TEST(a_refused_algorithm_is_not_tried_again),
-      TEST(our_own_product_runs_from_a_recorded_graph),
-      TEST(the_fastest_algorithm_is_measured_once_and_kept),
-      TEST(a_shape_that_is_first_seen_in_a_recording_keeps_its_algorithm),
-      TEST(a_choice_that_the_library_does_not_offer_is_refused));

@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+SUITE("llm: emulated races");
+
 #ifdef GEPOLAB_EMULATE_RACES
 /* Whether a case is reported, which aborts the process that runs it: a child. */
 static int is_told(enum race_case which, int clean) {
@@ -25,7 +27,7 @@ static int is_told(enum race_case which, int clean) {
 }
 #endif
 
-static void races_are_told(void) {
+TEST(races_are_told) {
 #ifdef GEPOLAB_EMULATE_RACES
   static const enum race_case cases[] = {RACE_SHARED, RACE_WARP, RACE_COPY, RACE_BLOCKS, RACE_LAST};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
@@ -37,5 +39,3 @@ static void races_are_told(void) {
   SKIP("make racecheck looks for races");
 #endif
 }
-
-SUITE(emulated_races, "llm: emulated races", TEST(races_are_told));

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+SUITE("library: laboratory");
+
 enum { K = 3, G = 2 };
 
 /* No group has a ratio on the edge of a clip, where rounding would decide. */
@@ -87,7 +89,7 @@ static void check_row(const char *text) {
   gepolab_algorithm_free(algorithm);
 }
 
-static void moments_are_sums_over_all_groups(void) {
+TEST(moments_are_sums_over_all_groups) {
   check_row("is");
   check_row("gepo");
   check_row("{base: gepo, clip: none}");
@@ -95,7 +97,7 @@ static void moments_are_sums_over_all_groups(void) {
   check_row("gspo");
 }
 
-static void importance_sampling_without_a_baseline_has_no_bias(void) {
+TEST(importance_sampling_without_a_baseline_has_no_bias) {
   gepolab_algorithm *algorithm = NULL;
   gepolab_moments m = GEPOLAB_INIT(gepolab_moments);
   const gepolab_table table = {.size = sizeof table,
@@ -112,7 +114,7 @@ static void importance_sampling_without_a_baseline_has_no_bias(void) {
   gepolab_algorithm_free(algorithm);
 }
 
-static void wrong_tables_are_refused(void) {
+TEST(wrong_tables_are_refused) {
   gepolab_algorithm *algorithm = NULL;
   gepolab_error err = {.status = GEPOLAB_OK};
   gepolab_moments m = GEPOLAB_INIT(gepolab_moments);
@@ -139,6 +141,3 @@ static void wrong_tables_are_refused(void) {
   CU_ASSERT_EQUAL(gepolab_laboratory(algorithm, &table, groups_of(G), &m, &err), GEPOLAB_EINPUT);
   gepolab_algorithm_free(algorithm);
 }
-
-SUITE(library_laboratory, "library: laboratory", TEST(moments_are_sums_over_all_groups),
-      TEST(importance_sampling_without_a_baseline_has_no_bias), TEST(wrong_tables_are_refused));

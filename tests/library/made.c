@@ -10,13 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("library: objects made of text");
+
 static void check_text(const gepolab_error *err, const char *begin, const char *says) {
   const int ok = strncmp(err->text, begin, strlen(begin)) == 0 && strstr(err->text, says) != NULL;
   if (!ok) fprintf(stderr, "wanted '%s... %s', got '%s'\n", begin, says, err->text);
   CU_ASSERT(ok);
 }
 
-static void messages_name_the_argument_and_the_place_in_it(void) {
+TEST(messages_name_the_argument_and_the_place_in_it) {
   static const struct {
     const char *text, *place, *says;
   } rows[] = {{"gepa", "algorithm:1:1: ", "did you mean 'gepo'"},
@@ -56,7 +58,7 @@ static void messages_name_the_argument_and_the_place_in_it(void) {
   CU_ASSERT_EQUAL(gepolab_simulate_file(&run, NULL, 1, &err), GEPOLAB_EINPUT);
 }
 
-static void any_style_of_yaml_is_one_algorithm(void) {
+TEST(any_style_of_yaml_is_one_algorithm) {
   static const char *const styles[] = {"{base: gepo, clip: none}", "base: gepo\nclip: none\n",
                                        "{\"base\": \"gepo\", \"clip\": \"none\"}"};
   gepolab_algorithm *algorithm;
@@ -78,7 +80,7 @@ static double median_of(const char *text) {
   return median;
 }
 
-static void dists_have_units_of_time(void) {
+TEST(dists_have_units_of_time) {
   CU_ASSERT_EQUAL(median_of("30m"), 1800);
   CU_ASSERT_EQUAL(median_of("250 ms"), 0.25);
   CU_ASSERT_EQUAL(median_of("{law: lognormal, interval: [1m, 30m]}"),
@@ -86,7 +88,7 @@ static void dists_have_units_of_time(void) {
 }
 
 /* Whatever a recipe may have at its top may be there; only what the clock needs is looked at. */
-static void every_key_of_a_recipe_is_taken(void) {
+TEST(every_key_of_a_recipe_is_taken) {
   char text[200], key[64];
   for (size_t i = 0; fields_at(i) != NULL; ++i) {
     const char *path = fields_at(i)->path;
@@ -104,7 +106,7 @@ static void every_key_of_a_recipe_is_taken(void) {
   }
 }
 
-static void a_recipe_in_a_file_finds_files_beside_it(void) {
+TEST(a_recipe_in_a_file_finds_files_beside_it) {
   char folder[64], base[128], recipe[128], delays[128];
   cli_scratch_make(folder);
   cli_path(base, folder, "base.yaml");
@@ -133,8 +135,3 @@ static void a_recipe_in_a_file_finds_files_beside_it(void) {
   check_text(&err, recipe, "No such file");
   cli_scratch_remove(folder);
 }
-
-SUITE(library_made, "library: objects made of text",
-      TEST(messages_name_the_argument_and_the_place_in_it),
-      TEST(any_style_of_yaml_is_one_algorithm), TEST(dists_have_units_of_time),
-      TEST(every_key_of_a_recipe_is_taken), TEST(a_recipe_in_a_file_finds_files_beside_it));

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("library: policy");
+
 enum { GROUPS = 3, SIZE = 4, RESPONSES = GROUPS * SIZE, COLUMNS = 9, CELLS = RESPONSES * COLUMNS };
 
 static const int64_t lengths[RESPONSES] = {3, 9, 1, 4, 5, 2, 7, 7, 1, 8, 6, 3};
@@ -256,7 +258,7 @@ static int check_layout(const gepolab_algorithm *algorithm, gepolab_workspace *w
   return ok;
 }
 
-static void every_layout_gives_the_bits_of_policy_evaluate(void) {
+TEST(every_layout_gives_the_bits_of_policy_evaluate) {
   static made m;
   static reference want;
   gepolab_workspace *w = NULL;
@@ -283,7 +285,7 @@ static void every_layout_gives_the_bits_of_policy_evaluate(void) {
   gepolab_workspace_free(w);
 }
 
-static void columns_beyond_a_response_get_coefficient_zero(void) {
+TEST(columns_beyond_a_response_get_coefficient_zero) {
   static made m;
   static layout l = {.how = PADDED, .type = GEPOLAB_FLOAT64};
   gepolab_workspace *w = NULL;
@@ -372,7 +374,7 @@ static void an_overflow(gepolab_batch *b, gepolab_result *r, layout *l) {
   l->space[LOGQ][0] = -2000;
 }
 
-static void what_is_wrong_is_named(void) {
+TEST(what_is_wrong_is_named) {
   static const wrong cases[] = {{"batch.size is 8", no_size},
                                 {"result.size is 0", no_result_size},
                                 {"n_groups 0", no_groups},
@@ -410,7 +412,7 @@ static void what_is_wrong_is_named(void) {
   gepolab_workspace_free(w);
 }
 
-static void an_unknown_algorithm_is_told_its_neighbour(void) {
+TEST(an_unknown_algorithm_is_told_its_neighbour) {
   gepolab_algorithm *algorithm = NULL;
   gepolab_error err = {.status = GEPOLAB_OK};
   CU_ASSERT_EQUAL(gepolab_algorithm_new(&algorithm, "gepa", &err), GEPOLAB_EINPUT);
@@ -461,7 +463,7 @@ static gepolab_status small_batch(const char *algorithm, size_t size, const doub
 
 /* A program compiled for interface 0.1 says the size of its own batch, and what lies behind it is
  * not read. */
-static void batches_of_the_first_interface_are_taken(void) {
+TEST(batches_of_the_first_interface_are_taken) {
   static const double given[] = {7, 8, 9};
   const size_t first = offsetof(gepolab_batch, advantage);
   double old[3], now[3], with[3];
@@ -474,7 +476,7 @@ static void batches_of_the_first_interface_are_taken(void) {
   CU_ASSERT_EQUAL(small_batch("gepo", first - 8, NULL, old, &err), GEPOLAB_EINPUT);
 }
 
-static void entropies_are_asked_for_by_name(void) {
+TEST(entropies_are_asked_for_by_name) {
   double c[3];
   gepolab_error err;
   const char *text = "{base: grpo, top_entropy: 0.5}";
@@ -482,7 +484,7 @@ static void entropies_are_asked_for_by_name(void) {
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "top_entropy"));
 }
 
-static void fields_are_told_by_name(void) {
+TEST(fields_are_told_by_name) {
   gepolab_algorithm *a = NULL;
   gepolab_error err;
   char text[GEPOLAB_FIELD_SIZE];
@@ -512,7 +514,7 @@ static void *evaluate_often(void *given) {
   return NULL;
 }
 
-static void threads_share_an_algorithm(void) {
+TEST(threads_share_an_algorithm) {
   static work one, two;
   gepolab_algorithm *algorithm = NULL;
   pthread_t first, second;
@@ -555,7 +557,7 @@ static gepolab_status far_apart(int narrow, int weights, gepolab_error *err) {
 }
 
 /* Whichever way tokens are read: one that is asked for weights reads the whole batch first. */
-static void results_that_single_precision_cannot_hold_are_refused(void) {
+TEST(results_that_single_precision_cannot_hold_are_refused) {
   static const char *const says[] = {"the coefficient of response 0, token 0 is ",
                                      "the weight of response 0, token 0 is 2.68"};
   for (int weights = 0; weights < 2; ++weights) {
@@ -567,9 +569,3 @@ static void results_that_single_precision_cannot_hold_are_refused(void) {
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "single precision ends at 3.4e38"));
   }
 }
-
-SUITE(library_policy, "library: policy", TEST(every_layout_gives_the_bits_of_policy_evaluate),
-      TEST(columns_beyond_a_response_get_coefficient_zero), TEST(what_is_wrong_is_named),
-      TEST(an_unknown_algorithm_is_told_its_neighbour), TEST(threads_share_an_algorithm),
-      TEST(batches_of_the_first_interface_are_taken), TEST(entropies_are_asked_for_by_name),
-      TEST(fields_are_told_by_name), TEST(results_that_single_precision_cannot_hold_are_refused));

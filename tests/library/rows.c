@@ -9,9 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("library: rows and threads");
+
 enum { N = 37, ROOM = 4 * N };
 
-static void rows_of_any_stride_are_read_and_written(void) {
+TEST(rows_of_any_stride_are_read_and_written) {
   static const int64_t strides[] = {1, 3, -1, -2};
   for (size_t k = 0; k < sizeof strides / sizeof *strides; ++k)
     for (size_t n = 0; n <= N; ++n) {
@@ -41,7 +43,7 @@ static void rows_of_any_stride_are_read_and_written(void) {
     }
 }
 
-static void what_is_not_finite_or_above_a_bound_is_seen_wherever_it_lies(void) {
+TEST(what_is_not_finite_or_above_a_bound_is_seen_wherever_it_lies) {
   const double bad[] = {NAN, INFINITY, -INFINITY, 0.002};
   double value[N];
   for (size_t t = 0; t < N; ++t) value[t] = -(double)t;
@@ -56,7 +58,7 @@ static void what_is_not_finite_or_above_a_bound_is_seen_wherever_it_lies(void) {
 }
 
 /* Rounding in float32 does not move the bound. */
-static void rows_of_floats_are_checked_as_they_are_read(void) {
+TEST(rows_of_floats_are_checked_as_they_are_read) {
   const float bad[] = {NAN, INFINITY, -INFINITY, 0.002f, 0.001f};
   const double most[] = {1e-3, 0.0010000000474974513, INFINITY}; /* the second is 0.001f */
   float value[N];
@@ -73,7 +75,7 @@ static void rows_of_floats_are_checked_as_they_are_read(void) {
       }
 }
 
-static void marked_columns_are_counted_and_their_ends_found(void) {
+TEST(marked_columns_are_counted_and_their_ends_found) {
   for (int64_t stride = -2; stride <= 2; ++stride) {
     if (stride == 0) continue;
     for (size_t from = 0; from < N; from += 3)
@@ -95,7 +97,7 @@ static void marked_columns_are_counted_and_their_ends_found(void) {
 }
 
 /* Longer than what is counted in one go, with every byte's value among them. */
-static void a_long_mask_is_counted_to_its_end(void) {
+TEST(a_long_mask_is_counted_to_its_end) {
   enum { LONG = 30000 };
   uint8_t *mask = malloc(LONG);
   CU_ASSERT_FATAL(mask != NULL);
@@ -181,7 +183,7 @@ static void evaluate(const char *name, batch *b, int64_t threads, int all, answe
 }
 
 /* Whatever is asked for beside the coefficients, which decides how tokens are read. */
-static void threads_do_not_change_a_bit_of_a_batch_in_float32(void) {
+TEST(threads_do_not_change_a_bit_of_a_batch_in_float32) {
   static const char *const names[] = {"gepo", "grpo", "gspo", "cispo", "m2po"};
   batch *b = calloc(1, sizeof *b);
   answer *alone = calloc(1, sizeof *alone), *together = calloc(1, sizeof *together);
@@ -205,7 +207,7 @@ static void threads_do_not_change_a_bit_of_a_batch_in_float32(void) {
   free(b);
 }
 
-static void numbers_of_threads_that_cannot_be_are_refused_and_change_nothing(void) {
+TEST(numbers_of_threads_that_cannot_be_are_refused_and_change_nothing) {
   gepolab_workspace *w = NULL;
   gepolab_error err;
   CU_ASSERT_EQUAL_FATAL(gepolab_workspace_new(&w, NULL), GEPOLAB_OK);
@@ -218,7 +220,7 @@ static void numbers_of_threads_that_cannot_be_are_refused_and_change_nothing(voi
   gepolab_workspace_free(w);
 }
 
-static void results_fit_their_type_or_do_not_wherever_they_lie(void) {
+TEST(results_fit_their_type_or_do_not_wherever_they_lie) {
   static const double most[] = {0, FLT_MAX, DBL_MAX, INFINITY};
   static const int fits[][4] = {[GEPOLAB_NONE] = {1, 1, 1, 0},
                                 [GEPOLAB_FLOAT32] = {1, 1, 0, 0},
@@ -238,12 +240,3 @@ static void results_fit_their_type_or_do_not_wherever_they_lie(void) {
     }
   CU_ASSERT_EQUAL(row_fits(value, 0, GEPOLAB_FLOAT32), 1);
 }
-
-SUITE(library_rows, "library: rows and threads", TEST(rows_of_any_stride_are_read_and_written),
-      TEST(what_is_not_finite_or_above_a_bound_is_seen_wherever_it_lies),
-      TEST(rows_of_floats_are_checked_as_they_are_read),
-      TEST(marked_columns_are_counted_and_their_ends_found),
-      TEST(a_long_mask_is_counted_to_its_end),
-      TEST(results_fit_their_type_or_do_not_wherever_they_lie),
-      TEST(threads_do_not_change_a_bit_of_a_batch_in_float32),
-      TEST(numbers_of_threads_that_cannot_be_are_refused_and_change_nothing));

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("library: simulation and statistics");
+
 /* One sampler whose batches take one second, a learner that takes one second: the delay of d
  * seconds is d updates. */
 static const char recipe[] =
@@ -17,7 +19,7 @@ static const char recipe[] =
     "cluster: {preset: fifo, samplers: 1, generation: 1, delay: 3, learner: {step: 1}}\n"
     "algorithm: {base: gepo}\n";
 
-static void a_fixed_delay_is_a_fixed_staleness(void) {
+TEST(a_fixed_delay_is_a_fixed_staleness) {
   gepolab_simulation *s = NULL;
   gepolab_trained batch[64];
   gepolab_error err = {.status = GEPOLAB_OK};
@@ -40,7 +42,7 @@ static void a_fixed_delay_is_a_fixed_staleness(void) {
   gepolab_simulation_free(s);
 }
 
-static void wrong_recipes_are_refused(void) {
+TEST(wrong_recipes_are_refused) {
   static const struct {
     const char *text, *says;
   } wrong[] = {{"cluster: {preset: nosuch}", "nosuch"},
@@ -61,7 +63,7 @@ static void wrong_recipes_are_refused(void) {
 }
 
 /* A file of presets means its fields; files of delays are looked for beside it. */
-static void own_presets_are_their_fields(void) {
+TEST(own_presets_are_their_fields) {
   static const char path[] = "build/tests/library_presets.yaml",
                     text[] = "steps: 20\ncluster: {preset: mine, delay: 3}\n",
                     stated[] = "steps: 20\ncluster: {preset: fifo, samplers: 1, generation: 1, "
@@ -91,7 +93,7 @@ static void own_presets_are_their_fields(void) {
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "library_presets.yaml:1:30: unknown key 'sampler'"));
 }
 
-static void draws_are_those_of_the_dist(void) {
+TEST(draws_are_those_of_the_dist) {
   gepolab_delay *dist = NULL;
   double draw[8], later[4], quantile;
   delay_source source = {.stream = rng_stream_at(5, RNG_DELAY, 0)};
@@ -120,7 +122,7 @@ static void draws_are_those_of_the_dist(void) {
   CU_ASSERT_PTR_NULL(dist);
 }
 
-static void statistics_are_those_of_analysis(void) {
+TEST(statistics_are_those_of_analysis) {
   static const double x[] = {1, 2, 3, 4, 5, 6, 7, 100}, y[] = {1, 3, 2, 4, 6, 5, 8, 7};
   gepolab_interval got;
   interval want;
@@ -138,7 +140,7 @@ static void statistics_are_those_of_analysis(void) {
   CU_ASSERT_EQUAL(gepolab_iqm(x, -1, 3, &got, NULL), GEPOLAB_EINPUT);
 }
 
-static void a_survival_curve_is_handed_on(void) {
+TEST(a_survival_curve_is_handed_on) {
   static const double time[] = {3, 1, 2, 2};
   static const uint8_t observed[] = {0, 1, 1, 1};
   double at[4], survival[4], error[4];
@@ -153,16 +155,10 @@ static void a_survival_curve_is_handed_on(void) {
   CU_ASSERT_EQUAL(gepolab_survival(time, observed, 4, &curve, NULL), GEPOLAB_EINPUT);
 }
 
-static void versions_are_told(void) {
+TEST(versions_are_told) {
   CU_ASSERT_STRING_EQUAL(gepolab_version(), GEPOLAB_VERSION);
   CU_ASSERT_EQUAL(gepolab_interface(), GEPOLAB_INTERFACE);
   CU_ASSERT_STRING_EQUAL(gepolab_metric_name(0), "version");
   CU_ASSERT_PTR_NULL(gepolab_metric_name(gepolab_metrics_count()));
   CU_ASSERT_PTR_NULL(gepolab_metric_meaning(gepolab_metrics_count()));
 }
-
-SUITE(library_simulation, "library: simulation and statistics",
-      TEST(a_fixed_delay_is_a_fixed_staleness), TEST(wrong_recipes_are_refused),
-      TEST(own_presets_are_their_fields), TEST(draws_are_those_of_the_dist),
-      TEST(statistics_are_those_of_analysis), TEST(a_survival_curve_is_handed_on),
-      TEST(versions_are_told));

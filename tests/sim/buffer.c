@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+SUITE("sim: the list of waiting batches");
+
 enum { MOST = 3000 };
 
 /* What waits, in the order in which it should. */
@@ -43,7 +45,7 @@ static void check_order(const buffer *b, const plain_list *p) {
 }
 
 /* Batches come late and early, many with equal times, and leave at either end and in the middle. */
-static void order_is_that_of_plain_insertion(void) {
+TEST(order_is_that_of_plain_insertion) {
   const rng_stream draws = rng_stream_at(4, RNG_DELAY, 0);
   for (int by_time = 0; by_time < 2; ++by_time) {
     buffer b;
@@ -72,5 +74,3 @@ static void order_is_that_of_plain_insertion(void) {
     free(p);
   }
 }
-
-SUITE(waiting_list, "sim: the list of waiting batches", TEST(order_is_that_of_plain_insertion));

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+SUITE("sim: cancelling");
+
 /* An update trains one response and takes 1 s. The fast sampler ends one every 10 s, the slow one
  * would need 1,000 s. Update k ends at 10 k + 1 s, and at the end of the third the slow response is
  * three versions old, with a window of two. So one is cancelled at 31, 61, 91, ... s. */
@@ -18,7 +20,7 @@ static schedule build(const char *more, size_t updates) {
   return sim_must_build(text, 1, updates);
 }
 
-static void what_is_too_old_gives_its_slot_back(void) {
+TEST(what_is_too_old_gives_its_slot_back) {
   schedule s = build("cancel_stale: true, ", 31);
   CU_ASSERT_EQUAL(s.updates[30].end_s, 311);
   CU_ASSERT_EQUAL(s.aborted, 10);
@@ -28,7 +30,7 @@ static void what_is_too_old_gives_its_slot_back(void) {
   schedule_fini(&s);
 }
 
-static void without_it_the_slot_is_taken_until_the_end(void) {
+TEST(without_it_the_slot_is_taken_until_the_end) {
   schedule s = build("", 110);
   CU_ASSERT_EQUAL(s.aborted, 0);
   CU_ASSERT_EQUAL(s.fate[FATE_STALE].units, 1);
@@ -50,7 +52,7 @@ static void note_end(void *self, const schedule_span *s) {
   e->last_s = s->to_s;
 }
 
-static void a_trace_shows_when(void) {
+TEST(a_trace_shows_when) {
   char text[512];
   schedule s, traced;
   cluster_spec *spec;
@@ -67,7 +69,7 @@ static void a_trace_shows_when(void) {
 
 /* Whatever the rules, no response begins its training staler than the window, everything started
  * has a fate, and cancelling leaves less that was finished in vain. */
-static void books_balance_where_units_are_cancelled(void) {
+TEST(books_balance_where_units_are_cancelled) {
   static const char *const clusters[] = {
       "preset: fifo, samplers: 3, unit: group, partial: continue, interrupt: 2, delay: 3",
       "preset: fifo, samplers: 3, unit: group, partial: wait, delay: 3",
@@ -103,15 +105,10 @@ static void books_balance_where_units_are_cancelled(void) {
   }
 }
 
-static void cancelling_needs_a_window_and_what_streams(void) {
+TEST(cancelling_needs_a_window_and_what_streams) {
   sim_must_refuse("{preset: fifo, unit: group, lengths: 9, cancel_stale: true}");
   sim_must_refuse("{preset: fifo, window: 2, cancel_stale: true}");
   sim_must_refuse("{preset: fifo, unit: group, lengths: 9, window: 2, stale: downweight, "
                   "cancel_stale: true}");
   sim_must_refuse("{preset: fifo, unit: group, lengths: 9, window: 2, cancel_stale: 2}");
 }
-
-SUITE(cancelling, "sim: cancelling", TEST(what_is_too_old_gives_its_slot_back),
-      TEST(without_it_the_slot_is_taken_until_the_end), TEST(a_trace_shows_when),
-      TEST(books_balance_where_units_are_cancelled),
-      TEST(cancelling_needs_a_window_and_what_streams));

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("sim: theory");
+
 typedef struct compared {
   theory said;
   theory_measured seen;
@@ -79,7 +81,7 @@ static void must_agree(const char *text, const char *form, size_t updates) {
 
 /* Quarters are exact in binary, so equal times are equal. 240 updates give blocks of 9 or 10: the
  * periods below divide 12, of which 20 blocks of 12 are taken. */
-static void constant_times_have_this_staleness_and_this_pace(void) {
+TEST(constant_times_have_this_staleness_and_this_pace) {
   static const int star[][2] = {{1, 1}, {3, 1}, {6, 2}, {4, 4}, {2, 6}, {1, 3}};
   char text[300];
   for (size_t i = 0; i < sizeof star / sizeof *star; ++i)
@@ -94,7 +96,7 @@ static void constant_times_have_this_staleness_and_this_pace(void) {
         }
 }
 
-static void transfers_jitter_speeds_and_lengths_are_part_of_constant_times(void) {
+TEST(transfers_jitter_speeds_and_lengths_are_part_of_constant_times) {
   must_equal("{preset: lifo, generation: 6, jitter: 0.5, samplers: [{count: 2, speed: "
              "0.25}], weights_bytes: 1e3, rollout_bytes: 2e3, up: {bandwidth: 1e3}, down: "
              "{bandwidth: 1e3}, learner: {step: 4}}",
@@ -106,7 +108,7 @@ static void transfers_jitter_speeds_and_lengths_are_part_of_constant_times(void)
 }
 
 /* s <= g and s > g; gates that close in bursts, at once, and because the learner is slow. */
-static void constant_times_behind_a_gate_are_as_old_as_it_lets_them(void) {
+TEST(constant_times_behind_a_gate_are_as_old_as_it_lets_them) {
   char text[300];
   for (int ahead = 1; ahead <= 4; ++ahead)
     for (int step = 2; step <= 14; step += 4)
@@ -120,7 +122,7 @@ static void constant_times_behind_a_gate_are_as_old_as_it_lets_them(void) {
       }
 }
 
-static void synchronous_updates_wait_for_the_longest_of_their_batches(void) {
+TEST(synchronous_updates_wait_for_the_longest_of_their_batches) {
   must_equal("{preset: sync, samplers: [{count: 2}, {speed: 2}], generation: 80, data_delay: 3, "
              "delay: 5, learner: {step: 30}}",
              "synchronous", 200);
@@ -139,7 +141,7 @@ static void synchronous_updates_wait_for_the_longest_of_their_batches(void) {
              "synchronous", 10000);
 }
 
-static void synchronous_updates_wait_for_the_longest_of_all_lengths(void) {
+TEST(synchronous_updates_wait_for_the_longest_of_all_lengths) {
   must_agree("{preset: areal, ahead: 0, samplers: 3, lengths: {law: lognormal, mu: 6, sigma: 1}, "
              "max_tokens: 4096, samples_per_batch: 16, learner: {step: 3, batches: 2}}",
              "synchronous", 5000);
@@ -149,7 +151,7 @@ static void synchronous_updates_wait_for_the_longest_of_all_lengths(void) {
              "synchronous", 5000);
 }
 
-static void poisson_batches_meet_a_queue_at_the_learner(void) {
+TEST(poisson_batches_meet_a_queue_at_the_learner) {
   must_agree(
       "{preset: fifo, samplers: 3, generation: {law: exponential, mean: 40}, data_delay: 20, "
       "delay: 30, learner: {step: {law: exponential, mean: 8}}}",
@@ -165,7 +167,7 @@ static void poisson_batches_meet_a_queue_at_the_learner(void) {
 }
 
 /* A block counts what was generated in it, though some of it is trained after it or never. */
-static void samplers_that_never_wait_are_busy_all_the_time(void) {
+TEST(samplers_that_never_wait_are_busy_all_the_time) {
   static const char *const text =
       "{preset: fifo, samplers: 3, generation: {law: exponential, mean: 100}, learner: {step: 20}}";
   for (uint64_t seed = 1; seed <= 8; ++seed) {
@@ -180,7 +182,7 @@ static void samplers_that_never_wait_are_busy_all_the_time(void) {
   }
 }
 
-static void the_bounds_of_one_sampler_of_any_dist_hold(void) {
+TEST(the_bounds_of_one_sampler_of_any_dist_hold) {
   must_agree("{preset: fifo, samplers: 1, generation: {law: lognormal, mu: 3, sigma: 1}, "
              "data_delay: 5, delay: 40, learner: {step: {law: gamma, shape: 0.5, scale: 50}}}",
              "G/G/1 bounds", 40000);
@@ -194,7 +196,7 @@ static void the_bounds_of_one_sampler_of_any_dist_hold(void) {
       "G/G/1 bounds", 20000);
 }
 
-static void an_exponential_sampler_behind_a_gate_is_a_closed_tandem(void) {
+TEST(an_exponential_sampler_behind_a_gate_is_a_closed_tandem) {
   must_agree(
       "{preset: one_step_off, generation: {law: exponential, mean: 20}, learner: {step: {law: "
       "exponential, mean: 12}}}",
@@ -204,7 +206,7 @@ static void an_exponential_sampler_behind_a_gate_is_a_closed_tandem(void) {
              "closed exponential", 20000);
 }
 
-static void the_bounds_of_one_sampler_behind_a_gate_hold(void) {
+TEST(the_bounds_of_one_sampler_behind_a_gate_hold) {
   must_agree(
       "{preset: areal, samplers: 1, ahead: 2, generation: {law: lognormal, mu: 3, sigma: 1}, "
       "delay: 9, data_delay: 2, learner: {batches: 3, step: {law: gamma, shape: 2, scale: "
@@ -228,7 +230,7 @@ static theory say(const char *text) {
 
 /* A cluster, the quantity that comes first in the golden file, and how many shares follow; the
  * golden chains are cut off, which costs them 1e-7. */
-static void staleness_is_that_of_an_independent_program(void) {
+TEST(staleness_is_that_of_an_independent_program) {
   static const struct {
     const char *cluster;
     theory_quantity quantity;
@@ -277,7 +279,7 @@ static void staleness_is_that_of_an_independent_program(void) {
 }
 
 /* Limits at which one form becomes another. */
-static void forms_meet_at_their_borders(void) {
+TEST(forms_meet_at_their_borders) {
   theory constant =
       say("{preset: fifo, samplers: 1, generation: 10, delay: 34, learner: {step: 4}}");
   theory renewal = say("{preset: fifo, samplers: 1, generation: {law: uniform, min: 9.999999, max: "
@@ -302,7 +304,7 @@ typedef struct outside {
   const char *cluster, *condition;
 } outside;
 
-static void clusters_outside_of_every_range_are_told_the_condition(void) {
+TEST(clusters_outside_of_every_range_are_told_the_condition) {
   static const outside cases[] = {
       {"{preset: heterorl}", "all need: cluster.sync is push"},
       {"{preset: fifo, learner: {queue: heterorl}}", "all need: cluster.learner.queue is"},
@@ -369,7 +371,7 @@ static void clusters_outside_of_every_range_are_told_the_condition(void) {
   }
 }
 
-static void a_short_schedule_measures_no_long_run(void) {
+TEST(a_short_schedule_measures_no_long_run) {
   schedule s;
   cluster_spec *spec = NULL;
   theory_measured m;
@@ -379,17 +381,3 @@ static void a_short_schedule_measures_no_long_run(void) {
   schedule_fini(&s);
   cluster_free(spec);
 }
-
-SUITE(sim_theory, "sim: theory", TEST(constant_times_have_this_staleness_and_this_pace),
-      TEST(transfers_jitter_speeds_and_lengths_are_part_of_constant_times),
-      TEST(constant_times_behind_a_gate_are_as_old_as_it_lets_them),
-      TEST(synchronous_updates_wait_for_the_longest_of_their_batches),
-      TEST(synchronous_updates_wait_for_the_longest_of_all_lengths),
-      TEST(poisson_batches_meet_a_queue_at_the_learner),
-      TEST(samplers_that_never_wait_are_busy_all_the_time),
-      TEST(the_bounds_of_one_sampler_of_any_dist_hold),
-      TEST(an_exponential_sampler_behind_a_gate_is_a_closed_tandem),
-      TEST(the_bounds_of_one_sampler_behind_a_gate_hold),
-      TEST(staleness_is_that_of_an_independent_program), TEST(forms_meet_at_their_borders),
-      TEST(clusters_outside_of_every_range_are_told_the_condition),
-      TEST(a_short_schedule_measures_no_long_run));

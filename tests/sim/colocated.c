@@ -6,8 +6,10 @@
 #include <math.h>
 #include <stdio.h>
 
+SUITE("sim: colocated");
+
 /* Generation 10 s, switch 3 s, update 5 s, switch 2 s. */
-static void generation_and_training_take_turns(void) {
+TEST(generation_and_training_take_turns) {
   schedule s =
       sim_must_build("{preset: sync, samplers: 2, generation: 10, colocated: {to_training: "
                      "3, to_generation: 2}, learner: {step: 5}}",
@@ -20,7 +22,7 @@ static void generation_and_training_take_turns(void) {
 }
 
 /* Evaluations hold the GPUs, too. */
-static void evaluations_stop_generation(void) {
+TEST(evaluations_stop_generation) {
   schedule s =
       sim_must_build("{preset: sync, samplers: 2, generation: 10, colocated: {to_training: "
                      "3, to_generation: 2}, learner: {step: 5, eval_every: 2, eval_pause: "
@@ -33,7 +35,7 @@ static void evaluations_stop_generation(void) {
 
 /* Responses take 10 and 25 s. The slow one has 10 s behind it when the first update begins, 20 s at
  * the second and 25 s at 45 s, each time under newer weights. */
-static void what_is_not_finished_goes_on_after_the_update(void) {
+TEST(what_is_not_finished_goes_on_after_the_update) {
   schedule s = sim_must_build(
       "{preset: verl_v1_colocate, unit: response, samples_per_batch: 1, samplers: [{speed: 1}, "
       "{speed: 0.4}], concurrency: 1, lengths: 10, tokens_per_s: 1, colocated: {to_training: 3, "
@@ -60,7 +62,7 @@ static void what_is_not_finished_goes_on_after_the_update(void) {
 
 /* One sampler has its own GPUs and ends a response every 10 s. The other is on the learner's: it
  * generates from 0 to 10, from 23 to 30 and from 43 to 46 s, and its second response takes both. */
-static void elastic_gpus_generate_while_the_learner_waits(void) {
+TEST(elastic_gpus_generate_while_the_learner_waits) {
   schedule s = sim_must_build(ELASTIC "batches: 2}}", 1, 3);
   static const double starts[] = {13, 33, 49};
   for (size_t k = 0; k < 3; ++k) ASSERT_CLOSE(s.updates[k].start_s, starts[k], 1e-12);
@@ -70,7 +72,7 @@ static void elastic_gpus_generate_while_the_learner_waits(void) {
 }
 
 /* Where enough waits when an update ends the GPUs stay. */
-static void elastic_gpus_stay_while_there_is_enough(void) {
+TEST(elastic_gpus_stay_while_there_is_enough) {
   schedule s = sim_must_build(ELASTIC "batches: 1}}", 1, 4);
   for (size_t k = 0; k < 4; ++k) CU_ASSERT_EQUAL(s.updates[k].start_s, 13 + 8 * (double)k);
   CU_ASSERT_EQUAL(s.gpus.switches, 1);
@@ -81,7 +83,7 @@ static void elastic_gpus_stay_while_there_is_enough(void) {
  * N / m of the time in which they decode: n of them take n m / N seconds on average, standard
  * deviation sqrt(n) m / N, and the cycle as much more as switches and update take. 3,000 cycles;
  * 3.89 standard errors: fails falsely with probability 1e-4 in each of three cases. */
-static void a_cycle_takes_its_mean_time(void) {
+TEST(a_cycle_takes_its_mean_time) {
   static const int cases[][2] = {{16, 4}, {16, 16}, {40, 100}}; /* slots, responses of an update */
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     enum { UPDATES = 3000 };
@@ -102,7 +104,7 @@ static void a_cycle_takes_its_mean_time(void) {
   }
 }
 
-static void books_balance_with_colocated_gpus(void) {
+TEST(books_balance_with_colocated_gpus) {
   static const char *const rules[] = {
       "preset: areal, unit: group, samplers: 3, data_delay: 9, interrupt: 2, lengths: {law: "
       "uniform, "
@@ -134,7 +136,7 @@ static void books_balance_with_colocated_gpus(void) {
   }
 }
 
-static void what_colocated_gpus_do_not_go_with_is_refused(void) {
+TEST(what_colocated_gpus_do_not_go_with_is_refused) {
   sim_must_refuse("{preset: laminar, colocated: {to_training: 9}}");
   sim_must_refuse("{preset: heterorl, sync: push, colocated: {to_training: 9}}");
   sim_must_refuse("{preset: areal, colocated: {to_training: 9}, mtbf: 900}");
@@ -144,9 +146,3 @@ static void what_colocated_gpus_do_not_go_with_is_refused(void) {
   sim_must_refuse("{preset: areal, colocated: {switch: sometimes}}");
   sim_must_refuse("{preset: verl_v1_colocate, restarts: {at: [9]}}");
 }
-
-SUITE(colocated, "sim: colocated", TEST(generation_and_training_take_turns),
-      TEST(evaluations_stop_generation), TEST(what_is_not_finished_goes_on_after_the_update),
-      TEST(elastic_gpus_generate_while_the_learner_waits),
-      TEST(elastic_gpus_stay_while_there_is_enough), TEST(a_cycle_takes_its_mean_time),
-      TEST(books_balance_with_colocated_gpus), TEST(what_colocated_gpus_do_not_go_with_is_refused));

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("sim: coupled clock");
+
 enum { UPDATES = 120, RESPONSES = 10, MOST_BATCHES = 4096 };
 
 /* A learner that does nothing but watch that the rules of schedule_hooks are kept. */
@@ -157,7 +159,7 @@ static const char *speed(const char *rules, int real) {
   return real ? "tokens_per_s: 1" : "tokens_per_s: 0.05";
 }
 
-static void known_lengths_give_the_schedule_of_their_dist(void) {
+TEST(known_lengths_give_the_schedule_of_their_dist) {
   for (size_t i = 0; i < CLUSTERS; ++i) {
     char text[1000];
     watcher w = {.length = five};
@@ -177,7 +179,7 @@ static void known_lengths_give_the_schedule_of_their_dist(void) {
   }
 }
 
-static void versions_are_held_while_they_can_be_drawn_from_and_no_longer(void) {
+TEST(versions_are_held_while_they_can_be_drawn_from_and_no_longer) {
   for (size_t i = 0; i < CLUSTERS; ++i) {
     char text[1000];
     watcher w = {.length = falling};
@@ -202,7 +204,7 @@ static void versions_are_held_while_they_can_be_drawn_from_and_no_longer(void) {
 }
 
 /* One sampler that decodes all its responses at once: a batch takes as long as its longest. */
-static void lengths_drive_the_clock(void) {
+TEST(lengths_drive_the_clock) {
   watcher w = {.length = falling};
   gl_error err = {0};
   schedule s;
@@ -222,7 +224,7 @@ static void lengths_drive_the_clock(void) {
 
 /* Rounds of 6 and 10, 40 and 2, 8 and 8 tokens on two slots of 2 tokens a second take 5, 20 and 4
  * s, and 3 s each besides, whatever is sent. */
-static void rounds_follow_one_another(void) {
+TEST(rounds_follow_one_another) {
   uint32_t lengths[] = {6, 10, 40, 2, 8, 8};
   watcher w = {.length = five, .drawn = lengths, .rounds = 3, .bytes_per_token = 4};
   schedule s;
@@ -242,7 +244,7 @@ static void rounds_follow_one_another(void) {
   schedule_fini(&s);
 }
 
-static void a_hook_can_end_the_clock_or_fail(void) {
+TEST(a_hook_can_end_the_clock_or_fail) {
   watcher w = {.length = falling, .stop_at = 40};
   gl_error err = {0};
   schedule s;
@@ -261,7 +263,7 @@ static void a_hook_can_end_the_clock_or_fail(void) {
   CU_ASSERT(s.updates == NULL && w.n_held == 0 && w.faults == 0);
 }
 
-static void costs_of_known_lengths_follow_the_batching(void) {
+TEST(costs_of_known_lengths_follow_the_batching) {
   const double lengths[] = {4, 1, 2, 7, 3};
   response_spec spec = {.tokens_per_s = 2, .concurrency = 2, .max_tokens = 3};
   event_queue slots;
@@ -275,15 +277,9 @@ static void costs_of_known_lengths_follow_the_batching(void) {
   eq_fini(&slots);
 }
 
-static void what_cannot_be_coupled_is_refused(void) {
+TEST(what_cannot_be_coupled_is_refused) {
   sim_must_refuse("{coupled: true, in_flight: true}");
   sim_must_refuse("{coupled: true, preset: areal}");
   sim_must_refuse("{coupled: maybe}");
   sim_must_refuse("{coupled: true, samples_per_batch: 3}");
 }
-
-SUITE(sim_coupled, "sim: coupled clock", TEST(known_lengths_give_the_schedule_of_their_dist),
-      TEST(versions_are_held_while_they_can_be_drawn_from_and_no_longer),
-      TEST(lengths_drive_the_clock), TEST(a_hook_can_end_the_clock_or_fail),
-      TEST(rounds_follow_one_another), TEST(costs_of_known_lengths_follow_the_batching),
-      TEST(what_cannot_be_coupled_is_refused));

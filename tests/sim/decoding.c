@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("sim: decoding");
+
 /* Times agree to 1e-7, relative: both sum thousands of pieces. */
 static void check_case(const char *text, FILE *golden) {
   size_t preemptions, n, same = 0;
@@ -29,7 +31,7 @@ static void check_case(const char *text, FILE *golden) {
   schedule_fini(&s);
 }
 
-static void a_second_simulation_agrees(void) {
+TEST(a_second_simulation_agrees) {
   FILE *golden = fopen("tests/golden/decoding.txt", "r");
   size_t cases = 0;
   char text[1000];
@@ -46,7 +48,7 @@ static int ascending(const void *a, const void *b) {
 
 /* All 12 responses begin at once. Between the ends of the k-th and the next shortest, m steps pass
  * with n = 12 - k running, which take m (a(n) + c h) + c n m^2 / 2 seconds from h tokens held. */
-static void responses_begun_together_end_at_their_closed_form(void) {
+TEST(responses_begun_together_end_at_their_closed_form) {
   enum { N = 12 };
   schedule s = sim_must_build(
       "{preset: sync, unit: response, samples_per_batch: 12, samplers: 1, concurrency: 12, "
@@ -73,7 +75,7 @@ static void responses_begun_together_end_at_their_closed_form(void) {
 
 /* Slots that are never idle decode n v(n) tokens a second; the responses under way at both ends of
  * the run are less than 0.1 % of 40,000. */
-static void full_slots_decode_at_the_measured_speed(void) {
+TEST(full_slots_decode_at_the_measured_speed) {
   static const struct {
     int slots;
     double tokens_per_s;
@@ -97,7 +99,7 @@ static void full_slots_decode_at_the_measured_speed(void) {
 }
 
 /* One speed at all loads is `tokens_per_s`, whatever the rules. */
-static void a_constant_speed_is_the_one_without_load(void) {
+TEST(a_constant_speed_is_the_one_without_load) {
   static const char *const rules[] = {
       "preset: areal, unit: group, samplers: 3, jitter: {law: uniform, min: 0.8, max: 1.2}",
       "preset: areal, unit: group, samplers: 3, interrupt: 2.03, delay: 3.1, prefill_tokens_per_s: "
@@ -151,7 +153,7 @@ static void note_wait(void *self, const schedule_span *s) {
 
 /* Whatever the rules, everything begun has a fate, preempted responses are seen in a trace, and
  * less memory takes longer. */
-static void books_balance_where_responses_are_preempted(void) {
+TEST(books_balance_where_responses_are_preempted) {
   static const char *const rules[] = {
       "preset: areal, samplers: 2, unit: group, interrupt: 2, delay: 3",
       "preset: fifo, samplers: 2, unit: group, partial: drop, delay: 30",
@@ -191,7 +193,7 @@ static void books_balance_where_responses_are_preempted(void) {
   }
 }
 
-static void what_the_section_does_not_know_is_refused(void) {
+TEST(what_the_section_does_not_know_is_refused) {
 #define IN_GROUPS "{preset: areal, unit: group, max_tokens: 1000, prompt_tokens: 100, "
   sim_must_refuse("{preset: areal, lengths: 9, decoding: {running: [1], tokens_per_s: [9]}}");
   sim_must_refuse(IN_GROUPS "tokens_per_s: 9, decoding: {running: [1], tokens_per_s: [9]}}");
@@ -211,9 +213,3 @@ static void what_the_section_does_not_know_is_refused(void) {
                             "memory_bandwidth: 1e12, memory: 1e9}}");
 #undef IN_GROUPS
 }
-
-SUITE(decoding, "sim: decoding", TEST(a_second_simulation_agrees),
-      TEST(responses_begun_together_end_at_their_closed_form),
-      TEST(full_slots_decode_at_the_measured_speed), TEST(a_constant_speed_is_the_one_without_load),
-      TEST(books_balance_where_responses_are_preempted),
-      TEST(what_the_section_does_not_know_is_refused));

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("sim: delays, links and failures");
+
 static double uniform_cdf(const delay_dist *dist, double x) {
   return gsl_cdf_flat_P(x, dist->uniform.min, dist->uniform.max);
 }
@@ -42,7 +44,7 @@ static const struct {
              {DELAY_LOGNORMAL, lognormal_cdf}, {DELAY_WEIBULL, weibull_cdf},
              {DELAY_GAMMA, gamma_cdf},         {DELAY_PARETO, pareto_cdf}};
 
-static void intervals_hold_their_confidence_with_equal_tails(void) {
+TEST(intervals_hold_their_confidence_with_equal_tails) {
   const double confidence[] = {0.5, 0.9, 0.995};
   for (size_t k = 0; k < 6; ++k)
     for (size_t c = 0; c < 3; ++c) {
@@ -53,7 +55,7 @@ static void intervals_hold_their_confidence_with_equal_tails(void) {
     }
 }
 
-static void gamma_quantiles_invert_the_distribution_in_both_tails(void) {
+TEST(gamma_quantiles_invert_the_distribution_in_both_tails) {
   const double shapes[] = {0.1, 0.5, 1, 30, 1e4}, tails[] = {1e-12, 1e-6, 0.01, 0.3, 0.5};
   for (size_t k = 0; k < 5; ++k)
     for (size_t i = 0; i < 5; ++i) {
@@ -67,7 +69,7 @@ static void gamma_quantiles_invert_the_distribution_in_both_tails(void) {
 /* Kolmogorov: with n = 20,000 a right distribution exceeds 1.95 / sqrt(n) with probability 0.001;
  * six distributions at a fixed seed. */
 /* A share is looked for in the quantiles, and GSL has it as a formula. */
-static void shares_are_gsls_distribution_functions_within_offset_and_clamp(void) {
+TEST(shares_are_gsls_distribution_functions_within_offset_and_clamp) {
   for (size_t k = 0; k < 6; ++k) {
     delay_dist dist;
     ASSERT_OK(delay_from_interval(&dist, dists[k].kind, 60, 150, 0.9, &err));
@@ -90,7 +92,7 @@ static void shares_are_gsls_distribution_functions_within_offset_and_clamp(void)
 }
 
 /* Four draws in five are 3 s, the others between 10 and 20: 1 / (1 + 4) of the time is bad. */
-static void shares_of_a_mixture_are_those_of_its_states_in_the_long_run(void) {
+TEST(shares_of_a_mixture_are_those_of_its_states_in_the_long_run) {
   delay_dist good = {.kind = DELAY_CONSTANT, .clamp_hi = INFINITY},
              bad = {.kind = DELAY_UNIFORM, .clamp_hi = INFINITY},
              dist = {.kind = DELAY_GILBERT_ELLIOTT, .clamp_hi = INFINITY};
@@ -114,7 +116,7 @@ static void shares_of_a_mixture_are_those_of_its_states_in_the_long_run(void) {
   ASSERT_CLOSE(delay_cdf(&dist, 3, false), 1, 1e-12);
 }
 
-static void draws_follow_gsls_distribution_functions(void) {
+TEST(draws_follow_gsls_distribution_functions) {
   enum { N = 20000 };
   double *x = calloc(N, sizeof *x);
   for (size_t k = 0; k < 6; ++k) {
@@ -134,7 +136,7 @@ static void draws_follow_gsls_distribution_functions(void) {
 /* Share of bad draws: to_bad / (to_bad + to_good) = 1/3; its standard error with this persistence
  * is below 0.006 at n = 50,000, so 4 of them fail a right distribution with probability below 1e-4.
  */
-static void two_state_delays_come_in_bursts(void) {
+TEST(two_state_delays_come_in_bursts) {
   delay_dist good = {.kind = DELAY_CONSTANT, .constant = {1}, .clamp_hi = INFINITY},
              bad = {.kind = DELAY_CONSTANT, .constant = {2}, .clamp_hi = INFINITY};
   delay_dist dist = {.kind = DELAY_GILBERT_ELLIOTT,
@@ -154,7 +156,7 @@ static void two_state_delays_come_in_bursts(void) {
 
 /* Packets sent of n with loss p are n / (1 - p) on average when nothing is given up; n p / (1 - p)
  * retransmissions with variance n p / (1 - p)^2. |z| <= 4: 6e-5. */
-static void retransmissions_are_negative_binomial(void) {
+TEST(retransmissions_are_negative_binomial) {
   link_spec spec = {.bandwidth = 1e6, .packet_bytes = 1000, .loss = 0.2, .max_retries = 60};
   link_state state = {0};
   gsl_rng *g = rng_gsl_new(rng_stream_at(0, RNG_LOSS, 0));
@@ -171,7 +173,7 @@ static void retransmissions_are_negative_binomial(void) {
   gsl_rng_free(g);
 }
 
-static void a_link_that_loses_all_gives_up_after_its_retries(void) {
+TEST(a_link_that_loses_all_gives_up_after_its_retries) {
   link_spec spec = {.bandwidth = INFINITY, .packet_bytes = 1000, .loss = 1, .rto = 1, .backoff = 2};
   link_state state = {0};
   gsl_rng *g = rng_gsl_new(rng_stream_at(0, RNG_LOSS, 0));
@@ -183,7 +185,7 @@ static void a_link_that_loses_all_gives_up_after_its_retries(void) {
   gsl_rng_free(g);
 }
 
-static void crashes_and_losses_lose_batches_but_the_gate_goes_on(void) {
+TEST(crashes_and_losses_lose_batches_but_the_gate_goes_on) {
   const char *presets[] = {"sync", "areal", "heterorl", "lifo"};
   for (size_t i = 0; i < 4; ++i) {
     char text[300];
@@ -201,13 +203,3 @@ static void crashes_and_losses_lose_batches_but_the_gate_goes_on(void) {
     schedule_fini(&s);
   }
 }
-
-SUITE(sim_delay, "sim: delays, links and failures",
-      TEST(intervals_hold_their_confidence_with_equal_tails),
-      TEST(gamma_quantiles_invert_the_distribution_in_both_tails),
-      TEST(shares_are_gsls_distribution_functions_within_offset_and_clamp),
-      TEST(shares_of_a_mixture_are_those_of_its_states_in_the_long_run),
-      TEST(draws_follow_gsls_distribution_functions), TEST(two_state_delays_come_in_bursts),
-      TEST(retransmissions_are_negative_binomial),
-      TEST(a_link_that_loses_all_gives_up_after_its_retries),
-      TEST(crashes_and_losses_lose_batches_but_the_gate_goes_on));

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("sim: fitted distributions");
+
 enum { N = 2000 };
 
 static const fit_limits no_limits = {0, INFINITY, 0};
@@ -47,7 +49,7 @@ static int is_or_contains(size_t chosen, fit_family truth) {
 
 /* Four standard errors: one of these fourteen parameters in a thousand runs is farther off; the
  * test refuses a true distribution once in twenty, and these draws are fixed. */
-static void known_dists_are_recovered_and_chosen(void) {
+TEST(known_dists_are_recovered_and_chosen) {
   double *x = malloc(N * sizeof *x);
   for (size_t t = 0; t < N_TRUTHS; ++t) {
     delay_fit f;
@@ -67,7 +69,7 @@ static void known_dists_are_recovered_and_chosen(void) {
 }
 
 /* The closed forms of an exponential and a lognormal distribution. */
-static void likelihoods_are_greatest_where_they_are_known_to_be(void) {
+TEST(likelihoods_are_greatest_where_they_are_known_to_be) {
   double *x = malloc(N * sizeof *x), mean = 0, mean_log = 0, square = 0;
   delay_fit f;
   draw(x, N, &truths[2].dist, 100);
@@ -90,7 +92,7 @@ static void likelihoods_are_greatest_where_they_are_known_to_be(void) {
   free(x);
 }
 
-static void limits_are_tails_and_not_densities(void) {
+TEST(limits_are_tails_and_not_densities) {
   double *x = malloc(N * sizeof *x);
   delay_dist dist = truths[2].dist;
   dist.clamp_lo = 100;
@@ -115,7 +117,7 @@ static void limits_are_tails_and_not_densities(void) {
 
 /* Of 100 logs of one distribution its test refuses 5 at a rate of 0.05; more than 13 or none at all
  * has a chance of 0.6 % by the binomial distribution, and the draws are fixed. */
-static void the_test_refuses_a_true_dist_at_its_error_rate(void) {
+TEST(the_test_refuses_a_true_dist_at_its_error_rate) {
   enum { LOGS = 100, SMALL = 60 };
   double x[SMALL];
   int refused = 0;
@@ -129,7 +131,7 @@ static void the_test_refuses_a_true_dist_at_its_error_rate(void) {
 }
 
 /* Two distributions mixed: no distribution has two modes. */
-static void values_of_no_dist_are_their_own(void) {
+TEST(values_of_no_dist_are_their_own) {
   double *x = malloc(N * sizeof *x);
   delay_fit f;
   delay_dist near = {.kind = DELAY_LOGNORMAL, .lognormal = {3, 0.1}, .clamp_hi = INFINITY};
@@ -145,7 +147,7 @@ static void values_of_no_dist_are_their_own(void) {
 
 /* Lengths are whole numbers; a test that took them for real ones would refuse the true
  * distribution. */
-static void rounded_values_are_tested_as_rounded_ones(void) {
+TEST(rounded_values_are_tested_as_rounded_ones) {
   double *x = malloc(N * sizeof *x);
   delay_fit f;
   delay_dist dist = {.kind = DELAY_GAMMA, .gamma = {8, 1.5}, .clamp_hi = INFINITY};
@@ -168,7 +170,7 @@ static int refuses(double *x, size_t n, fit_limits limits, const char *words) {
   return ok;
 }
 
-static void hostile_values_are_refused_or_named(void) {
+TEST(hostile_values_are_refused_or_named) {
   double x[40];
   delay_fit f;
   for (int i = 0; i < 40; ++i) x[i] = 1 + i;
@@ -203,9 +205,3 @@ static void hostile_values_are_refused_or_named(void) {
   for (int i = 0; i < 40; ++i) x[i] = pow(10, -300 + 7.5 * i);
   ASSERT_OK(fit_values(&f, x, 40, no_limits, 1, "delay", &err));
 }
-
-SUITE(sim_delay_fit, "sim: fitted distributions", TEST(known_dists_are_recovered_and_chosen),
-      TEST(likelihoods_are_greatest_where_they_are_known_to_be),
-      TEST(limits_are_tails_and_not_densities),
-      TEST(the_test_refuses_a_true_dist_at_its_error_rate), TEST(values_of_no_dist_are_their_own),
-      TEST(rounded_values_are_tested_as_rounded_ones), TEST(hostile_values_are_refused_or_named));

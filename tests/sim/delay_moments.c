@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+SUITE("sim: theory moments");
+
 static delay_dist *dist_of(const char *text) {
   cfg_doc *doc = NULL;
   delay_dist *dist = NULL;
@@ -80,7 +82,7 @@ static void longest_lengths_are_numpys(FILE *golden) {
   }
 }
 
-static void integrals_are_those_of_an_independent_program(void) {
+TEST(integrals_are_those_of_an_independent_program) {
   FILE *golden = fopen("tests/golden/theory_moments.txt", "r");
   CU_ASSERT_PTR_NOT_NULL_FATAL(golden);
   moments_are_scipys(golden);
@@ -92,7 +94,7 @@ static void integrals_are_those_of_an_independent_program(void) {
 }
 
 /* delay_cdf() finds shares from quantiles; the survival functions here are written out. */
-static void survival_is_one_less_the_share_of_draws(void) {
+TEST(survival_is_one_less_the_share_of_draws) {
   static const char *const dists[] = {"{law: lognormal, mu: 3, sigma: 1, offset: 4}",
                                       "{law: weibull, shape: 0.7, scale: 20}",
                                       "{law: gamma, shape: 2.5, scale: 8, clamp: [5, 50]}",
@@ -109,7 +111,7 @@ static void survival_is_one_less_the_share_of_draws(void) {
   }
 }
 
-static void means_that_diverge_are_known_as_such(void) {
+TEST(means_that_diverge_are_known_as_such) {
   delay_dist *heavy = dist_of("{law: pareto, shape: 1, scale: 2}");
   delay_dist *limited = dist_of("{law: pareto, shape: 1, scale: 2, clamp: [0, 100]}");
   CU_ASSERT(!moment_is_finite(heavy, 1));
@@ -117,7 +119,3 @@ static void means_that_diverge_are_known_as_such(void) {
   delay_free(heavy);
   delay_free(limited);
 }
-
-SUITE(sim_theory_moments, "sim: theory moments",
-      TEST(integrals_are_those_of_an_independent_program),
-      TEST(survival_is_one_less_the_share_of_draws), TEST(means_that_diverge_are_known_as_such));

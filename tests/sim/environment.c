@@ -7,10 +7,12 @@
 #include <math.h>
 #include <stdio.h>
 
+SUITE("sim: environment");
+
 /* Two responses of 60 s in three turns, one place, calls of 7 s: both end a turn at 20 s, the
  * second waits until 27 s. Then turns end at 47 and 54 s, and nobody waits: 47 + 7 + 20 and 54 + 7
  * + 20. */
-static void calls_wait_for_the_place(void) {
+TEST(calls_wait_for_the_place) {
   schedule s = sim_must_build(
       "{preset: sync, unit: response, samples_per_batch: 2, samplers: 1, concurrency: 2, lengths: "
       "60, tokens_per_s: 1, environment: {turns: 3, time: 7, places: 1}, learner: {step: 5}}",
@@ -28,7 +30,7 @@ static void calls_wait_for_the_place(void) {
 /* With slots that are freed one slot decodes two responses of 20 s in two turns, whose calls take
  * 15 s: turns of the first at 0 to 10 and 25 to 35 s, as it comes back at 25 s while others decode
  * from 10 to 20 and from 20 to 30 s; it then has the slot at 30 s. */
-static void a_response_that_is_back_comes_before_new_ones(void) {
+TEST(a_response_that_is_back_comes_before_new_ones) {
   schedule s = sim_must_build(
       "{preset: fifo, unit: response, samples_per_batch: 1, samplers: 1, concurrency: 1, lengths: "
       "20, tokens_per_s: 1, environment: {turns: 2, time: 15, slot: freed}, learner: {batches: 1, "
@@ -60,7 +62,7 @@ static void check_case(const char *text, FILE *golden) {
   schedule_fini(&s);
 }
 
-static void a_second_simulation_agrees(void) {
+TEST(a_second_simulation_agrees) {
   FILE *golden = fopen("tests/golden/environment.txt", "r");
   size_t cases = 0;
   char text[1000];
@@ -91,7 +93,7 @@ static void machine_repair(int n, int c, double z, double *wait, double *busy) {
 /* Both means over 20 runs of 4,000 responses lie within 3.88 standard errors of the closed form
  * (the 99.9 % interval of Student's t with 19 degrees of freedom): six comparisons, of which one
  * fails falsely with probability 0.6 %. */
-static void waits_are_those_of_a_closed_network(void) {
+TEST(waits_are_those_of_a_closed_network) {
   static const struct {
     int n, c;
     double z;
@@ -125,7 +127,7 @@ static void waits_are_those_of_a_closed_network(void) {
   }
 }
 
-static void books_balance_with_environments(void) {
+TEST(books_balance_with_environments) {
   static const char *const rules[] = {
       "preset: areal, unit: group, samplers: 3, data_delay: 9, interrupt: 2",
       "preset: verl_async, samplers: 3, mtbf: {law: exponential, mean: 500}, mttr: 50",
@@ -158,7 +160,7 @@ static void books_balance_with_environments(void) {
 }
 
 /* Calls that take no time to speak of leave a response of one turn. */
-static void short_calls_change_nothing(void) {
+TEST(short_calls_change_nothing) {
   static const char cluster[] = "{preset: verl_v1, samplers: 3, concurrency: 20, lengths: {law: "
                                 "uniform, min: 9, max: 900}, learner: {batches: 1, step: 4}";
   char with[400];
@@ -175,7 +177,7 @@ static void short_calls_change_nothing(void) {
   schedule_fini(&b);
 }
 
-static void what_environments_do_not_go_with_is_refused(void) {
+TEST(what_environments_do_not_go_with_is_refused) {
   sim_must_refuse("{preset: verl_v1, environment: {turns: 3}}");
   sim_must_refuse("{preset: verl_v1, environment: {time: 3}}");
   sim_must_refuse("{preset: verl_v1, environment: {turns: 3, time: 3, places: 0}}");
@@ -185,8 +187,3 @@ static void what_environments_do_not_go_with_is_refused(void) {
   sim_must_refuse("{preset: verl_v1, environment: {turns: 3, time: 3}, decoding: {running: [1, 9], "
                   "tokens_per_s: [9, 8]}}");
 }
-
-SUITE(environment, "sim: environment", TEST(calls_wait_for_the_place),
-      TEST(a_response_that_is_back_comes_before_new_ones), TEST(a_second_simulation_agrees),
-      TEST(waits_are_those_of_a_closed_network), TEST(books_balance_with_environments),
-      TEST(short_calls_change_nothing), TEST(what_environments_do_not_go_with_is_refused));

@@ -4,13 +4,15 @@
 #include "core/random/rng.h"
 #include "tests/support/suite.h"
 
+SUITE("sim: event queue");
+
 static int by_time_then_number(const void *a, const void *b) {
   const double *x = a, *y = b;
   if (x[0] != y[0]) return x[0] < y[0] ? -1 : 1;
   return x[1] < y[1] ? -1 : 1;
 }
 
-static void events_leave_in_order_of_time_and_equal_times_in_order_of_insertion(void) {
+TEST(events_leave_in_order_of_time_and_equal_times_in_order_of_insertion) {
   enum { N = 5000 };
   static double reference[N][2];
   event_queue q;
@@ -29,7 +31,7 @@ static void events_leave_in_order_of_time_and_equal_times_in_order_of_insertion(
   eq_fini(&q);
 }
 
-static void ranks_order_the_events_of_one_moment(void) {
+TEST(ranks_order_the_events_of_one_moment) {
   event_queue q;
   eq_init(&q);
   eq_push(&q, 1, 2, 0, 20, 0);
@@ -42,7 +44,7 @@ static void ranks_order_the_events_of_one_moment(void) {
   eq_fini(&q);
 }
 
-static void replacing_the_top_equals_pop_and_push(void) {
+TEST(replacing_the_top_equals_pop_and_push) {
   event_queue a, b;
   eq_init(&a);
   eq_init(&b);
@@ -60,7 +62,3 @@ static void replacing_the_top_equals_pop_and_push(void) {
   eq_fini(&a);
   eq_fini(&b);
 }
-
-SUITE(sim_event_queue, "sim: event queue",
-      TEST(events_leave_in_order_of_time_and_equal_times_in_order_of_insertion),
-      TEST(ranks_order_the_events_of_one_moment), TEST(replacing_the_top_equals_pop_and_push));

@@ -6,6 +6,8 @@
 
 #include <math.h>
 
+SUITE("sim: future events");
+
 /* How long after the present an event comes. */
 typedef double (*dist)(double u, double v);
 
@@ -73,7 +75,7 @@ static size_t differences(both *b, dist after, uint32_t n) {
   return wrong;
 }
 
-static void events_leave_as_from_one_heap(void) {
+TEST(events_leave_as_from_one_heap) {
   const uint32_t sizes[] = {1, FEL_SPILL - 1, FEL_SPILL, 3 * FEL_SPILL, 60000};
   for (size_t k = 0; k < DISTS; ++k) {
     both b = {.now = 0};
@@ -90,7 +92,7 @@ static void events_leave_as_from_one_heap(void) {
 }
 
 /* A simulation adds nothing before the present, but the list does not depend on it. */
-static void events_may_come_before_those_that_have_left(void) {
+TEST(events_may_come_before_those_that_have_left) {
   both b = {.now = 0};
   size_t wrong = 0;
   eq_init(&b.heap);
@@ -112,7 +114,7 @@ static void events_may_come_before_those_that_have_left(void) {
 
 /* What the list is for: however many events there are, few are in the heap, also where all are at
  * one moment and are told apart by their numbers alone. */
-static void few_events_are_near_and_memory_is_used_again(void) {
+TEST(few_events_are_near_and_memory_is_used_again) {
   enum { N = 100000 };
   for (size_t k = 0; k < DISTS; ++k) {
     both b = {.now = 0};
@@ -140,7 +142,7 @@ static void few_events_are_near_and_memory_is_used_again(void) {
 }
 
 /* Of few events nothing is ever moved: the list is its heap. */
-static void few_events_are_one_heap(void) {
+TEST(few_events_are_one_heap) {
   both b = {.now = 0};
   eq_init(&b.heap);
   fel_init(&b.list);
@@ -154,7 +156,3 @@ static void few_events_are_one_heap(void) {
   eq_fini(&b.heap);
   fel_fini(&b.list);
 }
-
-SUITE(sim_future_events, "sim: future events", TEST(events_leave_as_from_one_heap),
-      TEST(events_may_come_before_those_that_have_left),
-      TEST(few_events_are_near_and_memory_is_used_again), TEST(few_events_are_one_heap));

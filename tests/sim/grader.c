@@ -5,8 +5,10 @@
 #include <math.h>
 #include <stdio.h>
 
+SUITE("sim: grader");
+
 /* Three batches come at 10 s, and the one place takes 4 s for each; an update takes all three. */
-static void batches_wait_for_the_place(void) {
+TEST(batches_wait_for_the_place) {
   schedule s = sim_must_build("{preset: sync, samplers: 3, generation: 10, learner: {step: 5}, "
                               "grader: {places: 1, time: 4}}",
                               1, 2);
@@ -26,7 +28,7 @@ static void batches_wait_for_the_place(void) {
  * / mu (Erlang; Kleinrock, Queueing Systems I, 3.5). 30,000 batches; waits are correlated over
  * about 1 / (1 - rho)^2 services, so that 12 % are about four standard errors in each of the
  * three cases, which then fail falsely with probability 6e-5. */
-static void waits_are_those_of_erlangs_formula(void) {
+TEST(waits_are_those_of_erlangs_formula) {
   static const struct {
     int places;
     double rho;
@@ -54,7 +56,7 @@ static void waits_are_those_of_erlangs_formula(void) {
 /* Exponential times of mean m that end at a time-out T are rejected with probability exp(-T / m),
  * and take m (1 - exp(-T / m)) on average. 20,000 units that are not rejected; four standard
  * errors. */
-static void what_takes_too_long_is_rejected(void) {
+TEST(what_takes_too_long_is_rejected) {
   schedule s =
       sim_must_build("{preset: fifo, samplers: 8, generation: 50, grader: {places: 100, "
                      "time: {law: exponential, mean: 10}, timeout: 12}, learner: {batches: "
@@ -68,7 +70,7 @@ static void what_takes_too_long_is_rejected(void) {
   schedule_fini(&s);
 }
 
-static void books_balance_with_a_grader(void) {
+TEST(books_balance_with_a_grader) {
   static const char *const rules[] = {
       "preset: areal, unit: group, samplers: 3, data_delay: 9",
       "preset: verl_async, samplers: 3, mtbf: {law: exponential, mean: 500}, mttr: 50",
@@ -93,13 +95,9 @@ static void books_balance_with_a_grader(void) {
   }
 }
 
-static void a_grader_needs_its_time(void) {
+TEST(a_grader_needs_its_time) {
   sim_must_refuse("{preset: sync, grader: {places: 3}}");
   sim_must_refuse("{preset: sync, grader: {places: 0, time: 3}}");
   sim_must_refuse("{preset: sync, grader: {time: 3, timeout: 0}}");
   sim_must_refuse("{preset: sync, grader: {time: 3}, restarts: {at: [9]}}");
 }
-
-SUITE(grader, "sim: grader", TEST(batches_wait_for_the_place),
-      TEST(waits_are_those_of_erlangs_formula), TEST(what_takes_too_long_is_rejected),
-      TEST(books_balance_with_a_grader), TEST(a_grader_needs_its_time));

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+SUITE("sim: interruptions");
+
 enum { GROUP = 8, BATCH = 64, UPDATES = 40 }; /* the first two of sim_must_build() */
 
 /* --- closed forms --- */
@@ -13,7 +15,7 @@ enum { GROUP = 8, BATCH = 64, UPDATES = 40 }; /* the first two of sim_must_build
 /* One sampler decodes all 64 responses of an update side by side, 300 tokens at 10 a second, and
  * the learner waits for them. While it trains for 7 s the next 64 have begun; its weights come 2 s
  * later, when each has 90 tokens. So a round takes 30 s and what the weights cost. */
-static void constant_times_give_the_closed_form(void) {
+TEST(constant_times_give_the_closed_form) {
   static const struct {
     const char *text;
     double seconds, tokens; /* of an interruption */
@@ -57,7 +59,7 @@ static void constant_times_give_the_closed_form(void) {
 }
 
 /* A batch is interrupted as a whole. */
-static void a_batch_stands_still_too(void) {
+TEST(a_batch_stands_still_too) {
   schedule s = sim_must_build("{preset: fifo, samplers: 1, in_flight: true, generation: 30, delay: "
                               "2, interrupt: 4, learner: {step: 7}}",
                               1, UPDATES);
@@ -73,7 +75,7 @@ static void a_batch_stands_still_too(void) {
 
 /* Weights come every 5 s and each takes 7 s to take over: those that come meanwhile wait, the
  * newest is taken over next, and a sampler that is faster in its prefill stands still for less. */
-static void weights_that_come_meanwhile_are_taken_over_next(void) {
+TEST(weights_that_come_meanwhile_are_taken_over_next) {
   schedule s = sim_must_build("{preset: fifo, samplers: [{count: 3}, {count: 1, "
                               "prefill_tokens_per_s: 500}], unit: response, partial: continue, "
                               "lengths: 400, tokens_per_s: 10, concurrency: 32, interrupt: 7, "
@@ -87,7 +89,7 @@ static void weights_that_come_meanwhile_are_taken_over_next(void) {
 }
 
 /* What takes no time changes nothing. */
-static void no_time_is_what_it_was(void) {
+TEST(no_time_is_what_it_was) {
   const char *rest = "unit: group, lengths: {law: lognormal, mu: 5, sigma: 1}, tokens_per_s: 9, "
                      "concurrency: 20, delay: 5, learner: {step: 20}";
   for (size_t i = 0; i < 2; ++i) {
@@ -123,7 +125,7 @@ static void hear(void *self, const schedule_span *s) {
 }
 
 /* Spans add up to the time that samplers stood still, those that a crash cuts short too. */
-static void a_trace_is_told_of_every_interruption(void) {
+TEST(a_trace_is_told_of_every_interruption) {
   cluster_spec *spec = NULL;
   schedule s, again;
   heard h = {0};
@@ -145,7 +147,7 @@ static void a_trace_is_told_of_every_interruption(void) {
 
 /* --- what does not go together --- */
 
-static void what_nothing_interrupts_is_refused(void) {
+TEST(what_nothing_interrupts_is_refused) {
   sim_must_refuse("{interrupt: 3}");
   sim_must_refuse("{preset: fifo, unit: group, lengths: 5, partial: wait, interrupt: 3}");
   sim_must_refuse("{preset: fifo, unit: group, lengths: 5, partial: drop, kv_cache: keep}");
@@ -155,8 +157,3 @@ static void what_nothing_interrupts_is_refused(void) {
   sim_must_refuse("{preset: areal, lengths: 5, prefill_tokens_per_s: 9}");
   sim_must_refuse("{preset: fifo, unit: group, lengths: 5, samplers: [{prefill_tokens_per_s: 9}]}");
 }
-
-SUITE(sim_interrupt, "sim: interruptions", TEST(constant_times_give_the_closed_form),
-      TEST(a_batch_stands_still_too), TEST(weights_that_come_meanwhile_are_taken_over_next),
-      TEST(no_time_is_what_it_was), TEST(a_trace_is_told_of_every_interruption),
-      TEST(what_nothing_interrupts_is_refused));

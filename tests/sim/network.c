@@ -14,6 +14,8 @@
 
 /* --- a second simulation --- */
 
+SUITE("sim: network");
+
 static int same_update(const schedule *s, const schedule_update *u, FILE *golden) {
   double start;
   int64_t versions, order, own_versions = 0, own_order = 0;
@@ -27,7 +29,7 @@ static int same_update(const schedule *s, const schedule_update *u, FILE *golden
   return fabs(u->start_s - start) <= 1e-9 * start && own_versions == versions && own_order == order;
 }
 
-static void schedules_and_times_are_those_of_a_second_simulation(void) {
+TEST(schedules_and_times_are_those_of_a_second_simulation) {
   FILE *golden = fopen("tests/golden/network.txt", "r");
   static char text[4000];
   size_t updates, weights, batches, cases = 0;
@@ -58,7 +60,7 @@ static void schedules_and_times_are_those_of_a_second_simulation(void) {
 /* Four samplers are sent 300 bytes at once over 100 bytes a second: all have them after 12 s where
  * the bandwidth is shared, after 3, 6, 9 and 12 s one after the other. Generation takes so long
  * that a version is sent before the next is made, and the egress is used 12 s of every update. */
-static void n_transfers_at_once_take_n_times_as_long_or_queue(void) {
+TEST(n_transfers_at_once_take_n_times_as_long_or_queue) {
   for (int queue = 0; queue < 2; ++queue) {
     char text[300];
     snprintf(text, sizeof text,
@@ -85,7 +87,7 @@ static void n_transfers_at_once_take_n_times_as_long_or_queue(void) {
  * (2 (1 - rho)) (Pollaczek and Khinchine); shared it is S / (1 - rho), whatever the distribution of
  * sizes (Kleinrock, Queueing Systems II, 1976, §4.4). 60,000 batches; deviations beyond 4 % would
  * need more than four standard errors, by blocks of the same runs. */
-static void poisson_batches_take_what_queueing_theory_says(void) {
+TEST(poisson_batches_take_what_queueing_theory_says) {
   const double rho = 0.7, size = 1;
   for (int queue = 0; queue < 2; ++queue) {
     char text[400];
@@ -102,7 +104,7 @@ static void poisson_batches_take_what_queueing_theory_says(void) {
   }
 }
 
-static void a_handshake_comes_before_every_transfer(void) {
+TEST(a_handshake_comes_before_every_transfer) {
   schedule s =
       sim_must_build("{preset: sync, samplers: 3, generation: 50, delay: 2, data_delay: 1, "
                      "network: {handshake: {round_trips: 3, rtt: 0.5}}, learner: {step: 7}}",
@@ -116,7 +118,7 @@ static void a_handshake_comes_before_every_transfer(void) {
 
 /* Of ten transfers to a sampler nine have a twentieth of the bytes: (9 / 20 + 1) / 10 on average.
  */
-static void deltas_save_the_bytes_that_they_say(void) {
+TEST(deltas_save_the_bytes_that_they_say) {
   const char *form = "{preset: sync, samplers: 2, generation: 5, weights_bytes: 1000, network: "
                      "{delta: {share: 0.05, full_every: %d}}, learner: {step: 1}}";
   for (int every = 0; every <= 10; every += 5) {
@@ -135,7 +137,7 @@ static void deltas_save_the_bytes_that_they_say(void) {
 
 /* Weights go 80 ms, batches 30 ms back, after a handshake of two round trips; two samplers share
  * 100 bytes a second to their site, and the one that is where the learner is shares nothing. */
-static void sites_are_as_far_away_as_their_matrix_says(void) {
+TEST(sites_are_as_far_away_as_their_matrix_says) {
   schedule s = sim_must_build(
       "{preset: sync, samplers: [{count: 1}, {count: 2, site: far}], generation: 50, "
       "weights_bytes: "
@@ -157,7 +159,7 @@ static void sites_are_as_far_away_as_their_matrix_says(void) {
  * many repetitions are sent for each, 0.28 / 0.72. Four standard errors, sqrt(0.28) / 0.72 /
  * sqrt(n).
  */
-static void losses_of_link_and_way_add_up(void) {
+TEST(losses_of_link_and_way_add_up) {
   schedule s = sim_must_build(
       "{preset: sync, samplers: [{site: far}], generation: 5, weights_bytes: 1e6, down: {loss: "
       "0.1, "
@@ -172,7 +174,7 @@ static void losses_of_link_and_way_add_up(void) {
 /* One sampler: the first update starts at 80 and ends at 87, weights of 10 s follow, and an outage
  * from 90 to 150 interrupts them. Resumed, they have come at 157; lost, they begin anew and come at
  * 160. */
-static void an_outage_stops_what_flows(void) {
+TEST(an_outage_stops_what_flows) {
   for (int lost = 0; lost < 2; ++lost) {
     char text[500];
     snprintf(
@@ -195,7 +197,7 @@ static void an_outage_stops_what_flows(void) {
 /* Up for u = 300 s and down for d = 100 s on average, both exponential: cut off a quarter of the
  * time. The share over a time T has the variance 2 u^2 d^2 / ((u + d)^3 T) of an alternating
  * renewal process; four standard errors, the seed is fixed. */
-static void drawn_outages_last_as_long_as_their_dists(void) {
+TEST(drawn_outages_last_as_long_as_their_dists) {
   const char *text =
       "{preset: fifo, samplers: [{count: 3, site: far}], generation: 50, network: {sites: [{name: "
       "home}, {name: far, mtbf: {law: exponential, mean: 300}, mttr: {law: exponential, mean: "
@@ -212,7 +214,7 @@ static void drawn_outages_last_as_long_as_their_dists(void) {
 /* --- relays --- */
 
 /* Two versions are sent, and the third at the clock's end. */
-static void weights_come_through_relays_when_a_recurrence_says(void) {
+TEST(weights_come_through_relays_when_a_recurrence_says) {
   FILE *golden = fopen("tests/golden/relay.txt", "r");
   static char text[2000];
   double sum, most, sending, trained;
@@ -237,7 +239,7 @@ static void weights_come_through_relays_when_a_recurrence_says(void) {
 /* By hand: sends of 10 s, to a far child (12 s of handshake, 6 of latency) and then a near one. The
  * near one's two shards go while the far one is greeted, and it has all at 20 s; the far one's
  * follow from 20 to 40 s and have come at 46 s. */
-static void a_shard_that_is_greeted_holds_up_no_other(void) {
+TEST(a_shard_that_is_greeted_holds_up_no_other) {
   schedule s = sim_must_build(
       "{preset: sync, samplers: [{count: 1, site: b}, {count: 1, site: a}], generation: 1000, "
       "weights_bytes: 200, network: {egress: {bandwidth: 10}, sites: [{name: a, latency: 6}, "
@@ -253,7 +255,7 @@ static void a_shard_that_is_greeted_holds_up_no_other(void) {
 /* A full tree of depth d with S shards of W / S bytes, all at B bytes a second: a node's S f sends
  * follow each other without a gap, and a shard is at the last child of a node f sends after it has
  * come to it. So the last leaf has all after (S + d - 1) f W / (S B); a chain of d is f = 1. */
-static void a_tree_of_relays_is_a_pipeline(void) {
+TEST(a_tree_of_relays_is_a_pipeline) {
   const size_t fanout[] = {1, 2, 3, 2}, depth[] = {6, 3, 2, 4}, shards[] = {5, 8, 1, 64};
   for (size_t i = 0; i < 4; ++i) {
     size_t samplers = 0, level = 1;
@@ -273,7 +275,7 @@ static void a_tree_of_relays_is_a_pipeline(void) {
 
 /* Versions come faster than the tree hands them on: nobody waits for ever, what is sent is the
  * newest there is, and shards that are lost are sent again. */
-static void relays_skip_versions_that_they_cannot_keep_up_with(void) {
+TEST(relays_skip_versions_that_they_cannot_keep_up_with) {
   const char *form =
       "{preset: %s, samplers: [{count: 9}, {count: 5, site: b}], generation: 20, weights_bytes: "
       "4e3, "
@@ -297,7 +299,7 @@ static void relays_skip_versions_that_they_cannot_keep_up_with(void) {
 /* --- nothing shared --- */
 
 /* A bandwidth that nobody fills changes nothing: the clock without a network, with other code. */
-static void a_network_of_plenty_is_no_network(void) {
+TEST(a_network_of_plenty_is_no_network) {
   const char *clusters[] = {
       "preset: fifo, samplers: 5, mtbf: {law: exponential, mean: 900}, mttr: 40",
       "preset: heterorl, max_delay: none, delay: {law: uniform, min: 40, max: 90}",
@@ -331,7 +333,7 @@ static void a_network_of_plenty_is_no_network(void) {
 
 /* --- books --- */
 
-static void everything_balances_under_trouble(void) {
+TEST(everything_balances_under_trouble) {
   const char *form =
       "{preset: %s, samplers: [{count: 3}, {count: 3, site: b}], unit: group, lengths: {law: "
       "lognormal, mu: 5, sigma: 1}, tokens_per_s: 9, mtbf: {law: exponential, mean: 300}, mttr: "
@@ -365,7 +367,7 @@ static void everything_balances_under_trouble(void) {
 /* Two resources of 10 and 8. One flow through both, capped at 1; two through the first; three
  * through the second; one through both. The second fills first: (8 - 1) / 4 for those through it;
  * the first leaves (10 - 1 - 1.75) / 2 for its own. */
-static void rates_are_max_min_fair(void) {
+TEST(rates_are_max_min_fair) {
   flow_net net;
   flow_init(&net);
   const uint32_t a = flow_resource_add(&net, 10), b = flow_resource_add(&net, 8);
@@ -401,7 +403,7 @@ static void rates_are_max_min_fair(void) {
   flow_fini(&net);
 }
 
-static void quantiles_of_times_are_within_half_a_percent(void) {
+TEST(quantiles_of_times_are_within_half_a_percent) {
   tally *t = calloc(1, sizeof *t);
   CU_ASSERT_PTR_NOT_NULL_FATAL(t);
   CU_ASSERT(isnan(tally_quantile(t, 0.5)));
@@ -417,7 +419,7 @@ static void quantiles_of_times_are_within_half_a_percent(void) {
 
 /* --- bad input --- */
 
-static void what_is_no_network_is_refused_by_name(void) {
+TEST(what_is_no_network_is_refused_by_name) {
   sim_must_refuse("{network: {egres: {bandwidth: 1e9}}}");
   sim_must_refuse("{network: {egress: {bandwidth: 0}}}");
   sim_must_refuse("{network: {egress: {bandwidth: 1e9, share: fifo}}}");
@@ -445,7 +447,7 @@ static void what_is_no_network_is_refused_by_name(void) {
   sim_must_refuse("{samplers: [{site: pariss}], network: {sites: [{name: paris}]}}");
 }
 
-static void no_closed_form_speaks_of_a_network(void) {
+TEST(no_closed_form_speaks_of_a_network) {
   const char *text = "{preset: sync, network: {egress: {bandwidth: 100}}}";
   cluster_spec *spec;
   schedule s;
@@ -458,16 +460,3 @@ static void no_closed_form_speaks_of_a_network(void) {
   schedule_fini(&s);
   cluster_free(spec);
 }
-
-SUITE(sim_network, "sim: network", TEST(schedules_and_times_are_those_of_a_second_simulation),
-      TEST(n_transfers_at_once_take_n_times_as_long_or_queue),
-      TEST(poisson_batches_take_what_queueing_theory_says),
-      TEST(a_handshake_comes_before_every_transfer), TEST(deltas_save_the_bytes_that_they_say),
-      TEST(sites_are_as_far_away_as_their_matrix_says), TEST(losses_of_link_and_way_add_up),
-      TEST(an_outage_stops_what_flows), TEST(drawn_outages_last_as_long_as_their_dists),
-      TEST(weights_come_through_relays_when_a_recurrence_says),
-      TEST(a_shard_that_is_greeted_holds_up_no_other), TEST(a_tree_of_relays_is_a_pipeline),
-      TEST(relays_skip_versions_that_they_cannot_keep_up_with),
-      TEST(a_network_of_plenty_is_no_network), TEST(everything_balances_under_trouble),
-      TEST(rates_are_max_min_fair), TEST(quantiles_of_times_are_within_half_a_percent),
-      TEST(what_is_no_network_is_refused_by_name), TEST(no_closed_form_speaks_of_a_network));

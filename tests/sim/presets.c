@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void every_preset_runs_without_further_fields(void) {
+SUITE("sim: presets");
+
+TEST(every_preset_runs_without_further_fields) {
   size_t n = 0;
   for (const cluster_preset *p; (p = cluster_preset_at(n)) != NULL; ++n) {
     char text[100];
@@ -22,7 +24,7 @@ static void every_preset_runs_without_further_fields(void) {
   CU_ASSERT(n >= 33);
 }
 
-static void every_preset_says_where_it_comes_from_and_what_it_leaves_out(void) {
+TEST(every_preset_says_where_it_comes_from_and_what_it_leaves_out) {
   for (size_t i = 0; cluster_preset_at(i) != NULL; ++i) {
     const cluster_preset *p = cluster_preset_at(i);
     const char *const texts[] = {p->about, p->source, p->mapping, p->not_modelled};
@@ -37,7 +39,7 @@ static void every_preset_says_where_it_comes_from_and_what_it_leaves_out(void) {
 
 /* What the table says of relays is a cluster that runs, and whose weights take as long as the tree
  * says: W / B times (S + d - 1) f / S. */
-static void presets_with_relays_hand_weights_on(void) {
+TEST(presets_with_relays_hand_weights_on) {
   const char *names[] = {"intellect2", "laminar"};
   const int fanout[] = {2, 1}, depth[] = {2, 6}, shards = 8;
   for (size_t i = 0; i < 2; ++i) {
@@ -74,7 +76,7 @@ static int same_schedule(const schedule *a, const schedule *b) {
   "samplers: [{count: 2}, {speed: 2}], lengths: {law: lognormal, mu: 5, sigma: 0.7}, "             \
   "concurrency: 24, data_delay: 3, learner: {step: 11, publish_every: 1}"
 
-static void every_gated_preset_is_synchronous_at_a_bound_of_zero(void) {
+TEST(every_gated_preset_is_synchronous_at_a_bound_of_zero) {
   static const char *const units[] = {"batch", "group", "response"};
   size_t gated = 0;
   for (size_t i = 0; cluster_preset_at(i) != NULL; ++i) {
@@ -104,7 +106,7 @@ static void every_gated_preset_is_synchronous_at_a_bound_of_zero(void) {
 
 /* staleness_threshold s and trigger_parameter_sync_step n let (1 + s) n updates' groups be begun
  * between two publications. */
-static void verl_s_bound_is_a_share_of_what_is_published_at_once(void) {
+TEST(verl_s_bound_is_a_share_of_what_is_published_at_once) {
   static const struct {
     int ahead, publish_every;
     double most; /* updates behind: of the last of n updates that use a version */
@@ -129,7 +131,7 @@ static void verl_s_bound_is_a_share_of_what_is_published_at_once(void) {
   }
 }
 
-static void a_preset_of_groups_takes_other_units_and_lengths(void) {
+TEST(a_preset_of_groups_takes_other_units_and_lengths) {
   schedule s = sim_must_build("{preset: skyrl, unit: batch, generation: 50, ahead: 0}", 1, 10);
   CU_ASSERT_EQUAL(s.updates[0].start_s, 50);
   schedule_fini(&s);
@@ -142,7 +144,7 @@ static void a_preset_of_groups_takes_other_units_and_lengths(void) {
 
 /* verl V1 drops prompts that would be trained in the eighth global step after theirs (of four
  * updates each): staleness of at most seven syncs. One sampler is too slow. */
-static void verl_v1_drops_by_global_steps(void) {
+TEST(verl_v1_drops_by_global_steps) {
   schedule s = sim_must_build("{preset: verl_v1, samplers: [{count: 3}, {count: 1, speed: 0.05}], "
                               "concurrency: 16, learner: {batches: 1, step: 2}}",
                               1, 400);
@@ -159,7 +161,7 @@ static void verl_v1_drops_by_global_steps(void) {
 }
 
 /* prime-rl 0.8 cancels what its predecessor finished in vain. */
-static void prime_rl_08_cancels(void) {
+TEST(prime_rl_08_cancels) {
   static const char form[] = "{preset: %s, samplers: [{count: 3}, {count: 1, speed: 0.02}], "
                              "concurrency: 16, window: 8, learner: {batches: 1, step: 2}}";
   char text[256];
@@ -176,7 +178,7 @@ static void prime_rl_08_cancels(void) {
 
 /* torchtitan: with strict FIFO no update trains what is more than target_offpolicy_steps behind,
  * and a learner that is the bottleneck reaches it (docs/windowed_fifo.md). */
-static void torchtitan_s_target_bounds_staleness(void) {
+TEST(torchtitan_s_target_bounds_staleness) {
   for (int ahead = 0; ahead <= 3; ++ahead) {
     char text[200];
     snprintf(text, sizeof text,
@@ -221,7 +223,7 @@ static char *replaced(const char *recipe, const cfg_own *own, gl_error *err) {
 #define MINE "preset: areal, samplers: 8, learner: {step: 3, queue: fifo}"
 #define GAMMA "delay: {law: gamma, shape: 4, scale: 15}"
 
-static void own_presets_become_their_fields_wherever_a_recipe_has_clusters(void) {
+TEST(own_presets_become_their_fields_wherever_a_recipe_has_clusters) {
   static const char *const pairs[][2] = {
       {"cluster: {preset: mine}", "cluster: {" MINE ", delay: 120}"},
       {"cluster: {preset: mine, samplers: 2, delay: null}",
@@ -256,7 +258,7 @@ static void own_presets_become_their_fields_wherever_a_recipe_has_clusters(void)
   cfg_own_free(none);
 }
 
-static void what_no_own_preset_can_be_is_refused_with_its_place(void) {
+TEST(what_no_own_preset_can_be_is_refused_with_its_place) {
   static const char *const wrong[][2] = {
       {"presets: {Areal: {base: sync}}", ":1:18: 'areal' is a published preset"},
       {"presets: {a b: {base: sync}}", ":1:16: 'a b' cannot be the name of your own preset"},
@@ -294,13 +296,3 @@ static void what_no_own_preset_can_be_is_refused_with_its_place(void) {
   }
   cfg_own_free(own);
 }
-
-SUITE(sim_presets, "sim: presets", TEST(every_preset_runs_without_further_fields),
-      TEST(every_preset_says_where_it_comes_from_and_what_it_leaves_out),
-      TEST(presets_with_relays_hand_weights_on),
-      TEST(every_gated_preset_is_synchronous_at_a_bound_of_zero),
-      TEST(verl_s_bound_is_a_share_of_what_is_published_at_once),
-      TEST(a_preset_of_groups_takes_other_units_and_lengths), TEST(verl_v1_drops_by_global_steps),
-      TEST(torchtitan_s_target_bounds_staleness), TEST(prime_rl_08_cancels),
-      TEST(own_presets_become_their_fields_wherever_a_recipe_has_clusters),
-      TEST(what_no_own_preset_can_be_is_refused_with_its_place));

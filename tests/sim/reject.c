@@ -5,10 +5,12 @@
 #include <math.h>
 #include <string.h>
 
+SUITE("sim: rejecting");
+
 /* In turns, an update of n batches of one sampler waits for n accepted ones, which takes n / (1 -
  * p) generations on average, with standard deviation sqrt(n p) / (1 - p). 10,000 updates; at four
  * standard errors each of the three tests fails falsely with probability 6e-5. */
-static void an_update_takes_generations_until_enough_are_accepted(void) {
+TEST(an_update_takes_generations_until_enough_are_accepted) {
   static const struct {
     double p;
     int batches;
@@ -29,7 +31,7 @@ static void an_update_takes_generations_until_enough_are_accepted(void) {
 }
 
 /* The fraction rejected, and books, under every rule that a rejected unit may meet. */
-static void rejected_units_have_their_fate_and_give_their_places_back(void) {
+TEST(rejected_units_have_their_fate_and_give_their_places_back) {
   static const char *const clusters[] = {
       "preset: heterorl, samplers: 3, learner: {step: 20, ",
       "preset: areal, samplers: 3, generation: {law: lognormal, mu: 3, sigma: 1}, learner: {step: "
@@ -62,12 +64,8 @@ static void rejected_units_have_their_fate_and_give_their_places_back(void) {
   }
 }
 
-static void the_rate_is_a_probability_below_one(void) {
+TEST(the_rate_is_a_probability_below_one) {
   sim_must_refuse("{preset: sync, learner: {reject: 1}}");
   sim_must_refuse("{preset: sync, learner: {reject: -0.1}}");
   sim_must_refuse("{preset: sync, coupled: true, learner: {reject: 0.1}}");
 }
-
-SUITE(rejecting, "sim: rejecting", TEST(an_update_takes_generations_until_enough_are_accepted),
-      TEST(rejected_units_have_their_fate_and_give_their_places_back),
-      TEST(the_rate_is_a_probability_below_one));

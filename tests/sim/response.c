@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void equal_lengths_take_a_whole_number_of_waves(void) {
+SUITE("sim: response lengths");
+
+TEST(equal_lengths_take_a_whole_number_of_waves) {
   delay_dist seven = {.kind = DELAY_CONSTANT, .constant = {7}, .clamp_hi = INFINITY};
   event_queue slots;
   eq_init(&slots);
@@ -45,7 +47,7 @@ static double token_by_token(const double *lengths, size_t n, size_t concurrency
   }
 }
 
-static void unequal_lengths_agree_with_decoding_token_by_token(void) {
+TEST(unequal_lengths_agree_with_decoding_token_by_token) {
   delay_dist dist = {.kind = DELAY_LOGNORMAL, .lognormal = {3, 1.5}, .clamp_hi = INFINITY};
   event_queue slots;
   eq_init(&slots);
@@ -73,7 +75,7 @@ static void unequal_lengths_agree_with_decoding_token_by_token(void) {
   eq_fini(&slots);
 }
 
-static void lengths_set_the_time_and_the_bytes_of_batches(void) {
+TEST(lengths_set_the_time_and_the_bytes_of_batches) {
   schedule s = sim_must_build(
       "{preset: fifo, samplers: [{speed: 2}], lengths: 120, tokens_per_s: 10, concurrency: 4, "
       "samples_per_batch: 6, generation: 1, rollout_bytes: 100, bytes_per_token: 8, up: "
@@ -91,7 +93,7 @@ static void lengths_set_the_time_and_the_bytes_of_batches(void) {
 
 /* Batch k of a sampler has the same lengths whatever the network does; new weights still split it.
  */
-static void lengths_depend_on_the_batch_alone(void) {
+TEST(lengths_depend_on_the_batch_alone) {
   const char *form = "{preset: areal, samplers: 3, lengths: {law: lognormal, interval: [50, 900]}, "
                      "samples_per_batch: 16, delay: %d, learner: {step: 4}}";
   schedule s[2];
@@ -118,7 +120,7 @@ static void lengths_depend_on_the_batch_alone(void) {
   CU_ASSERT(both > 60 && split > 10);
 }
 
-static void wrong_lengths_are_refused_at_their_place(void) {
+TEST(wrong_lengths_are_refused_at_their_place) {
   const char *wrong[] = {
       "{preset: fifo, lengths: -5}",
       "{preset: fifo, lengths: {law: empirical, file: /no/such.csv}}",
@@ -141,7 +143,7 @@ static int by_value(const void *a, const void *b) {
  * rounding to whole tokens adds less than 0.001) and the correlation of neighbours (3.3 standard
  * errors: 0.1 %).
  */
-static void lengths_of_two_kinds_are_their_mixture(void) {
+TEST(lengths_of_two_kinds_are_their_mixture) {
   enum { N = 40000 };
   static double length[N];
   delay_dist good = {.kind = DELAY_LOGNORMAL, .lognormal = {6.437, 0.704}, .clamp_hi = INFINITY};
@@ -170,8 +172,3 @@ static void lengths_of_two_kinds_are_their_mixture(void) {
   }
   CU_ASSERT(distance < 1.95 / sqrt(N) + 0.001);
 }
-
-SUITE(sim_response, "sim: response lengths", TEST(equal_lengths_take_a_whole_number_of_waves),
-      TEST(unequal_lengths_agree_with_decoding_token_by_token),
-      TEST(lengths_set_the_time_and_the_bytes_of_batches), TEST(lengths_depend_on_the_batch_alone),
-      TEST(wrong_lengths_are_refused_at_their_place), TEST(lengths_of_two_kinds_are_their_mixture));

@@ -6,9 +6,11 @@
 #include <math.h>
 #include <string.h>
 
+SUITE("sim: restarts");
+
 /* A batch takes 10 s and an update 5 s, in turns. The second update ends at 30 s, the job is down
  * for 7 s and loads for 3 s, and the third batch takes 10 s again. */
-static void the_next_update_comes_after_down_time_and_recovery(void) {
+TEST(the_next_update_comes_after_down_time_and_recovery) {
   schedule s = sim_must_build("{preset: sync, generation: 10, learner: {step: 5}, restarts: "
                               "{before: [3], down: 7, recovery: 3}}",
                               1, 4);
@@ -23,7 +25,7 @@ static void the_next_update_comes_after_down_time_and_recovery(void) {
 
 /* The restart at 38 s comes in the third generation, that at 70 s 2 s before the end of the third
  * update, and that at 71 s while the job is down. */
-static void an_update_that_is_interrupted_is_made_again(void) {
+TEST(an_update_that_is_interrupted_is_made_again) {
   schedule s = sim_must_build("{preset: sync, generation: 10, learner: {step: 5}, restarts: {at: "
                               "[38, 63, 64], down: 10}}",
                               1, 3);
@@ -37,7 +39,7 @@ static void an_update_that_is_interrupted_is_made_again(void) {
 }
 
 /* Checkpoints after every third update: a restart in the fifth goes back to the third. */
-static void updates_after_the_last_checkpoint_are_made_again(void) {
+TEST(updates_after_the_last_checkpoint_are_made_again) {
   schedule s = sim_must_build("{preset: sync, generation: 10, learner: {step: 5}, restarts: {at: "
                               "[62], down: 8, checkpoint_every: 3}}",
                               1, 5);
@@ -53,7 +55,7 @@ static void updates_after_the_last_checkpoint_are_made_again(void) {
 
 /* A learner that is behind: with every batch lost, staleness begins at 0 and grows again; a queue
  * that survives is trained with the staleness it had. */
-static void what_survives_decides_the_staleness_after_a_restart(void) {
+TEST(what_survives_decides_the_staleness_after_a_restart) {
   static const char form[] =
       "{preset: areal, samplers: 1, in_flight: false, generation: 1, "
       "learner: {step: 10, queue: fifo}, restarts: {before: [12], keeps: %s}}";
@@ -75,7 +77,7 @@ static void what_survives_decides_the_staleness_after_a_restart(void) {
 
 /* Where nothing is trained at the time, everything after a restart that keeps all is later by the
  * time down, and else the same. */
-static void what_is_frozen_goes_on_where_it_was(void) {
+TEST(what_is_frozen_goes_on_where_it_was) {
   static const char form[] =
       "{preset: pipelinerl, samplers: 2, unit: group, concurrency: 16, lengths: {law: lognormal, "
       "mu: 5, sigma: 1}, tokens_per_s: 10, jitter: {law: uniform, min: 0.9, max: 1.1}, interrupt: "
@@ -105,7 +107,7 @@ static void what_is_frozen_goes_on_where_it_was(void) {
  * exponential times to a restart of mean m, down time d, n updates take (m + d) (exp(15 n / m) - 1)
  * seconds on average. 20,000 updates; at four standard errors of independent checkpoints a test
  * fails falsely with probability 6e-5. */
-static void the_time_of_an_update_has_its_closed_form(void) {
+TEST(the_time_of_an_update_has_its_closed_form) {
   static const int every[] = {1, 4};
   for (size_t i = 0; i < sizeof every / sizeof *every; ++i) {
     char text[256];
@@ -162,7 +164,7 @@ static void check_books(const schedule *s) {
 }
 
 /* Every rule of queues, transfers and weights, with what survives and without checkpoints. */
-static void books_balance_with_restarts(void) {
+TEST(books_balance_with_restarts) {
   static const char *const clusters[] = {
       "preset: heterorl, samplers: 3, learner: {step: 20}",
       "preset: intellect2, samplers: 3, delay: 9, learner: {step: 20}",
@@ -196,7 +198,7 @@ static void books_balance_with_restarts(void) {
     }
 }
 
-static void restarts_without_a_time_or_with_a_network_are_refused(void) {
+TEST(restarts_without_a_time_or_with_a_network_are_refused) {
   sim_must_refuse("{preset: sync, restarts: {down: 9}}");
   sim_must_refuse("{preset: sync, restarts: {before: [3, 3]}}");
   sim_must_refuse("{preset: sync, restarts: {before: [3.5]}}");
@@ -209,7 +211,7 @@ static void restarts_without_a_time_or_with_a_network_are_refused(void) {
                   "{at: [9]}}");
 }
 
-static void restarts_that_let_nothing_be_finished_are_an_error(void) {
+TEST(restarts_that_let_nothing_be_finished_are_an_error) {
   schedule s;
   cluster_spec *spec;
   gl_error err = {0};
@@ -233,7 +235,7 @@ static void count_span(void *self, const schedule_span *s) {
   if (s->kind == SPAN_RESTART) n->down_s += s->to_s - s->from_s;
 }
 
-static void a_trace_reports_them(void) {
+TEST(a_trace_reports_them) {
   static const char text[] = "{preset: sync, generation: 10, learner: {step: 5}, restarts: {at: "
                              "[38, 63], down: 10}}";
   schedule s, traced;
@@ -249,12 +251,3 @@ static void a_trace_reports_them(void) {
   schedule_fini(&traced);
   cluster_free(spec);
 }
-
-SUITE(restarts, "sim: restarts", TEST(the_next_update_comes_after_down_time_and_recovery),
-      TEST(an_update_that_is_interrupted_is_made_again),
-      TEST(updates_after_the_last_checkpoint_are_made_again),
-      TEST(what_survives_decides_the_staleness_after_a_restart),
-      TEST(what_is_frozen_goes_on_where_it_was), TEST(the_time_of_an_update_has_its_closed_form),
-      TEST(books_balance_with_restarts),
-      TEST(restarts_without_a_time_or_with_a_network_are_refused),
-      TEST(restarts_that_let_nothing_be_finished_are_an_error), TEST(a_trace_reports_them));

@@ -12,8 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
+SUITE("sim: rules and books");
+
 /* Samplers at speeds 1 and 2: 80 s to generate, 3 to send, 30 to train, 5 for the weights. */
-static void sync_updates_take_the_sum_of_their_parts(void) {
+TEST(sync_updates_take_the_sum_of_their_parts) {
   schedule s = sim_must_build("{preset: sync, samplers: [{count: 2}, {speed: 2}], generation: 80, "
                               "data_delay: 3, delay: 5, learner: {step: 30}}",
                               1, 50);
@@ -29,7 +31,7 @@ static const char noise[] =
     "generation: {law: lognormal, interval: [20, 200]}, delay: {law: exponential, mean: 40}, "
     "data_delay: {law: pareto, shape: 1.5, scale: 2}";
 
-static void bounded_staleness_holds_for_many_unequal_samplers(void) {
+TEST(bounded_staleness_holds_for_many_unequal_samplers) {
   const struct {
     const char *preset;
     int ahead;
@@ -49,7 +51,7 @@ static void bounded_staleness_holds_for_many_unequal_samplers(void) {
 }
 
 /* At each start the chosen batch is the first (last) to have arrived of those trained later. */
-static void fifo_and_lifo_train_in_their_order_of_arrival(void) {
+TEST(fifo_and_lifo_train_in_their_order_of_arrival) {
   for (int lifo = 0; lifo < 2; ++lifo) {
     char text[400];
     snprintf(text, sizeof text, "{preset: %s, samplers: 6, %s, learner: {step: 15}}",
@@ -68,7 +70,7 @@ static void fifo_and_lifo_train_in_their_order_of_arrival(void) {
   }
 }
 
-static void batches_and_waiting_times_balance_under_every_rule(void) {
+TEST(batches_and_waiting_times_balance_under_every_rule) {
   const char *rules[] = {"preset: sync",
                          "preset: areal",
                          "preset: one_step_off",
@@ -94,7 +96,7 @@ static void batches_and_waiting_times_balance_under_every_rule(void) {
 }
 
 /* A sampler fills the buffer while an update takes 1000 s: the newest three remain. */
-static void a_full_buffer_drops_its_oldest_batch(void) {
+TEST(a_full_buffer_drops_its_oldest_batch) {
   schedule s = sim_must_build(
       "{preset: fifo, samplers: 1, generation: 100, learner: {step: 1000, capacity: 3}}", 1, 3);
   CU_ASSERT_EQUAL(s.batches[0].arrived_s, 100);
@@ -104,7 +106,7 @@ static void a_full_buffer_drops_its_oldest_batch(void) {
   schedule_fini(&s);
 }
 
-static void empirical_dists_interpolate_what_was_measured(void) {
+TEST(empirical_dists_interpolate_what_was_measured) {
   char path[] = "/tmp/gepolab-lawXXXXXX";
   int file = mkstemp(path);
   CU_ASSERT_FATAL(file >= 0);
@@ -131,7 +133,7 @@ static void put_file(const char *folder, const char *name, const char *text) {
   files_put(files_path(folder, name, path), text);
 }
 
-static void measured_files_are_found_beside_the_recipe(void) {
+TEST(measured_files_are_found_beside_the_recipe) {
   char folder[] = "/tmp/gepolab-recipeXXXXXX", recipe[100], csv[100];
   CU_ASSERT_FATAL(mkdtemp(folder) != NULL);
   put_file(folder, "lengths.csv", "40\n60\n");
@@ -156,7 +158,7 @@ static void measured_files_are_found_beside_the_recipe(void) {
 /* Bad share to_bad / (to_bad + to_good) = 1/6: losses 0.01 * 5/6 + 0.4 / 6 = 0.075 of the packets
  * of a first round. A run of bad packets has mean 20, so 10^6 packets hold some 8,300 runs and the
  * rate's standard error is below 0.4 * sqrt(2 * 20 / 6 / 10^6) = 0.0011; four of them: 6e-5. */
-static void bursts_lose_the_share_their_states_say(void) {
+TEST(bursts_lose_the_share_their_states_say) {
   link_spec spec = {.bandwidth = INFINITY,
                     .packet_bytes = 1,
                     .loss = 0.01,
@@ -174,7 +176,7 @@ static void bursts_lose_the_share_their_states_say(void) {
   gsl_rng_free(g);
 }
 
-static void summaries_have_the_documented_keys(void) {
+TEST(summaries_have_the_documented_keys) {
   schedule s;
   cluster_spec *spec;
   cJSON *json = NULL;
@@ -209,7 +211,7 @@ static void summaries_have_the_documented_keys(void) {
 }
 
 /* A preset is its defaults: written out, they give the same schedule. */
-static void a_preset_is_its_defaults_written_out(void) {
+TEST(a_preset_is_its_defaults_written_out) {
   schedule a = sim_must_build("{preset: fifo, window: 3}", 1, 40);
   schedule b =
       sim_must_build("{learner: {batches: 1, queue: fifo, step: 30}, window: 3, samplers: 4, sync: "
@@ -224,7 +226,7 @@ static void a_preset_is_its_defaults_written_out(void) {
   schedule_fini(&b);
 }
 
-static void names_that_no_table_has_are_refused_with_the_nearest(void) {
+TEST(names_that_no_table_has_are_refused_with_the_nearest) {
   static const struct {
     const char *text, *says;
   } wrong[] = {
@@ -246,7 +248,7 @@ static void names_that_no_table_has_are_refused_with_the_nearest(void) {
   }
 }
 
-static void hostile_sections_are_refused_at_their_place(void) {
+TEST(hostile_sections_are_refused_at_their_place) {
   const char *wrong[] = {
       "{preset: fifo, generation: -1}",
       "{preset: fifo, generation: nan}",
@@ -299,7 +301,7 @@ static void count_out_of_order(const char *queue, const char *more, size_t *vers
 
 /* Groups of slow samplers come late: the queue oldest_version, which does not wait for them, trains
  * newer ones before them, and the other two do not. */
-static void queues_in_order_wait_for_what_is_in_progress(void) {
+TEST(queues_in_order_wait_for_what_is_in_progress) {
   size_t versions, places;
   count_out_of_order("oldest_version", "", &versions, &places);
   CU_ASSERT(versions > 20 && places > 20);
@@ -317,24 +319,10 @@ static void queues_in_order_wait_for_what_is_in_progress(void) {
   CU_ASSERT(places > 0);
 }
 
-static void what_order_does_not_go_with_is_refused(void) {
+TEST(what_order_does_not_go_with_is_refused) {
   sim_must_refuse("{preset: nemo_rl_in_order, window: 3}");
   sim_must_refuse("{preset: nemo_rl_in_order, oversample: 2}");
   sim_must_refuse("{preset: nemo_rl_weight_fifo, stale: wait, window: 3}");
   sim_must_refuse("{preset: nemo_rl_weight_fifo, learner: {capacity: 900}}");
   sim_must_refuse("{preset: nemo_rl_weight_fifo, colocated: {to_training: 3}}");
 }
-
-SUITE(sim_rules, "sim: rules and books", TEST(sync_updates_take_the_sum_of_their_parts),
-      TEST(bounded_staleness_holds_for_many_unequal_samplers),
-      TEST(fifo_and_lifo_train_in_their_order_of_arrival),
-      TEST(batches_and_waiting_times_balance_under_every_rule),
-      TEST(a_full_buffer_drops_its_oldest_batch),
-      TEST(empirical_dists_interpolate_what_was_measured),
-      TEST(measured_files_are_found_beside_the_recipe),
-      TEST(bursts_lose_the_share_their_states_say), TEST(summaries_have_the_documented_keys),
-      TEST(a_preset_is_its_defaults_written_out),
-      TEST(names_that_no_table_has_are_refused_with_the_nearest),
-      TEST(hostile_sections_are_refused_at_their_place),
-      TEST(queues_in_order_wait_for_what_is_in_progress),
-      TEST(what_order_does_not_go_with_is_refused));

@@ -7,13 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("sim: schedules");
+
 static int64_t staleness_at(const schedule *s, size_t update) {
   const schedule_update *u = &s->updates[update];
   return schedule_staleness(s, u, &s->batches[u->first_batch]);
 }
 
 /* Quarters are exact in binary, so equal times are equal. */
-static void one_sampler_is_ceil_of_step_plus_delay_over_generation_stale(void) {
+TEST(one_sampler_is_ceil_of_step_plus_delay_over_generation_stale) {
   char text[200];
   for (int g = 1; g <= 8; ++g)
     for (int step = 0; step <= g; ++step)
@@ -28,7 +30,7 @@ static void one_sampler_is_ceil_of_step_plus_delay_over_generation_stale(void) {
       }
 }
 
-static void sync_is_never_stale_and_one_step_off_is_one_stale(void) {
+TEST(sync_is_never_stale_and_one_step_off_is_one_stale) {
   const char *rest = "samplers: 3, delay: {law: lognormal, interval: [5, 50]}, data_delay: {law: "
                      "exponential, mean: 4}, jitter: {law: uniform, min: 0.5, max: 1.5}}";
   char text[300];
@@ -45,7 +47,7 @@ static void sync_is_never_stale_and_one_step_off_is_one_stale(void) {
   schedule_fini(&s);
 }
 
-static void areal_bounds_staleness_by_ahead_and_splits_batches_at_new_weights(void) {
+TEST(areal_bounds_staleness_by_ahead_and_splits_batches_at_new_weights) {
   schedule s =
       sim_must_build("{preset: areal, samplers: 1, ahead: 3, generation: {law: lognormal, mu: "
                      "4, sigma: 1}, learner: {step: 60}, delay: 7}",
@@ -66,7 +68,7 @@ static void areal_bounds_staleness_by_ahead_and_splits_batches_at_new_weights(vo
   schedule_fini(&s);
 }
 
-static void heterorl_never_trains_beyond_twice_its_window(void) {
+TEST(heterorl_never_trains_beyond_twice_its_window) {
   for (int window = 0; window <= 8; window += 2) {
     char text[100];
     snprintf(text, sizeof text, "{preset: heterorl, window: %d, learner: {step: 20}}", window);
@@ -76,7 +78,7 @@ static void heterorl_never_trains_beyond_twice_its_window(void) {
   }
 }
 
-static void a_pause_precedes_every_64th_update_and_idling_excludes_it(void) {
+TEST(a_pause_precedes_every_64th_update_and_idling_excludes_it) {
   schedule s = sim_must_build("{preset: heterorl}", 1, 200);
   for (size_t u = 0; u < s.n_updates; ++u) {
     CU_ASSERT_EQUAL(s.updates[u].pause_s, u > 0 && u % 64 == 0 ? 600 : 0);
@@ -107,7 +109,7 @@ static void check_parts(const schedule *s) {
   ASSERT_CLOSE((double)all / (double)s->n_batches, s->clock.staleness_mean, 1e-12);
 }
 
-static void parts_of_staleness_add_up(void) {
+TEST(parts_of_staleness_add_up) {
   static const char *const clusters[] = {
       "{preset: sync}",
       "{preset: heterorl}",
@@ -127,7 +129,7 @@ static void parts_of_staleness_add_up(void) {
 
 /* Constant times in steady state: a batch every 10 s, so an update and a version every 10 s,
  * 5.25 s and u after its batch was generated; weights are d + 0.5 s late. No two times coincide. */
-static void on_constant_times_each_part_is_its_time_over_the_time_of_an_update(void) {
+TEST(on_constant_times_each_part_is_its_time_over_the_time_of_an_update) {
   for (int d = 0; d <= 40; d += 10)
     for (int u = 0; u <= 30; u += 10) {
       char text[200];
@@ -152,7 +154,7 @@ static void on_constant_times_each_part_is_its_time_over_the_time_of_an_update(v
  * arrive. The next 10 arrive while these are trained, so 20 batches are trained one after the
  * other. While the n-th of them waits n - 1 of them are trained, less the 2 n - 22 before it came:
  * 0 + 1 + ... + 10 + 9 + ... + 1 = 100 versions. Without the pause no batch waits. */
-static void a_pause_makes_as_much_staleness_as_its_backlog_squared(void) {
+TEST(a_pause_makes_as_much_staleness_as_its_backlog_squared) {
   for (int pauses = 0; pauses < 2; ++pauses) {
     char text[200];
     snprintf(text, sizeof text,
@@ -169,7 +171,7 @@ static void a_pause_makes_as_much_staleness_as_its_backlog_squared(void) {
 
 /* Two samplers of which the learner trains the first's batch while the second's waits: a version of
  * staleness from the queue, and none from a pause. */
-static void waiting_without_a_pause_is_the_queue(void) {
+TEST(waiting_without_a_pause_is_the_queue) {
   schedule s =
       sim_must_build("{preset: fifo, samplers: 2, generation: 100, learner: {step: 30}}", 1, 200);
   for (size_t i = 20; i < s.n_updates; ++i) {
@@ -181,7 +183,7 @@ static void waiting_without_a_pause_is_the_queue(void) {
 }
 
 /* At every 20 s both end a batch: the second sampler's was begun first. */
-static void samplers_that_start_at_one_moment_start_in_the_order_of_their_numbers(void) {
+TEST(samplers_that_start_at_one_moment_start_in_the_order_of_their_numbers) {
   schedule s = sim_must_build(
       "{preset: fifo, samplers: [{generation: 10}, {generation: 20}], learner: {step: 3}}", 1, 60);
   size_t pairs = 0;
@@ -201,7 +203,7 @@ static int same(const schedule *a, const schedule *b) {
          memcmp(a->batches, b->batches, a->n_batches * sizeof *a->batches) == 0;
 }
 
-static void the_seed_alone_decides_the_schedule(void) {
+TEST(the_seed_alone_decides_the_schedule) {
   schedule a = sim_must_build("{preset: heterorl}", 1, 300),
            b = sim_must_build("{preset: heterorl}", 1, 300),
            c = sim_must_build("{preset: heterorl}", 2, 300);
@@ -212,7 +214,7 @@ static void the_seed_alone_decides_the_schedule(void) {
   schedule_fini(&c);
 }
 
-static void shared_delays_keep_equal_samplers_in_step_and_own_delays_do_not(void) {
+TEST(shared_delays_keep_equal_samplers_in_step_and_own_delays_do_not) {
   const char *form = "{preset: heterorl, samplers: 2, shared_delays: %s, learner: {batches: 2}}";
   for (int shared = 0; shared < 2; ++shared) {
     char text[120];
@@ -228,7 +230,7 @@ static void shared_delays_keep_equal_samplers_in_step_and_own_delays_do_not(void
   }
 }
 
-static void a_cluster_that_cannot_deliver_says_what_it_waits_for(void) {
+TEST(a_cluster_that_cannot_deliver_says_what_it_waits_for) {
   schedule s;
   cluster_spec *spec;
   gl_error err = {0};
@@ -239,7 +241,7 @@ static void a_cluster_that_cannot_deliver_says_what_it_waits_for(void) {
   cluster_free(spec);
 }
 
-static void wrong_sections_are_refused_at_their_place(void) {
+TEST(wrong_sections_are_refused_at_their_place) {
   const char *wrong[] = {
       "{preset: heterorl, max_delay: 60}",
       "{preset: heterorl, delay: {law: lognormal, interval: [100, 60]}}",
@@ -262,7 +264,7 @@ static void wrong_sections_are_refused_at_their_place(void) {
 }
 
 /* The recipe's cluster at its default seed; see experiments/recipes/heterorl_trace.yaml. */
-static void the_measured_trace_is_met_and_window_4_predicts_8(void) {
+TEST(the_measured_trace_is_met_and_window_4_predicts_8) {
   cfg_doc *doc = NULL;
   cluster_spec *spec = NULL;
   schedule s;
@@ -292,7 +294,7 @@ static const char *with_trace(char text[256], const char *form, const char *path
 }
 
 /* One update a time, staleness 0, against 3 of 4 measured updates that were stale. */
-static void what_a_schedule_is_compared_with_is_a_histogram_or_a_trace(void) {
+TEST(what_a_schedule_is_compared_with_is_a_histogram_or_a_trace) {
   const char *const same[] = {"{preset: sync, compare: {histogram: [1, 2, 0, 1], name: a}}",
                               "{preset: sync, compare: {trace: TRACE, column: a}}"};
   char path[] = "/tmp/gepolab-trace-XXXXXX", text[256];
@@ -328,20 +330,3 @@ static void what_a_schedule_is_compared_with_is_a_histogram_or_a_trace(void) {
     sim_must_refuse(with_trace(text, wrong[i], path));
   remove(path);
 }
-
-SUITE(sim_schedule, "sim: schedules",
-      TEST(one_sampler_is_ceil_of_step_plus_delay_over_generation_stale),
-      TEST(sync_is_never_stale_and_one_step_off_is_one_stale),
-      TEST(areal_bounds_staleness_by_ahead_and_splits_batches_at_new_weights),
-      TEST(heterorl_never_trains_beyond_twice_its_window),
-      TEST(a_pause_precedes_every_64th_update_and_idling_excludes_it),
-      TEST(samplers_that_start_at_one_moment_start_in_the_order_of_their_numbers),
-      TEST(parts_of_staleness_add_up),
-      TEST(on_constant_times_each_part_is_its_time_over_the_time_of_an_update),
-      TEST(a_pause_makes_as_much_staleness_as_its_backlog_squared),
-      TEST(waiting_without_a_pause_is_the_queue), TEST(the_seed_alone_decides_the_schedule),
-      TEST(shared_delays_keep_equal_samplers_in_step_and_own_delays_do_not),
-      TEST(a_cluster_that_cannot_deliver_says_what_it_waits_for),
-      TEST(wrong_sections_are_refused_at_their_place),
-      TEST(the_measured_trace_is_met_and_window_4_predicts_8),
-      TEST(what_a_schedule_is_compared_with_is_a_histogram_or_a_trace));

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+SUITE("sim: selection");
+
 static const char slow[] =
     "lengths: {law: lognormal, mu: 5, sigma: 1}, prompt_lengths: {law: lognormal, mu: 0, sigma: "
     "0.7}, "
@@ -23,7 +25,7 @@ static uint64_t drawn_of(const schedule *s) {
   return drawn;
 }
 
-static void every_unit_has_one_fate(void) {
+TEST(every_unit_has_one_fate) {
   static const char *const rules[] = {"unit: group, window: 2",
                                       "unit: response, partial: drop, window: 3",
                                       "unit: group, learner: {capacity: 80, step: 600}",
@@ -54,7 +56,7 @@ static void every_unit_has_one_fate(void) {
   }
 }
 
-static void classes_are_those_of_the_longest_response(void) {
+TEST(classes_are_those_of_the_longest_response) {
   schedule s = sim_must_build(
       "{preset: sync, unit: group, lengths: {law: uniform, min: 30, max: 70}}", 4, 50);
   uint64_t expected[LENGTH_CLASSES] = {0};
@@ -67,7 +69,7 @@ static void classes_are_those_of_the_longest_response(void) {
 
 /* The quarters of the distribution of prompts hold a quarter of what is drawn each, within four
  * standard deviations of a binomial; of what a window lets through the slow ones hold less. */
-static void a_window_starves_slow_prompts(void) {
+TEST(a_window_starves_slow_prompts) {
   char text[700];
   snprintf(text, sizeof text, "{preset: fifo, unit: group, partial: continue, %s, window: 2}",
            slow);
@@ -90,7 +92,7 @@ static void a_window_starves_slow_prompts(void) {
 
 /* Nothing is thrown away for its age, and nothing is older than the window, whatever the network
  * and the samplers do. */
-static void waiting_keeps_every_unit_within_the_window(void) {
+TEST(waiting_keeps_every_unit_within_the_window) {
   static const char *const units[] = {"batch", "group", "response"};
   for (size_t i = 0; i < 12; ++i) {
     const int ahead = (int)(i % 4);
@@ -111,7 +113,7 @@ static void waiting_keeps_every_unit_within_the_window(void) {
 }
 
 /* The same cluster that discards throws much away, so waiting is what keeps it. */
-static void without_waiting_the_window_throws_away(void) {
+TEST(without_waiting_the_window_throws_away) {
   char text[700];
   snprintf(text, sizeof text,
            "{preset: fifo, %s, unit: group, ahead: 2, data_delay: {law: exponential, mean: 40}, "
@@ -123,7 +125,7 @@ static void without_waiting_the_window_throws_away(void) {
   schedule_fini(&s);
 }
 
-static void stale_units_can_be_trained_with_less_weight(void) {
+TEST(stale_units_can_be_trained_with_less_weight) {
   char text[700];
   snprintf(text, sizeof text,
            "{preset: fifo, %s, unit: group, window: 2, stale: downweight, stale_decay: 0.25}",
@@ -140,7 +142,7 @@ static void stale_units_can_be_trained_with_less_weight(void) {
 
 /* An update takes 1000 s, a batch 100: of those that wait, a full queue keeps the newest, or the
  * first that came. All are of the learner's version or one less, and the older ones go first. */
-static void a_full_queue_evicts_as_it_is_told(void) {
+TEST(a_full_queue_evicts_as_it_is_told) {
   static const struct {
     const char *evict;
     double second; /* arrival of the second update's batch */
@@ -159,7 +161,7 @@ static void a_full_queue_evicts_as_it_is_told(void) {
   }
 }
 
-static void rules_about_stale_data_that_contradict_others_are_refused(void) {
+TEST(rules_about_stale_data_that_contradict_others_are_refused) {
   sim_must_refuse("{preset: fifo, stale: wait, window: 3}");
   sim_must_refuse(
       "{preset: fifo, stale: wait, ahead: 4, window: 3, learner: {queue: oldest_version}}");
@@ -169,10 +171,3 @@ static void rules_about_stale_data_that_contradict_others_are_refused(void) {
   sim_must_refuse("{preset: fifo, window: 3, stale_decay: 0.5}");
   sim_must_refuse("{preset: fifo, learner: {evict: newest}}");
 }
-
-SUITE(sim_selection, "sim: selection", TEST(every_unit_has_one_fate),
-      TEST(classes_are_those_of_the_longest_response), TEST(a_window_starves_slow_prompts),
-      TEST(waiting_keeps_every_unit_within_the_window),
-      TEST(without_waiting_the_window_throws_away),
-      TEST(stale_units_can_be_trained_with_less_weight), TEST(a_full_queue_evicts_as_it_is_told),
-      TEST(rules_about_stale_data_that_contradict_others_are_refused));

@@ -8,6 +8,8 @@
 #include <math.h>
 #include <string.h>
 
+SUITE("sim: definitions of staleness");
+
 static const staleness_definition *definition_named(const char *name, size_t *at) {
   for (*at = 0; staleness_definition_at(*at) != NULL; ++*at)
     if (strcmp(staleness_definition_at(*at)->name, name) == 0) return staleness_definition_at(*at);
@@ -24,7 +26,7 @@ static void read_cluster(staleness_reading out[STALENESS_DEFINITIONS], const cha
   cluster_free(spec);
 }
 
-static void counters_agree_with_a_count_from_the_events(void) {
+TEST(counters_agree_with_a_count_from_the_events) {
   static const struct {
     const char *cluster;
     uint64_t seed;
@@ -94,7 +96,7 @@ static void add_tokens(void *self, const token_run *run) {
   t->tokens += run->tokens;
 }
 
-static void runs_have_the_tokens_that_the_clock_sent(void) {
+TEST(runs_have_the_tokens_that_the_clock_sent) {
   static const char *const cases[] = {
       "{preset: areal, samplers: 3, lengths: {law: lognormal, mu: 4, sigma: 1}, prompt_lengths: "
       "{law: lognormal, mu: 0, sigma: 0.5}, tokens_per_s: 20, delay: 3, learner: {step: 9}}",
@@ -124,7 +126,7 @@ static double mean_of(const staleness_reading *r, const char *name) {
 
 /* Generation takes 1 s, an update 10 s, weights no time: all units of four updates are generated at
  * once and wait, so that from the fourth update on each is three versions old. */
-static void a_queue_moves_all_but_versions_within_a_response(void) {
+TEST(a_queue_moves_all_but_versions_within_a_response) {
   staleness_reading r[STALENESS_DEFINITIONS];
   read_cluster(
       r,
@@ -142,7 +144,7 @@ static void a_queue_moves_all_but_versions_within_a_response(void) {
 }
 
 /* On-policy, with four optimiser updates an update: only what counts these moves. */
-static void optimiser_updates_move_what_counts_them(void) {
+TEST(optimiser_updates_move_what_counts_them) {
   staleness_reading r[STALENESS_DEFINITIONS];
   read_cluster(r, "{preset: sync, samplers: 2}", 1, 20, 4);
   for (size_t i = 0; i < STALENESS_DEFINITIONS; ++i) {
@@ -154,9 +156,3 @@ static void optimiser_updates_move_what_counts_them(void) {
     ASSERT_CLOSE(r[i].mean, expected, 0);
   }
 }
-
-SUITE(definitions, "sim: definitions of staleness",
-      TEST(counters_agree_with_a_count_from_the_events),
-      TEST(runs_have_the_tokens_that_the_clock_sent),
-      TEST(a_queue_moves_all_but_versions_within_a_response),
-      TEST(optimiser_updates_move_what_counts_them));

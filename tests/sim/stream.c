@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+SUITE("sim: units");
+
 enum { GROUP = 8, BATCH = 64 }; /* of sim_must_build() */
 
 /* --- a second simulation --- */
@@ -27,7 +29,7 @@ static int same_update(const schedule *s, const schedule_update *u, FILE *golden
          own_order == order;
 }
 
-static void schedules_are_those_of_a_second_simulation(void) {
+TEST(schedules_are_those_of_a_second_simulation) {
   FILE *golden = fopen("tests/golden/units.txt", "r");
   char text[1000];
   size_t updates, dropped, cases = 0, with_drops = 0;
@@ -53,7 +55,7 @@ static void schedules_are_those_of_a_second_simulation(void) {
 
 /* Where all lengths are equal and all of a sampler's responses fit its slots, its groups end
  * together, as a batch does. */
-static void constant_lengths_give_what_batches_give(void) {
+TEST(constant_lengths_give_what_batches_give) {
   static const char *const rules[] = {"preset: sync, samplers: 3",
                                       "preset: one_step_off, samplers: [{count: 2}, {speed: 2}]",
                                       "preset: areal, in_flight: false, samplers: 2, ahead: 3",
@@ -90,7 +92,7 @@ static double harmonic(size_t n) {
 /* The largest of n exponential lengths of mean m has the mean m (1 + 1/2 + … + 1/n) and the
  * variance m^2 (1 + 1/4 + …), below 1.65 m^2. A group takes the largest of its own 8 lengths, and a
  * synchronous update that of all 64. The seed is fixed; four standard errors. */
-static void a_group_takes_the_longest_of_its_responses(void) {
+TEST(a_group_takes_the_longest_of_its_responses) {
   enum { UPDATES = 1500 };
   schedule s = sim_must_build("{preset: sync, samplers: 1, unit: group, tokens_per_s: 1, "
                               "lengths: {law: exponential, mean: 3000}, learner: {step: 5}}",
@@ -112,7 +114,7 @@ static void a_group_takes_the_longest_of_its_responses(void) {
 /* Slots that are never idle decode concurrency x tokens_per_s tokens a second, and responses leave
  * at that over their mean length. Four standard errors of the mean of as many exponential lengths.
  */
-static void full_slots_make_as_many_responses_as_they_have_tokens(void) {
+TEST(full_slots_make_as_many_responses_as_they_have_tokens) {
   schedule s = sim_must_build("{preset: fifo, samplers: 3, unit: response, partial: continue, "
                               "concurrency: 20, tokens_per_s: 5, lengths: {law: exponential, mean: "
                               "800}, learner: {step: 0.001}}",
@@ -147,7 +149,7 @@ static const char *const rules[] = {"preset: sync, samplers: 4",
                                     "preset: heterorl, window: 4"};
 enum { RULES = sizeof rules / sizeof *rules };
 
-static void units_and_waiting_times_balance_under_every_rule(void) {
+TEST(units_and_waiting_times_balance_under_every_rule) {
   for (size_t i = 0; i < 2 * RULES; ++i) {
     char text[1000];
     const char *unit = i % 2 ? "group" : "response";
@@ -169,7 +171,7 @@ static void units_and_waiting_times_balance_under_every_rule(void) {
 
 /* A unit's segments cover each of its responses once, in versions that do not fall; all of one
  * version are one segment. */
-static void segments_cover_every_response_once(void) {
+TEST(segments_cover_every_response_once) {
   char text[1000];
   snprintf(text, sizeof text, "{preset: areal, unit: group, %s, learner: {step: 20}}", trouble);
   schedule s = sim_must_build(text, 7, 150);
@@ -199,7 +201,7 @@ static void segments_cover_every_response_once(void) {
 }
 
 /* With wait and drop a unit is of one version, and that is the one its sampler had at its start. */
-static void waiting_and_dropping_leave_units_of_one_version(void) {
+TEST(waiting_and_dropping_leave_units_of_one_version) {
   for (int drop = 0; drop < 2; ++drop) {
     char text[1000];
     snprintf(text, sizeof text, "{preset: fifo, unit: group, partial: %s, %s, learner: {step: 20}}",
@@ -212,7 +214,7 @@ static void waiting_and_dropping_leave_units_of_one_version(void) {
 }
 
 /* Responses of one group, sent one by one, have one prompt: their lengths share its factor. */
-static void prompts_are_slow_for_all_their_responses(void) {
+TEST(prompts_are_slow_for_all_their_responses) {
   static const char *const units[] = {"batch", "group", "response"};
   for (size_t i = 0; i < 3; ++i) {
     char text[400];
@@ -242,7 +244,7 @@ static void prompts_are_slow_for_all_their_responses(void) {
 
 /* --- updates that are counted in tokens --- */
 
-static void an_update_of_tokens_takes_units_until_it_has_them(void) {
+TEST(an_update_of_tokens_takes_units_until_it_has_them) {
   static const char *const queues[] = {"fifo", "lifo", "oldest_version", "heterorl"};
   for (size_t i = 0; i < 8; ++i) {
     char text[600];
@@ -298,7 +300,7 @@ static void release(void *self, int64_t version) {
   (void)self, (void)version;
 }
 
-static void a_coupled_clock_asks_for_the_lengths_of_every_unit(void) {
+TEST(a_coupled_clock_asks_for_the_lengths_of_every_unit) {
   schedule s, again;
   cluster_spec *spec = NULL;
   gl_error err = {0};
@@ -320,7 +322,7 @@ static void a_coupled_clock_asks_for_the_lengths_of_every_unit(void) {
 }
 
 /* --- what does not go together --- */
-static void what_does_not_stream_is_refused(void) {
+TEST(what_does_not_stream_is_refused) {
   sim_must_refuse("{unit: token, lengths: 5}");
   sim_must_refuse("{unit: group}");
   sim_must_refuse("{unit: group, lengths: 5, generation: 9}");
@@ -336,15 +338,3 @@ static void what_does_not_stream_is_refused(void) {
   sim_must_refuse("{preset: areal, lengths: 5, learner: {tokens: 100}}");
   sim_must_refuse("{preset: fifo, lengths: 5, learner: {tokens: 100, capacity: 4}}");
 }
-
-SUITE(sim_stream, "sim: units", TEST(schedules_are_those_of_a_second_simulation),
-      TEST(constant_lengths_give_what_batches_give),
-      TEST(a_group_takes_the_longest_of_its_responses),
-      TEST(full_slots_make_as_many_responses_as_they_have_tokens),
-      TEST(units_and_waiting_times_balance_under_every_rule),
-      TEST(segments_cover_every_response_once),
-      TEST(waiting_and_dropping_leave_units_of_one_version),
-      TEST(prompts_are_slow_for_all_their_responses),
-      TEST(an_update_of_tokens_takes_units_until_it_has_them),
-      TEST(a_coupled_clock_asks_for_the_lengths_of_every_unit),
-      TEST(what_does_not_stream_is_refused));

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <stdio.h>
 
+SUITE("sim: over-sampling");
+
 /* Two of three groups of one response, of 10, 20 and 30 s by their samplers; an update takes 5 s.
  */
 static const char by_hand[] =
@@ -16,7 +18,7 @@ static const char by_hand[] =
 /* Aborted: the third response never ends, and every cycle takes 20 + 5 s. Carried over: the third
  * ends at 30 s and is trained with the next update, one version late, while the fastest is begun.
  */
-static void what_is_left_is_dropped_or_waits(void) {
+TEST(what_is_left_is_dropped_or_waits) {
   char text[400];
   snprintf(text, sizeof text, by_hand, ", surplus: abort");
   schedule s = sim_must_build(text, 1, 8);
@@ -39,7 +41,7 @@ static void what_is_left_is_dropped_or_waits(void) {
  * m^2 (1/M^2 + ... + 1/(M-N+1)^2). Memory of what was begun is lost, so both rules have this cycle
  * where an update takes no time. 2,000 updates; at four standard errors each of the eight
  * comparisons fails falsely with probability 6e-5. */
-static void exponential_lengths_have_their_order_statistics(void) {
+TEST(exponential_lengths_have_their_order_statistics) {
   enum { N = 32, UPDATES = 2000 };
   const double m = 1000;
   static const double factors[] = {1, 1.25, 1.5, 3};
@@ -64,7 +66,7 @@ static void exponential_lengths_have_their_order_statistics(void) {
     }
 }
 
-static void books_balance_with_a_surplus(void) {
+TEST(books_balance_with_a_surplus) {
   static const char *const rules[] = {
       "preset: areal_2, samplers: 3, delay: 3",
       "preset: areal, unit: group, samplers: 3, data_delay: 9",
@@ -96,7 +98,7 @@ static void books_balance_with_a_surplus(void) {
     }
 }
 
-static void a_surplus_needs_a_gate_and_what_streams(void) {
+TEST(a_surplus_needs_a_gate_and_what_streams) {
   sim_must_refuse("{preset: fifo, oversample: 2}");
   sim_must_refuse("{preset: sync, oversample: 0.5}");
   sim_must_refuse("{preset: sync, surplus: abort}");
@@ -104,7 +106,3 @@ static void a_surplus_needs_a_gate_and_what_streams(void) {
   sim_must_refuse("{preset: areal, unit: group, lengths: 9, stale: wait, oversample: 2}");
   sim_must_refuse("{preset: areal, unit: group, lengths: 9, stale: wait, surplus: abort}");
 }
-
-SUITE(surplus, "sim: over-sampling", TEST(what_is_left_is_dropped_or_waits),
-      TEST(exponential_lengths_have_their_order_statistics), TEST(books_balance_with_a_surplus),
-      TEST(a_surplus_needs_a_gate_and_what_streams));

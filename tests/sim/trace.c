@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("sim: traces");
+
 enum { MOST = 40000, SAMPLERS = 5 };
 
 typedef struct told {
@@ -103,17 +105,17 @@ static void check(const char *preset) {
   free(t);
 }
 
-static void spans_of_weights_that_are_sent_add_up_to_the_schedule(void) {
+TEST(spans_of_weights_that_are_sent_add_up_to_the_schedule) {
   check("fifo");
 }
 
-static void spans_of_weights_that_are_fetched_add_up_to_the_schedule(void) {
+TEST(spans_of_weights_that_are_fetched_add_up_to_the_schedule) {
   check("heterorl");
 }
 
 /* One sampler, constant times: the chart can be written down. Generation 4, step 1, nothing else;
  * the sampler begins the next batch at once, the learner waits three seconds in four. */
-static void a_chart_by_hand(void) {
+TEST(a_chart_by_hand) {
   cluster_spec *spec;
   schedule s, silent;
   told *t = calloc(1, sizeof *t);
@@ -140,6 +142,3 @@ static void a_chart_by_hand(void) {
   cluster_free(spec);
   free(t);
 }
-
-SUITE(sim_trace, "sim: traces", TEST(spans_of_weights_that_are_sent_add_up_to_the_schedule),
-      TEST(spans_of_weights_that_are_fetched_add_up_to_the_schedule), TEST(a_chart_by_hand));

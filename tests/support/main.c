@@ -13,13 +13,14 @@
 #include <ctype.h>
 #include <errno.h>
 #include <gsl/gsl_errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
-extern const test_suite *const __start_gl_suites[];
-extern const test_suite *const __stop_gl_suites[];
+extern const test_entry *const __start_gl_tests[];
+extern const test_entry *const __stop_gl_tests[];
 
 /* CUnit's hooks take no argument, so their state is here. */
 static struct {
@@ -101,45 +102,68 @@ static int begins_with_words(const char *name, const char *asked) {
   return strncmp(name, asked, n) == 0 && !isalnum((unsigned char)name[n]) && name[n] != '_';
 }
 
-static int wanted(const test_suite *s, const CU_TestInfo *t, const char *suite, const char *test) {
-  if (suite != NULL && !begins_with_words(s->name, suite)) return 0;
-  return test == NULL || strcmp(t->pName, test) == 0;
+static int by_file_and_line(const void *a, const void *b) {
+  const test_entry *x = *(const test_entry *const *)a, *y = *(const test_entry *const *)b;
+  const int files = strcmp(x->file, y->file);
+  return files != 0 ? files : (x->line > y->line) - (x->line < y->line);
 }
 
-static size_t count_wanted(const test_suite *s, const char *suite, const char *test) {
-  size_t n = 0;
-  for (const CU_TestInfo *t = s->tests; t->pName != NULL; ++t) n += wanted(s, t, suite, test) != 0;
-  return n;
+/* Suites and tests in the order of their files, ended by NULL; NULL: no memory. */
+static const test_entry **all_entries(void) {
+  const size_t n = (size_t)(__stop_gl_tests - __start_gl_tests);
+  const test_entry **all = calloc(n + 1, sizeof *all);
+  if (all == NULL) return NULL;
+  memcpy(all, __start_gl_tests, n * sizeof *all);
+  qsort(all, n, sizeof *all, by_file_and_line);
+  return all;
 }
 
-static void list(const char *suite, const char *test) {
-  for (const test_suite *const *s = __start_gl_suites; s != __stop_gl_suites; ++s) {
-    if (count_wanted(*s, suite, test) == 0) continue;
-    printf("%s\n", (*s)->name);
-    for (const CU_TestInfo *t = (*s)->tests; t->pName != NULL; ++t)
-      if (wanted(*s, t, suite, test)) printf("  %s\n", t->pName);
+/* Calls it with every wanted test and its suite; first: of that suite. 0: a call failed, or a test
+ * stands above the first SUITE() of its file. */
+static int each_wanted(const char *suite, const char *test,
+                       int (*call)(const test_entry *suite, const test_entry *t, bool first)) {
+  const test_entry **all = all_entries(), *in = NULL, *last = NULL;
+  int done = all != NULL;
+  for (size_t i = 0; done && all[i] != NULL; ++i) {
+    const test_entry *t = all[i];
+    if (t->run == NULL) in = t;
+    if (t->run == NULL) continue;
+    if (in == NULL || strcmp(in->file, t->file) != 0) {
+      fprintf(stderr, "%s:%d: no SUITE() stands above %s\n", t->file, t->line, t->name);
+      done = 0;
+      break;
+    }
+    if (suite != NULL && !begins_with_words(in->name, suite)) continue;
+    if (test != NULL && strcmp(t->name, test) != 0) continue;
+    done = call(in, t, in != last);
+    last = in;
   }
+  free(all);
+  return done;
+}
+
+static int print_test(const test_entry *suite, const test_entry *t, bool first) {
+  if (first) printf("%s\n", suite->name);
+  printf("  %s\n", t->name);
+  return 1;
+}
+
+static int add_test(const test_entry *suite, const test_entry *t, bool first) {
+  static CU_pSuite added;
+  if (first) added = CU_add_suite(suite->name, suite_begins, suite_ends);
+  if (first) suites.names[suites.n++] = suite->name;
+  ++skips.tests;
+  return added != NULL && CU_add_test(added, t->name, t->run) != NULL;
 }
 
 /* Adds the wanted suites to CUnit's registry: 1 if all were added. */
 static int add_suites(const char *suite, const char *test) {
-  const size_t all = (size_t)(__stop_gl_suites - __start_gl_suites);
+  const size_t all = (size_t)(__stop_gl_tests - __start_gl_tests);
   suites.names = calloc(all + 1, sizeof *suites.names);
   suites.seconds = calloc(all + 1, sizeof *suites.seconds);
-  for (const test_suite *const *s = __start_gl_suites; s != __stop_gl_suites; ++s)
-    skips.tests += count_wanted(*s, suite, test);
-  skips.at = calloc(skips.tests + 1, sizeof *skips.at);
-  if (suites.names == NULL || suites.seconds == NULL || skips.at == NULL) return 0;
-  for (const test_suite *const *s = __start_gl_suites; s != __stop_gl_suites; ++s) {
-    if (count_wanted(*s, suite, test) == 0) continue;
-    CU_pSuite added = CU_add_suite((*s)->name, suite_begins, suite_ends);
-    for (const CU_TestInfo *t = (*s)->tests; t->pName != NULL; ++t)
-      if (wanted(*s, t, suite, test) &&
-          (added == NULL || CU_add_test(added, t->pName, t->pTestFunc) == NULL))
-        return 0;
-    suites.names[suites.n++] = (*s)->name;
-  }
-  return 1;
+  skips.at = calloc(all + 1, sizeof *skips.at);
+  return suites.names != NULL && suites.seconds != NULL && skips.at != NULL &&
+         each_wanted(suite, test, add_test);
 }
 
 /* The tables of the rooms that the tests are linked with. */
@@ -175,10 +199,7 @@ int main(int argc, char **argv) {
   }
   if (suite != NULL && suite[0] == '\0') suite = NULL;
   if (test != NULL && test[0] == '\0') test = NULL;
-  if (listing) {
-    list(suite, test);
-    return EXIT_SUCCESS;
-  }
+  if (listing) return each_wanted(suite, test, print_test) ? EXIT_SUCCESS : EXIT_FAILURE;
   gsl_set_error_handler_off(); /* as the command does */
   /* No cache: the commands under test must not write into the caller's. */
   if (setenv("GEPOLAB_CACHE", "", 1) != 0) return EXIT_FAILURE;

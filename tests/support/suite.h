@@ -1,6 +1,6 @@
-/* How a test file offers its suite. Every file below tests/ that has tests defines one SUITE, named
- * "room: topic"; the shared main (tests/support/main.c) runs every suite linked in, found through a
- * linker section, so adding a file needs no list. Test names read as sentences of what holds. */
+/* How a test file offers its tests: SUITE("room: topic") heads the TEST()s that follow it. The
+ * shared main (tests/support/main.c) runs every suite linked in, found through linker sections, so
+ * adding a file or a test needs no list. Test names read as sentences of what holds. */
 #ifndef GEPOLAB_TESTS_SUPPORT_SUITE_H
 #define GEPOLAB_TESTS_SUPPORT_SUITE_H
 
@@ -10,19 +10,25 @@
 #include <math.h>
 #include <stdio.h>
 
-typedef struct test_suite {
+/* A place in the tests: a suite's heading, or (with run) a test. */
+typedef struct test_entry {
+  const char *file;
+  int line;
   const char *name;
-  const CU_TestInfo *tests; /* ends with CU_TEST_INFO_NULL */
-} test_suite;
+  void (*run)(void);
+} test_entry;
 
-#define SUITE(ident, text, ...)                                                                    \
-  static const CU_TestInfo ident##_tests[] = {__VA_ARGS__, CU_TEST_INFO_NULL};                     \
-  static const test_suite ident##_suite = {text, ident##_tests};                                   \
-  __attribute__((used, section("gl_suites"))) static const test_suite *const ident##_entry =       \
-      &ident##_suite
+#define TEST_ENTRY(ident, ...)                                                                     \
+  static const test_entry ident = {__FILE__, __LINE__, __VA_ARGS__};                               \
+  __attribute__((used, section("gl_tests"))) static const test_entry *const ident##_at = &ident
+#define SUITE_AT(line, title) TEST_ENTRY(suite_##line, title, NULL)
+#define SUITE_ON(line, title) SUITE_AT(line, title)
+#define SUITE(title) SUITE_ON(__LINE__, title)
 
-#define TEST(function)                                                                             \
-  { #function, function }
+#define TEST(name)                                                                                 \
+  static void name(void);                                                                          \
+  TEST_ENTRY(name##_test, #name, name);                                                            \
+  static void name(void)
 
 /* |a - b| <= tol * max(1, |a|, |b|), with both values in the message on failure. */
 #define ASSERT_CLOSE(a, b, tol)                                                                    \

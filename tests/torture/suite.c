@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("torture: short");
+
 /* Tracing beside a sanitizer costs more than it shows: `make torture` does that. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { MAY_TRACE = 0 };
@@ -71,7 +73,7 @@ static int torture(session *s, const wanted *w) {
 }
 
 /* One session for all: what the trials are compared with is made once. */
-static void what_is_tortured_keeps_its_promises(void) {
+TEST(what_is_tortured_keeps_its_promises) {
   session s;
   char why[TORTURE_TEXT];
   int failures = 0;
@@ -87,11 +89,8 @@ static void what_is_tortured_keeps_its_promises(void) {
   session_end(&s, failures > 0);
 }
 
-static void every_output_has_a_promise_and_every_promise_a_trial(void) {
+TEST(every_output_has_a_promise_and_every_promise_a_trial) {
   session s;
   CU_ASSERT_FATAL(find_program(&s));
   CU_ASSERT_EQUAL(contract_check(&s, "ARCHITECTURE.md"), 0);
 }
-
-SUITE(torture_short, "torture: short", TEST(what_is_tortured_keeps_its_promises),
-      TEST(every_output_has_a_promise_and_every_promise_a_trial));

@@ -577,7 +577,8 @@ gl_status lab_figures_draw(const lab_figure_data *data, const figure_request *q,
   static const figure_table table = {
       figures, FIGURE_COUNT, lab_figure_lacks,
       "there are no data for any figure: figures need a dial with at least two values of KL, a "
-      "training path, or training"};
+      "training path, or training",
+      NULL};
   figure_request named = *q;
   if (data->table != NULL) named.prefix = data->table->recipe->name;
   if (data->table != NULL && data->table->recipe->directions > 1)

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("analysis: diagnosis");
+
 static diagnosis *diagnosed(const made_plan *plan) {
   const diagnose_request request = {.trainer = "gepolab"};
   diagnosis *d = NULL;
@@ -39,12 +41,12 @@ static void check_none(const made_plan *plan) {
   diagnosis_free(d);
 }
 
-static void a_healthy_log_shows_no_cause(void) {
+TEST(a_healthy_log_shows_no_cause) {
   const made_plan healthy = made_healthy();
   check_none(&healthy);
 }
 
-static void every_planted_cause_of_a_token_log_is_named_alone(void) {
+TEST(every_planted_cause_of_a_token_log_is_named_alone) {
   for (int c = CAUSE_MISMATCH; c <= CAUSE_DISCARD; ++c) {
     const made_plan plan = made_with((diagnose_cause)c);
     check_first(&plan, (diagnose_cause)c);
@@ -52,7 +54,7 @@ static void every_planted_cause_of_a_token_log_is_named_alone(void) {
 }
 
 /* Alike in all else: each quantity just on the other side of its limit. */
-static void logs_within_the_limits_show_nothing(void) {
+TEST(logs_within_the_limits_show_nothing) {
   made_plan p = made_healthy();
   p.floor = 1.5e-3; /* E exp(|l|) - 1 is about sqrt(2 v / pi) = 0.044, v = 0.003 */
   check_none(&p);
@@ -93,7 +95,7 @@ static void check_text(const diagnosis *d, diagnose_section section, const char 
 }
 
 /* A token that is not finite is left out and counted; one whose ratio overflows, too. */
-static void tokens_that_are_not_finite_are_counted_on_the_page(void) {
+TEST(tokens_that_are_not_finite_are_counted_on_the_page) {
   const made_plan plan = made_healthy();
   const diagnose_request request = {.trainer = "gepolab"};
   const diagnose_finding *found = NULL;
@@ -113,7 +115,7 @@ static void tokens_that_are_not_finite_are_counted_on_the_page(void) {
 }
 
 /* Rewards that are missing are not zeros. */
-static void a_log_without_rewards_has_no_small_batch(void) {
+TEST(a_log_without_rewards_has_no_small_batch) {
   made_plan plan = made_with(CAUSE_SMALL_BATCH);
   const diagnose_request request = {.trainer = "prime_rl"};
   const diagnose_finding *found = NULL;
@@ -140,7 +142,7 @@ static void a_log_without_rewards_has_no_small_batch(void) {
   diagnosis_free(d);
 }
 
-static void nothing_added_is_refused(void) {
+TEST(nothing_added_is_refused) {
   const diagnose_request request = {.trainer = NULL};
   gl_error why = {0};
   diagnosis *d = NULL;
@@ -149,9 +151,3 @@ static void nothing_added_is_refused(void) {
   CU_ASSERT_PTR_NOT_NULL(strstr(why.text, "nothing in the logs"));
   diagnosis_free(d);
 }
-
-SUITE(diagnosis_suite_of, "analysis: diagnosis", TEST(a_healthy_log_shows_no_cause),
-      TEST(every_planted_cause_of_a_token_log_is_named_alone),
-      TEST(logs_within_the_limits_show_nothing),
-      TEST(tokens_that_are_not_finite_are_counted_on_the_page),
-      TEST(a_log_without_rewards_has_no_small_batch), TEST(nothing_added_is_refused));

@@ -7,9 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("analysis: densities");
+
 static const char folder[] = "build/densities_test";
 
-static void a_dist_is_a_line_of_its_panel_and_the_others_keep_their_places(void) {
+TEST(a_dist_is_a_line_of_its_panel_and_the_others_keep_their_places) {
   static const char *const panels[] = {"weight delay [s]", "jitter"};
   static const char *const lines[] = {"lognormal", "uniform 0 to 1"};
   static const char *const left_out[] = {"step time (always 27 s)"};
@@ -37,6 +39,3 @@ static void a_dist_is_a_line_of_its_panel_and_the_others_keep_their_places(void)
   CU_ASSERT_EQUAL(figure_of_densities(&d, &q, &err), GL_EINPUT);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no distribution of the cluster varies"));
 }
-
-SUITE(densities, "analysis: densities",
-      TEST(a_dist_is_a_line_of_its_panel_and_the_others_keep_their_places));

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+SUITE("analysis: figures of directions");
+
 static const char folder[] = "build/directions_test";
 static const char *const members[] = {"relative_bias", "mse_ratio", "scaled_mse_ratio"};
 
@@ -55,7 +57,7 @@ static gl_status add_world(directions *d, const char *path, const char *title, g
 }
 
 /* Each world has a column, at the larger group size, and KL ascends. */
-static void worlds_have_columns_and_stored_numbers(void) {
+TEST(worlds_have_columns_and_stored_numbers) {
   directions d = {.n = 0};
   const figure_request q = {.folder = folder, .script = figure_script, .gnuplot = "true"};
   put_world("build/directions_a.tsv", 0.5, "");
@@ -81,7 +83,7 @@ static void worlds_have_columns_and_stored_numbers(void) {
 }
 
 /* Of one world each group size has a column. */
-static void a_world_by_itself_shows_its_group_sizes(void) {
+TEST(a_world_by_itself_shows_its_group_sizes) {
   directions d = {.n = 0};
   const figure_request q = {.folder = folder, .script = figure_script, .gnuplot = "true"};
   put_world("build/directions_a.tsv", 0.5, "");
@@ -103,7 +105,7 @@ static void refused_world(const char *more, const char *says) {
   directions_fini(&d);
 }
 
-static void rows_that_lack_a_member_are_refused(void) {
+TEST(rows_that_lack_a_member_are_refused) {
   refused_world("[snis,2].relative_bias.median\t1\n", "there is no [snis,2].algorithm");
   refused_world("[snis,2].relative_bias.median\t1\n[snis,2].algorithm\tsnis\n"
                 "[snis,2].group_size\tmany\n",
@@ -111,7 +113,7 @@ static void rows_that_lack_a_member_are_refused(void) {
 }
 
 /* Of the two worlds the second has its errors over another algorithm's. */
-static void worlds_with_another_reference_are_refused(void) {
+TEST(worlds_with_another_reference_are_refused) {
   directions d = {.n = 0};
   gl_error err = {0};
   put_world("build/directions_a.tsv", 0.5, "");
@@ -126,7 +128,3 @@ static void worlds_with_another_reference_are_refused(void) {
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "are not over those of is"));
   directions_fini(&d);
 }
-
-SUITE(figure_directions, "analysis: figures of directions",
-      TEST(worlds_have_columns_and_stored_numbers), TEST(a_world_by_itself_shows_its_group_sizes),
-      TEST(rows_that_lack_a_member_are_refused), TEST(worlds_with_another_reference_are_refused));

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("analysis: figures of falls");
+
 static const char folder[] = "build/figures_of_falls_test";
 
 enum { EVALS = 8, SEEDS = 4, STEPS = 14 };
@@ -111,7 +113,7 @@ static char *draw(const char *only, heard *h) {
 }
 
 /* Without delay 4 of 12 fall, two at update 200 and two at 300: 10/12, then 8/12, until 700. */
-static void steps_are_those_of_kaplan_and_meier(void) {
+TEST(steps_are_those_of_kaplan_and_meier) {
   heard h;
   char *text = draw("survival", &h);
   CU_ASSERT_STRING_EQUAL(h.drawn, "survival");
@@ -125,7 +127,7 @@ static void steps_are_those_of_kaplan_and_meier(void) {
 
 /* Between the rates that never and that always fall, in the middle by symmetry: 10^-2.5 and
  * 10^-3.5 for half of the runs. */
-static void the_frontier_lies_between_the_rates_that_do_not_fall_and_those_that_do(void) {
+TEST(the_frontier_lies_between_the_rates_that_do_not_fall_and_those_that_do) {
   heard h;
   char *text = draw("frontier", &h);
   double near, low, high, far;
@@ -142,7 +144,7 @@ static void the_frontier_lies_between_the_rates_that_do_not_fall_and_those_that_
 }
 
 /* What `gepolab outcomes` knows is enough for the figures, without the runs. */
-static void stored_outcomes_are_drawn_like_their_study(void) {
+TEST(stored_outcomes_are_drawn_like_their_study) {
   static const char *const names[] = {"survival", "frontier"};
   const outcome_rule rule = outcome_rule_default();
   const figure_request q = {.folder = folder, .gnuplot = "true", .script = script};
@@ -163,7 +165,7 @@ static void stored_outcomes_are_drawn_like_their_study(void) {
 }
 
 /* Six algorithms at two delays; without delay none falls. */
-static void of_many_methods_each_has_a_panel_and_settings_without_falls_are_left_out(void) {
+TEST(of_many_methods_each_has_a_panel_and_settings_without_falls_are_left_out) {
   static const char *const names[] = {"a", "b", "c", "d", "e", "f"};
   results *r = results_new("many");
   heard h;
@@ -185,7 +187,7 @@ static void of_many_methods_each_has_a_panel_and_settings_without_falls_are_left
   results_free(r);
 }
 
-static void what_says_nothing_is_not_drawn(void) {
+TEST(what_says_nothing_is_not_drawn) {
   results *r = results_new("one");
   heard h;
   gl_error err = {0};
@@ -210,7 +212,7 @@ static void what_says_nothing_is_not_drawn(void) {
 /* 12 of the 48 runs fall. Four of the survivors (of each algorithm the first seed at the smallest
  * rate, at two delays) have a lower value than any that falls: 4 of 36 alarms before the first true
  * one. */
-static void the_curve_of_announcements_goes_through_shares_of_runs(void) {
+TEST(the_curve_of_announcements_goes_through_shares_of_runs) {
   heard h;
   char *text = draw("announcements", &h), point[80];
   CU_ASSERT_STRING_EQUAL(h.drawn, "announcements");
@@ -223,7 +225,7 @@ static void the_curve_of_announcements_goes_through_shares_of_runs(void) {
 
 /* Two seeds of one cell fall and two survive: at every lead that lies in the run they are compared.
  */
-static void falls_are_compared_with_survivors_of_their_cell(void) {
+TEST(falls_are_compared_with_survivors_of_their_cell) {
   results *r = results_new("one");
   heard h;
   CU_ASSERT_PTR_NOT_NULL_FATAL(r);
@@ -236,11 +238,3 @@ static void falls_are_compared_with_survivors_of_their_cell(void) {
   free(text);
   results_free(r);
 }
-
-SUITE(figures_of_falls, "analysis: figures of falls", TEST(steps_are_those_of_kaplan_and_meier),
-      TEST(the_frontier_lies_between_the_rates_that_do_not_fall_and_those_that_do),
-      TEST(the_curve_of_announcements_goes_through_shares_of_runs),
-      TEST(falls_are_compared_with_survivors_of_their_cell),
-      TEST(stored_outcomes_are_drawn_like_their_study),
-      TEST(of_many_methods_each_has_a_panel_and_settings_without_falls_are_left_out),
-      TEST(what_says_nothing_is_not_drawn));

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("analysis: Pareto fronts");
+
 static const char folder[] = "build/pareto_test";
 
 static const pareto_point points[] = {
@@ -17,7 +19,7 @@ static const pareto_point points[] = {
     {PARETO_FRONT, 3, 2.5, 3.5, 250, 240, 260},
 };
 
-static void points_stand_by_kind_with_their_intervals(void) {
+TEST(points_stand_by_kind_with_their_intervals) {
   const pareto d = {"staleness", "responses per hour", points, 4, 3.25};
   const figure_request q = {.folder = folder, .script = figure_script};
   gl_error err = {0};
@@ -36,7 +38,7 @@ static void points_stand_by_kind_with_their_intervals(void) {
   free(data), free(gp);
 }
 
-static void without_a_limit_there_is_no_line_and_without_points_no_figure(void) {
+TEST(without_a_limit_there_is_no_line_and_without_points_no_figure) {
   pareto d = {"staleness", "responses per hour", points, 1, INFINITY};
   const figure_request q = {.folder = folder, .script = figure_script, .gnuplot = "true"};
   gl_error err = {0};
@@ -49,6 +51,3 @@ static void without_a_limit_there_is_no_line_and_without_points_no_figure(void) 
   CU_ASSERT_EQUAL(figure_of_pareto(&d, &q, &err), GL_EINPUT);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no candidate to draw"));
 }
-
-SUITE(pareto, "analysis: Pareto fronts", TEST(points_stand_by_kind_with_their_intervals),
-      TEST(without_a_limit_there_is_no_line_and_without_points_no_figure));

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("analysis: recorded runs");
+
 static const char folder[] = "build/recorded_test";
 
 static const char *script(const char *path) {
@@ -82,7 +84,7 @@ static void check(const char *data, int panel, const char *line, int k, double a
     }
 }
 
-static void points_are_medians_of_the_updates_of_a_staleness(void) {
+TEST(points_are_medians_of_the_updates_of_a_staleness) {
   double value[UPDATES * WIDTH], none[4];
   make(value);
   ASSERT_OK(draw(&(recorded){value, UPDATES, rows, ROWS}, NULL, &err));
@@ -100,7 +102,7 @@ static void points_are_medians_of_the_updates_of_a_staleness(void) {
   free(data), free(gp);
 }
 
-static void variances_stand_against_kl_and_equal_weights_have_one_line(void) {
+TEST(variances_stand_against_kl_and_equal_weights_have_one_line) {
   double value[UPDATES * WIDTH], none[4];
   make(value);
   ASSERT_OK(draw(&(recorded){value, UPDATES, rows, ROWS}, "whatif_variance", &err));
@@ -117,7 +119,7 @@ static void variances_stand_against_kl_and_equal_weights_have_one_line(void) {
   free(data), free(gp);
 }
 
-static void shares_stand_in_a_row_for_each_algorithm(void) {
+TEST(shares_stand_in_a_row_for_each_algorithm) {
   double value[UPDATES * WIDTH], none[4];
   make(value);
   ASSERT_OK(draw(&(recorded){value, UPDATES, rows, ROWS}, "whatif_algorithms", &err));
@@ -130,7 +132,7 @@ static void shares_stand_in_a_row_for_each_algorithm(void) {
   free(data);
 }
 
-static void what_a_log_does_not_tell_is_said(void) {
+TEST(what_a_log_does_not_tell_is_said) {
   double value[UPDATES * WIDTH];
   gl_error err = {0};
   make(value);
@@ -149,7 +151,3 @@ static void what_a_log_does_not_tell_is_said(void) {
   const figure_request q = {.folder = folder, .script = script, .highlight = "gepp"};
   CU_ASSERT_EQUAL(figures_of_recorded(&r, &q, &err), GL_EINPUT);
 }
-
-SUITE(recorded, "analysis: recorded runs", TEST(points_are_medians_of_the_updates_of_a_staleness),
-      TEST(variances_stand_against_kl_and_equal_weights_have_one_line),
-      TEST(shares_stand_in_a_row_for_each_algorithm), TEST(what_a_log_does_not_tell_is_said));

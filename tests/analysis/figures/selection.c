@@ -9,10 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("analysis: figures of selection");
+
 static const char folder[] = "build/selection_test";
 
 /* No group's longest response has two tokens; the second policy's gradient is 0. */
-static void shares_are_in_per_cent_and_gradients_are_points(void) {
+TEST(shares_are_in_per_cent_and_gradients_are_points) {
   const double some[] = {1, 0.75, NAN, 0.25}, all[] = {1, 1, NAN, 1};
   const selection_policy policies[] = {{"discard", some, 0.875, 1.5}, {"wait", all, NAN, NAN}};
   const char *const left_out[] = {"downweight, by hand"};
@@ -41,14 +43,10 @@ static void shares_are_in_per_cent_and_gradients_are_points(void) {
   free(data), free(gp);
 }
 
-static void without_a_policy_there_is_no_figure(void) {
+TEST(without_a_policy_there_is_no_figure) {
   const selection_policies d = {.n = 0, .max_length = 3};
   const figure_request q = {.folder = folder, .script = figure_script, .gnuplot = "true"};
   gl_error err = {0};
   CU_ASSERT_EQUAL(figure_of_selection(&d, &q, &err), GL_EINPUT);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no policy for stale data to draw"));
 }
-
-SUITE(figure_selection, "analysis: figures of selection",
-      TEST(shares_are_in_per_cent_and_gradients_are_points),
-      TEST(without_a_policy_there_is_no_figure));

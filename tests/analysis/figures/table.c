@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+SUITE("analysis: figures");
+
 static const char folder[] = "build/figures_test/deep";
 
 /* --- a study by hand --- */
@@ -158,7 +160,7 @@ static gl_status draw(const char *const *axes, size_t n, const char *only, const
   return status;
 }
 
-static void every_figure_a_delay_sweep_has_data_for_is_drawn_with_its_data(void) {
+TEST(every_figure_a_delay_sweep_has_data_for_is_drawn_with_its_data) {
   gl_error err = {0};
   news heard;
   CU_ASSERT_EQUAL(draw(delays, 2, NULL, NULL, &heard, &err), GL_OK);
@@ -184,7 +186,7 @@ static void every_figure_a_delay_sweep_has_data_for_is_drawn_with_its_data(void)
   free(names);
 }
 
-static void the_data_are_the_interquartile_means_that_hand_calculation_gives(void) {
+TEST(the_data_are_the_interquartile_means_that_hand_calculation_gives) {
   news heard;
   ASSERT_OK(draw(delays, 2, NULL, "true", &heard, &err));
   /* Three seeds: nothing leaves at the ends, so the mean of 0.5, 0.75, 1; of two runs that are
@@ -247,7 +249,7 @@ static results *spiked_results(void) {
   return r;
 }
 
-static void a_curve_of_means_shows_every_update_too_and_says_what_it_averages(void) {
+TEST(a_curve_of_means_shows_every_update_too_and_says_what_it_averages) {
   results *r = spiked_results();
   figure_request q = {.folder = folder, .only = "window", .script = script};
   remove_figures();
@@ -272,7 +274,7 @@ static void a_curve_of_means_shows_every_update_too_and_says_what_it_averages(vo
 }
 
 /* ~/.gnuplot of a user must not change a figure: this one takes 0 for "no value". */
-static void the_users_settings_of_gnuplot_change_nothing(void) {
+TEST(the_users_settings_of_gnuplot_change_nothing) {
   const char *home = getenv("HOME");
   char *before = home ? strdup(home) : NULL, path[300];
   news heard;
@@ -297,7 +299,7 @@ static void the_users_settings_of_gnuplot_change_nothing(void) {
   free(plain), free(with), free(before);
 }
 
-static void notes_can_be_in_a_file_of_their_own(void) {
+TEST(notes_can_be_in_a_file_of_their_own) {
   static const char *const axes[] = {"{\"cluster.max_delay\":0}",   "{\"cluster.max_delay\":60}",
                                      "{\"cluster.max_delay\":120}", "{\"cluster.max_delay\":240}",
                                      "{\"cluster.max_delay\":480}", "{\"cluster.max_delay\":960}"};
@@ -323,7 +325,7 @@ static void notes_can_be_in_a_file_of_their_own(void) {
   results_free(r);
 }
 
-static void several_figures_can_be_asked_for(void) {
+TEST(several_figures_can_be_asked_for) {
   gl_error err = {0};
   news heard;
   CU_ASSERT_EQUAL(draw(delays, 2, "heat,gap", "true", &heard, &err), GL_OK);
@@ -332,7 +334,7 @@ static void several_figures_can_be_asked_for(void) {
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "there is no figure 'gapp'"));
 }
 
-static void windows_are_compared_at_the_largest_delay_and_losses_have_a_figure(void) {
+TEST(windows_are_compared_at_the_largest_delay_and_losses_have_a_figure) {
   static const char *const windows[] = {"{\"cluster.max_delay\":0,\"cluster.window\":64}",
                                         "{\"cluster.max_delay\":600,\"cluster.window\":64}",
                                         "{\"cluster.max_delay\":600,\"cluster.window\":4}"};
@@ -358,7 +360,7 @@ static void windows_are_compared_at_the_largest_delay_and_losses_have_a_figure(v
 
 /* Both axes have "delay" in their names: one is x, the other a setting like any other, and every
  * cell is drawn. */
-static void two_axes_that_are_delays_are_two_axes(void) {
+TEST(two_axes_that_are_delays_are_two_axes) {
   static const char *const axes[] = {"{\"cluster.max_delay\":0,\"cluster.data_delay\":5}",
                                      "{\"cluster.max_delay\":0,\"cluster.data_delay\":10}",
                                      "{\"cluster.max_delay\":600,\"cluster.data_delay\":5}",
@@ -377,7 +379,7 @@ static void two_axes_that_are_delays_are_two_axes(void) {
 }
 
 /* A truth value whose name has "delay" in it is no delay and has no unit. */
-static void shared_delays_is_no_delay(void) {
+TEST(shared_delays_is_no_delay) {
   static const char *const axes[] = {"{\"cluster.shared_delays\":true}",
                                      "{\"cluster.shared_delays\":false}"};
   gl_error err = {0};
@@ -389,7 +391,7 @@ static void shared_delays_is_no_delay(void) {
 }
 
 /* Six settings have no room side by side; a distribution has no place on an axis of numbers. */
-static void a_figure_names_the_settings_it_does_not_show(void) {
+TEST(a_figure_names_the_settings_it_does_not_show) {
   static const char *const axes[] = {"{\"cluster.max_delay\":0}",   "{\"cluster.max_delay\":60}",
                                      "{\"cluster.max_delay\":120}", "{\"cluster.max_delay\":240}",
                                      "{\"cluster.max_delay\":480}", "{\"cluster.max_delay\":960}"};
@@ -411,7 +413,7 @@ static void a_figure_names_the_settings_it_does_not_show(void) {
 
 /* The distribution of a setting is that of the whole value: what an inner distribution is called,
  * and where it stands in the text, does not matter. */
-static void a_swept_dist_is_marked_by_its_own_name_and_not_by_that_of_a_dist_inside_it(void) {
+TEST(a_swept_dist_is_marked_by_its_own_name_and_not_by_that_of_a_dist_inside_it) {
   static const char *const dists[] = {
       "{\"cluster.delay\":{\"good\":{\"law\":\"constant\",\"value\":1},\"bad\":{\"law\":\"pareto\","
       "\"shape\":2,\"scale\":9},\"law\":\"gilbert_elliott\",\"to_bad\":0.1}}",
@@ -425,7 +427,7 @@ static void a_swept_dist_is_marked_by_its_own_name_and_not_by_that_of_a_dist_ins
   free(gp);
 }
 
-static void what_cannot_be_drawn_is_refused_with_a_reason(void) {
+TEST(what_cannot_be_drawn_is_refused_with_a_reason) {
   gl_error err = {0};
   news heard;
   CU_ASSERT_EQUAL(draw(delays, 2, "windo", NULL, &heard, &err), GL_EINPUT);
@@ -442,7 +444,7 @@ static void what_cannot_be_drawn_is_refused_with_a_reason(void) {
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "eval_score.gp"));
 }
 
-static void nothing_is_drawn_against_a_staleness_that_all_batches_have(void) {
+TEST(nothing_is_drawn_against_a_staleness_that_all_batches_have) {
   results *r = made_results(delays, 2);
   news heard = {0};
   figure_request q = {.folder = folder,
@@ -462,7 +464,7 @@ static void nothing_is_drawn_against_a_staleness_that_all_batches_have(void) {
   results_free(r);
 }
 
-static void a_folder_that_cannot_be_made_or_written_is_named(void) {
+TEST(a_folder_that_cannot_be_made_or_written_is_named) {
   results *r = made_results(delays, 1);
   figure_request q = {.folder = "build/figures_test_file/in", .script = script};
   gl_error err = {0};
@@ -486,7 +488,7 @@ static void write_csv(const char *text) {
   fclose(f);
 }
 
-static void schedules_meet_a_measured_run_without_a_study(void) {
+TEST(schedules_meet_a_measured_run_without_a_study) {
   write_csv("step,run - train/step_diff\n1,0\n2,1\n3,1\n4,3\n");
   uint64_t count[] = {1, 2, 1};
   char heading[] = "window 4";
@@ -508,7 +510,7 @@ static void schedules_meet_a_measured_run_without_a_study(void) {
 }
 
 /* The first of several runs would be as good a guess as any, and a wrong one goes unseen. */
-static void which_of_several_measured_runs_is_meant_must_be_said(void) {
+TEST(which_of_several_measured_runs_is_meant_must_be_said) {
   const struct {
     const char *text, *run, *says;
   } wrong[] = {
@@ -540,18 +542,3 @@ static void which_of_several_measured_runs_is_meant_must_be_said(void) {
   }
   unlink(csv);
 }
-
-SUITE(figures, "analysis: figures",
-      TEST(every_figure_a_delay_sweep_has_data_for_is_drawn_with_its_data),
-      TEST(the_data_are_the_interquartile_means_that_hand_calculation_gives),
-      TEST(windows_are_compared_at_the_largest_delay_and_losses_have_a_figure),
-      TEST(two_axes_that_are_delays_are_two_axes), TEST(shared_delays_is_no_delay),
-      TEST(a_figure_names_the_settings_it_does_not_show),
-      TEST(a_swept_dist_is_marked_by_its_own_name_and_not_by_that_of_a_dist_inside_it),
-      TEST(a_curve_of_means_shows_every_update_too_and_says_what_it_averages),
-      TEST(the_users_settings_of_gnuplot_change_nothing), TEST(notes_can_be_in_a_file_of_their_own),
-      TEST(several_figures_can_be_asked_for), TEST(what_cannot_be_drawn_is_refused_with_a_reason),
-      TEST(nothing_is_drawn_against_a_staleness_that_all_batches_have),
-      TEST(a_folder_that_cannot_be_made_or_written_is_named),
-      TEST(schedules_meet_a_measured_run_without_a_study),
-      TEST(which_of_several_measured_runs_is_meant_must_be_said));

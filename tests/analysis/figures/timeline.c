@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+SUITE("analysis: timelines");
+
 static const char folder[] = "build/timeline_test";
 
 static const char *const rows[] = {"learner", "queue", "empty"};
@@ -18,7 +20,7 @@ static const timeline_bar bars[] = {
     {2, TIMELINE_DOWN, TIMELINE_DOWN, 20, 30}, /* after what is shown */
 };
 
-static void bars_lie_in_their_rows_and_lanes_and_are_cut_at_the_ends(void) {
+TEST(bars_lie_in_their_rows_and_lanes_and_are_cut_at_the_ends) {
   const timeline t = {rows, 3, bars, sizeof bars / sizeof *bars, 0, 20, "7 of 8 samplers"};
   const figure_request q = {.folder = folder, .script = figure_script};
   gl_error err = {0};
@@ -42,7 +44,7 @@ static void bars_lie_in_their_rows_and_lanes_and_are_cut_at_the_ends(void) {
   free(data), free(gp);
 }
 
-static void an_hour_is_an_hour_and_nothing_is_refused(void) {
+TEST(an_hour_is_an_hour_and_nothing_is_refused) {
   const timeline_bar one = {0, TIMELINE_EVALUATION, TIMELINE_EVALUATION, 3600, 7200};
   timeline t = {rows, 1, &one, 1, 0, 36000, ""};
   const figure_request q = {.folder = folder, .script = figure_script, .gnuplot = "true"};
@@ -56,7 +58,3 @@ static void an_hour_is_an_hour_and_nothing_is_refused(void) {
   CU_ASSERT_EQUAL(figure_of_timeline(&t, &q, &err), GL_EINPUT);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "nothing takes time"));
 }
-
-SUITE(timeline, "analysis: timelines",
-      TEST(bars_lie_in_their_rows_and_lanes_and_are_cut_at_the_ends),
-      TEST(an_hour_is_an_hour_and_nothing_is_refused));

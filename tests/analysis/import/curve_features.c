@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("analysis: features of curves");
+
 static void check(double mine, double theirs) {
   if (isnan(theirs)) {
     CU_ASSERT(isnan(mine));
@@ -16,7 +18,7 @@ static void check(double mine, double theirs) {
   }
 }
 
-static void numbers_are_those_of_numpy_and_scipy(void) {
+TEST(numbers_are_those_of_numpy_and_scipy) {
   int cases = 0;
   FILE *from = fopen("tests/golden/features.txt", "r");
   CU_ASSERT_PTR_NOT_NULL_FATAL(from);
@@ -46,7 +48,7 @@ static void numbers_are_those_of_numpy_and_scipy(void) {
 }
 
 /* What rises only at its end has grown and not slowly; what is 0 has no growth. */
-static void a_late_step_is_no_slow_spread(void) {
+TEST(a_late_step_is_no_slow_spread) {
   enum { N = 400 };
   static double step[N], slow[N], late[N], zero[N];
   const features_rule rule = features_rule_default();
@@ -93,7 +95,7 @@ static double norm(int run, int i) {
   return run == 1 && i >= 660 && i < 670 ? 30 : 1 + 0.001 * i;
 }
 
-static void files_of_scores_and_of_metrics_are_joined_by_the_run(void) {
+TEST(files_of_scores_and_of_metrics_are_joined_by_the_run) {
   char scores[128], norms[128];
   const char *files[] = {scores, norms};
   const gather_request q = {.files = files, .n_files = 2};
@@ -127,7 +129,3 @@ static void files_of_scores_and_of_metrics_are_joined_by_the_run(void) {
   gathered_fini(&g);
   remove(scores), remove(norms), remove(folder);
 }
-
-SUITE(import_features, "analysis: features of curves", TEST(numbers_are_those_of_numpy_and_scipy),
-      TEST(a_late_step_is_no_slow_spread),
-      TEST(files_of_scores_and_of_metrics_are_joined_by_the_run));

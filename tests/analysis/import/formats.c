@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("analysis: files of numbers");
+
 static const char folder[] = "tests/golden/exports/";
 
 static series_table *read_sample(const char *name) {
@@ -26,7 +28,7 @@ static const series *find(const series_table *t, const char *run, const char *me
   return &none;
 }
 
-static void panels_of_wandb_are_known_by_their_headings(void) {
+TEST(panels_of_wandb_are_known_by_their_headings) {
   series_table *t = read_sample("panel_eval.csv");
   CU_ASSERT_EQUAL(t->n_series, 2);
   CU_ASSERT_STRING_EQUAL(t->axis, "train/global_step");
@@ -37,7 +39,7 @@ static void panels_of_wandb_are_known_by_their_headings(void) {
   series_table_free(t);
 }
 
-static void wide_tables_have_a_run_in_each_column(void) {
+TEST(wide_tables_have_a_run_in_each_column) {
   const char *const files[] = {"wide.csv", "wide.tsv"}, *const runs[] = {
                                                             "gepo",
                                                             "gepo(clip=none,log_prob=mean)"};
@@ -52,7 +54,7 @@ static void wide_tables_have_a_run_in_each_column(void) {
   }
 }
 
-static void long_and_tidy_tables_name_runs_seeds_and_settings(void) {
+TEST(long_and_tidy_tables_name_runs_seeds_and_settings) {
   series_table *t = read_sample("long.csv");
   CU_ASSERT_EQUAL(t->n_series, 4);
   const series *s = find(t, "gepo", "eval/accuracy", 2);
@@ -68,7 +70,7 @@ static void long_and_tidy_tables_name_runs_seeds_and_settings(void) {
 }
 
 /* A study that sweeps a field of the algorithm exports it as a column of words. */
-static void fields_of_the_algorithm_are_settings(void) {
+TEST(fields_of_the_algorithm_are_settings) {
   static const char text[] =
       "algorithm\tseed\talgorithm.scale\talgorithm.kl_coef\tstep\teval_score\n"
       "grpo\t1\tnone\t0\t0\t0.25\ngrpo\t1\tnone\t0\t5\t0.5\n";
@@ -82,7 +84,7 @@ static void fields_of_the_algorithm_are_settings(void) {
 
 /* What a trainer logs, only some of which has a name that gepolab knows; and a panel without rows.
  */
-static void members_of_json_lines_are_metrics_and_empty_panels_are_refused(void) {
+TEST(members_of_json_lines_are_metrics_and_empty_panels_are_refused) {
   static const char log[] = "{\"step\": 1, \"reward\": 0.1, \"reward_std\": 0.2, \"epoch\": 0}\n"
                             "{\"step\": 2, \"reward\": 0.3, \"reward_std\": 0.1, \"epoch\": 1}\n";
   static const char panel[] = "\"Step\",\"a - loss\",\"a - loss__MIN\",\"a - loss__MAX\"\n";
@@ -97,7 +99,7 @@ static void members_of_json_lines_are_metrics_and_empty_panels_are_refused(void)
   series_table_free(t);
 }
 
-static void json_lines_are_flattened_and_lists_left_out(void) {
+TEST(json_lines_are_flattened_and_lists_left_out) {
   series_table *t = read_sample("history.jsonl");
   const series *s = find(t, "history", "train/grad_norm", 0);
   CU_ASSERT_EQUAL(t->n_series, 2);
@@ -110,7 +112,7 @@ static void json_lines_are_flattened_and_lists_left_out(void) {
   series_table_free(t);
 }
 
-static void names_are_whatever_they_are(void) {
+TEST(names_are_whatever_they_are) {
   series_table *t = read_sample("hostile.csv");
   CU_ASSERT_EQUAL(t->n_series, 12);
   CU_ASSERT_EQUAL(find(t, "two\nlines", "", 0)->n, 3);
@@ -127,7 +129,7 @@ static gl_status parse(const char *text, const shape_request *q, gl_error *err) 
   return status;
 }
 
-static void spaces_behind_commas_are_no_part_of_names(void) {
+TEST(spaces_behind_commas_are_no_part_of_names) {
   series_table *t = NULL;
   const shape_request q = {0};
   const char text[] = "step, gepo , grpo\n0, 0.4, 0.3\n64, 0.5, \n";
@@ -136,7 +138,7 @@ static void spaces_behind_commas_are_no_part_of_names(void) {
   series_table_free(t);
 }
 
-static void what_is_not_clear_is_refused_with_place_and_remedy(void) {
+TEST(what_is_not_clear_is_refused_with_place_and_remedy) {
   const struct {
     const char *text, *says;
   } cases[] = {
@@ -183,7 +185,7 @@ static void what_is_not_clear_is_refused_with_place_and_remedy(void) {
   }
 }
 
-static void what_columns_are_can_be_said(void) {
+TEST(what_columns_are_can_be_said) {
   gl_error err = {0};
   const shape_request runs = {.columns = COLUMNS_ARE_RUNS},
                       metrics = {.columns = COLUMNS_ARE_METRICS}, along = {.step = "time"},
@@ -196,7 +198,7 @@ static void what_columns_are_can_be_said(void) {
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no column is headed 'tim'; the columns are: time"));
 }
 
-static void tables_that_are_too_wide_or_have_too_long_names_are_refused(void) {
+TEST(tables_that_are_too_wide_or_have_too_long_names_are_refused) {
   const size_t size = 64 * 1024;
   char *text = calloc(size, 1);
   gl_error err = {0};
@@ -214,13 +216,3 @@ static void tables_that_are_too_wide_or_have_too_long_names_are_refused(void) {
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "f:1:1: the heading is longer than 1000 bytes"));
   free(text);
 }
-
-SUITE(import_read, "analysis: files of numbers", TEST(panels_of_wandb_are_known_by_their_headings),
-      TEST(fields_of_the_algorithm_are_settings),
-      TEST(members_of_json_lines_are_metrics_and_empty_panels_are_refused),
-      TEST(wide_tables_have_a_run_in_each_column),
-      TEST(long_and_tidy_tables_name_runs_seeds_and_settings),
-      TEST(json_lines_are_flattened_and_lists_left_out), TEST(names_are_whatever_they_are),
-      TEST(spaces_behind_commas_are_no_part_of_names),
-      TEST(what_is_not_clear_is_refused_with_place_and_remedy), TEST(what_columns_are_can_be_said),
-      TEST(tables_that_are_too_wide_or_have_too_long_names_are_refused));

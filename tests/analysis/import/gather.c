@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+SUITE("analysis: several files");
+
 #define SAMPLE(name) "tests/golden/exports/" name
 #define LIST(...)                                                                                  \
   (const char *const[]){__VA_ARGS__}, sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *)
@@ -62,7 +64,7 @@ static char *told(const gather_request *q, const published *printed, table_form 
   return text;
 }
 
-static void series_of_one_run_come_from_several_files(void) {
+TEST(series_of_one_run_come_from_several_files) {
   gather_request q = request(LIST(SAMPLE("panel_eval.csv"), SAMPLE("panel_kl.csv")));
   gathered g = gathered_of(&q);
   results *r = NULL;
@@ -80,7 +82,7 @@ static void series_of_one_run_come_from_several_files(void) {
   gathered_fini(&g);
 }
 
-static void labels_are_settings_and_fields_of_recipes_are_axes(void) {
+TEST(labels_are_settings_and_fields_of_recipes_are_axes) {
   gather_request q = request(LIST(SAMPLE("panel_eval.csv"), SAMPLE("wide.csv")));
   const char *const labels[] = {"panel_eval.csv=MATH, 500", SAMPLE("wide.csv") "=AIME24"};
   const char *const renames[] = {"(.*)_diff32=$1", "^gepo$=GEPO", "^grpo$=GRPO"};
@@ -107,7 +109,7 @@ static void labels_are_settings_and_fields_of_recipes_are_axes(void) {
   gathered_fini(&g);
 }
 
-static void columns_named_as_fields_of_recipes_are_axes(void) {
+TEST(columns_named_as_fields_of_recipes_are_axes) {
   gather_request q = request(LIST(SAMPLE("tidy.csv")));
   gathered g = gathered_of(&q);
   results *r = NULL;
@@ -119,7 +121,7 @@ static void columns_named_as_fields_of_recipes_are_axes(void) {
   gathered_fini(&g);
 }
 
-static void the_runs_of_a_group_are_seeds(void) {
+TEST(the_runs_of_a_group_are_seeds) {
   gather_request q = request(LIST(SAMPLE("runs.jsonl")));
   q.group_by = "^(.*)_seed[0-9]+$";
   gathered g = gathered_of(&q);
@@ -142,7 +144,7 @@ static void the_runs_of_a_group_are_seeds(void) {
   refused(&q, "'GRPO_seed1' and 'GRPO_seed2' are both called 'grpo' and have accuracy");
 }
 
-static void an_expression_that_reads_no_metric_is_refused(void) {
+TEST(an_expression_that_reads_no_metric_is_refused) {
   gather_request q = request(LIST(SAMPLE("runs.jsonl")));
   const char *const read_as[] = {"^accuracy$=score", "^train/kl$=kl_k3"};
   q.read_as = read_as, q.n_read_as = 2;
@@ -153,7 +155,7 @@ static void an_expression_that_reads_no_metric_is_refused(void) {
   gathered_fini(&g);
 }
 
-static void tags_stay_where_names_would_collide_and_only_there(void) {
+TEST(tags_stay_where_names_would_collide_and_only_there) {
   write_other("step,[a]GRPO - eval/m,[b]GRPO - eval/m,[a]GEPO - eval/m\n1,2,3,4\n");
   gather_request q = request(LIST(other));
   gathered g = gathered_of(&q);
@@ -171,7 +173,7 @@ static void tags_stay_where_names_would_collide_and_only_there(void) {
 }
 
 /* As TRL, verl and others log them; they had no direction, or rather "higher?". */
-static void divergences_by_foreign_names_are_no_scores(void) {
+TEST(divergences_by_foreign_names_are_no_scores) {
   static const char *const names[] = {"actor/kl_loss",  "approx_kl", "policy/approxkl_avg",
                                       "train/kl_div",   "mean_kl",   "kl_divergence",
                                       "train/approx_kl"};
@@ -182,7 +184,7 @@ static void divergences_by_foreign_names_are_no_scores(void) {
   }
 }
 
-static void best_follows_the_metric_and_common_ends_are_cut(void) {
+TEST(best_follows_the_metric_and_common_ends_are_cut) {
   gather_request q = request(LIST(SAMPLE("panel_kl.csv"), SAMPLE("panel_eval.csv")));
   cJSON *json = NULL;
   free(told(&q, NULL, TABLE_AS_TEXT, &json));
@@ -218,7 +220,7 @@ static void best_follows_the_metric_and_common_ends_are_cut(void) {
   unlink(other);
 }
 
-static void benchmarks_stand_side_by_side_with_their_average(void) {
+TEST(benchmarks_stand_side_by_side_with_their_average) {
   write_other("step,GEPO,GRPO,GSPO\n0,0.2,0.1,0.1\n64,0.4,0.3,0.2\n128,0.3,0.3,0.1\n");
   gather_request q = request(LIST(SAMPLE("panel_eval.csv"), other));
   const char *const labels[] = {"panel_eval.csv=MATH", "import_gather_test.csv=AIME24"};
@@ -238,7 +240,7 @@ static void benchmarks_stand_side_by_side_with_their_average(void) {
   unlink(other);
 }
 
-static void printed_numbers_that_are_no_maximum_are_shown_as_such(void) {
+TEST(printed_numbers_that_are_no_maximum_are_shown_as_such) {
   gather_request q = request(LIST(SAMPLE("panel_eval.csv")));
   const char *const labels[] = {"panel_eval.csv=MATH"}, *const renames[] = {"(.*)_diff32=$1"};
   q.labels = labels, q.n_labels = 1, q.renames = renames, q.n_renames = 1;
@@ -261,14 +263,14 @@ static void printed_numbers_that_are_no_maximum_are_shown_as_such(void) {
   unlink(other);
 }
 
-static void a_number_agrees_with_what_rounds_to_it(void) {
+TEST(a_number_agrees_with_what_rounds_to_it) {
   const published_number whole = {"75.2", 75.2, 0.05, 0}, part = {"0.752", 0.752, 0.0005, 0};
   CU_ASSERT(published_agrees(&whole, 0.7524, 0.8) && !published_agrees(&whole, 0.7526, 0.8));
   CU_ASSERT(published_agrees(&whole, 75.16, 80) && !published_agrees(&whole, 0.752, 80));
   CU_ASSERT(published_agrees(&part, 0.7524, 0.8) && !published_agrees(&part, 0.7526, 0.8));
 }
 
-static void wrong_requests_are_refused_with_their_remedy(void) {
+TEST(wrong_requests_are_refused_with_their_remedy) {
   gather_request q = request(LIST(SAMPLE("wide.csv"), SAMPLE("wide.tsv")));
   refused(&q, "wide.csv and tests/golden/exports/wide.tsv both have score of the run 'grpo'; say "
               "which benchmark or study each is of: --label wide.csv=NAME");
@@ -305,15 +307,3 @@ static void wrong_requests_are_refused_with_their_remedy(void) {
   refused(&q, "none of the metrics is known to gepolab or a score");
   unlink(other);
 }
-
-SUITE(import_gather, "analysis: several files", TEST(series_of_one_run_come_from_several_files),
-      TEST(labels_are_settings_and_fields_of_recipes_are_axes),
-      TEST(columns_named_as_fields_of_recipes_are_axes), TEST(the_runs_of_a_group_are_seeds),
-      TEST(an_expression_that_reads_no_metric_is_refused),
-      TEST(tags_stay_where_names_would_collide_and_only_there),
-      TEST(divergences_by_foreign_names_are_no_scores),
-      TEST(best_follows_the_metric_and_common_ends_are_cut),
-      TEST(benchmarks_stand_side_by_side_with_their_average),
-      TEST(printed_numbers_that_are_no_maximum_are_shown_as_such),
-      TEST(a_number_agrees_with_what_rounds_to_it),
-      TEST(wrong_requests_are_refused_with_their_remedy));

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
+SUITE("analysis: logs of trainers");
+
 #define LOG(name) "tests/golden/trainer_logs/" name
 #define SECOND(name) "tests/golden/second_logs/" name /* tests/golden/second_logs.py */
 enum { STEPS = 12 };
@@ -59,7 +61,7 @@ static bool is_noted(const series_table *t, const char *text) {
   return false;
 }
 
-static void the_file_logger_of_verl(void) {
+TEST(the_file_logger_of_verl) {
   series_table *t = log_read_file(LOG("verl.jsonl"));
   CU_ASSERT_EQUAL(t->n_series, 16);
   CU_ASSERT_STRING_EQUAL(t->series[0].run, "verl");
@@ -72,7 +74,7 @@ static void the_file_logger_of_verl(void) {
   series_table_free(t);
 }
 
-static void the_state_of_a_trainer_with_nan_and_evaluations(void) {
+TEST(the_state_of_a_trainer_with_nan_and_evaluations) {
   series_table *t = log_read_file(LOG("trainer_state.json"));
   CU_ASSERT_STRING_EQUAL(t->series[0].run, "trainer_logs");
   CU_ASSERT(is_made(t, "reward", made_reward, 0) && is_made(t, "kl", made_kl, 0));
@@ -88,7 +90,7 @@ static void the_state_of_a_trainer_with_nan_and_evaluations(void) {
   series_table_free(t);
 }
 
-static void the_monitor_of_prime_rl_with_a_restart(void) {
+TEST(the_monitor_of_prime_rl_with_a_restart) {
   series_table *t = log_read_file(LOG("prime_rl/run-a/metrics.jsonl"));
   CU_ASSERT_STRING_EQUAL(t->series[0].run, "run-a");
   CU_ASSERT(is_made(t, "mismatch_kl/all/mean", made_kl, 0));
@@ -103,7 +105,7 @@ static void the_monitor_of_prime_rl_with_a_restart(void) {
   series_table_free(t);
 }
 
-static void the_metrics_of_miles(void) {
+TEST(the_metrics_of_miles) {
   series_table *t = log_read_file(LOG("miles/dashboard/metrics.jsonl"));
   CU_ASSERT_STRING_EQUAL(t->series[0].run, "miles");
   CU_ASSERT(is_made(t, "rollout/raw_reward", made_reward, 1));
@@ -114,7 +116,7 @@ static void the_metrics_of_miles(void) {
 }
 
 /* TRL's own run: beside its reward an evaluation logs lengths, clip ratios and its speed. */
-static void what_an_evaluation_logs_beside_scores_is_no_score(void) {
+TEST(what_an_evaluation_logs_beside_scores_is_no_score) {
   series_table *t = log_read_file(SECOND("trl/trainer_state.json"));
   size_t n_scores = 0;
   for (size_t i = 0; i < t->n_series; i++) n_scores += quantity_of(t->series[i].metric).is_score;
@@ -126,7 +128,7 @@ static void what_an_evaluation_logs_beside_scores_is_no_score(void) {
 }
 
 /* The orchestrator is two steps ahead of the trainer in one file. */
-static void two_writers_of_one_log_are_no_restart(void) {
+TEST(two_writers_of_one_log_are_no_restart) {
   series_table *t = log_read_file(SECOND("prime_rl/run/metrics.jsonl"));
   CU_ASSERT_EQUAL(t->n_restarts, 0);
   const series *staleness = metric_of(t, "off_policy/mean"),
@@ -136,7 +138,7 @@ static void two_writers_of_one_log_are_no_restart(void) {
 }
 
 /* Two optimiser steps for each rollout: 16 steps, and the time of 8 rollouts, 120 s apart. */
-static void rollouts_and_optimiser_steps_of_miles_are_two_axes(void) {
+TEST(rollouts_and_optimiser_steps_of_miles_are_two_axes) {
   series_table *t = log_read_file(SECOND("miles/dashboard/metrics.jsonl"));
   const series *time = metric_of(t, "time_s");
   CU_ASSERT_EQUAL_FATAL(time->n, 8);
@@ -148,7 +150,7 @@ static void rollouts_and_optimiser_steps_of_miles_are_two_axes(void) {
   series_table_free(t);
 }
 
-static void lists_over_steps(void) {
+TEST(lists_over_steps) {
   static const char *const files[] = {LOG("mimo.json"), LOG("mimo_archive/series.json")};
   for (int i = 0; i < 2; i++) {
     series_table *t = log_read_file(files[i]);
@@ -191,7 +193,7 @@ static column_sum column_of(const char *path, const char *heading) {
   return c;
 }
 
-static void sessions_of_areal_are_rows_of_times(void) {
+TEST(sessions_of_areal_are_rows_of_times) {
   const column_sum one = column_of(LOG("areal/sessions-r0.jsonl"), "response");
   const column_sum all = column_of(LOG("areal"), "response");
   CU_ASSERT(one.n == 12 && fabs(one.sum - (12 * 8 + 2 * 66)) < 1e-3);
@@ -200,7 +202,7 @@ static void sessions_of_areal_are_rows_of_times(void) {
   CU_ASSERT_EQUAL(column_of(LOG("areal"), "request").n, 22); /* the last session is pending */
 }
 
-static void attempts_of_miles_may_end_in_another_file(void) {
+TEST(attempts_of_miles_may_end_in_another_file) {
   const char *folder = LOG("miles/dashboard/trajectories");
   const column_sum request = column_of(folder, "request"), response = column_of(folder, "response"),
                    tools = column_of(folder, "tools"), span = column_of(folder, "span"),
@@ -222,7 +224,7 @@ static gl_status gather_one(gathered *g, const char *file, const char *format, g
                 err);
 }
 
-static void folders_are_read_whole_and_a_later_checkpoint_is_enough(void) {
+TEST(folders_are_read_whole_and_a_later_checkpoint_is_enough) {
   gathered g;
   CU_ASSERT(gather_one(&g, LOG("async"), NULL, NULL) == GL_OK && g.n_series == 15);
   CU_ASSERT(g.n_notes == 1 && strstr(g.notes[0], "1 files were read, and 1 left out"));
@@ -235,7 +237,7 @@ static void folders_are_read_whole_and_a_later_checkpoint_is_enough(void) {
   gathered_fini(&g);
 }
 
-static void series_take_our_names_by_the_definition_of_their_trainer(void) {
+TEST(series_take_our_names_by_the_definition_of_their_trainer) {
   static const struct {
     const char *name;
     metric known;
@@ -286,7 +288,7 @@ static gl_status read_text(const char *text, const char *format, gl_error *err) 
 #define SESSION                                                                                    \
   "{\"task_id\": 0, \"session_id\": 0, \"rank\": 0, \"status\": \"accepted\", \"submit_ts\": 1.0}"
 
-static void what_a_newer_version_renames_is_named(void) {
+TEST(what_a_newer_version_renames_is_named) {
   static const struct {
     const char *text, *format, *says;
   } cases[] = {
@@ -319,7 +321,7 @@ static void what_a_newer_version_renames_is_named(void) {
   }
 }
 
-static void fields_of_events_that_are_renamed_are_named(void) {
+TEST(fields_of_events_that_are_renamed_are_named) {
   static const struct {
     const char *text, *format, *says;
   } cases[] = {
@@ -345,7 +347,7 @@ static void fields_of_events_that_are_renamed_are_named(void) {
   }
 }
 
-static void a_file_that_two_formats_would_read_is_refused_by_name(void) {
+TEST(a_file_that_two_formats_would_read_is_refused_by_name) {
   static const char both[] =
       "{\"step\":1,\"time\":1.7e9,\"log_history\":[{\"step\":1,\"loss\":1}]}\n";
   gl_error err = {0};
@@ -358,7 +360,7 @@ static void a_file_that_two_formats_would_read_is_refused_by_name(void) {
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "did you mean 'trainer_state'?"));
 }
 
-static void hostile_logs_are_refused(void) {
+TEST(hostile_logs_are_refused) {
   gl_error err = {0};
   char long_name[1200], deep[400];
   snprintf(long_name, sizeof long_name, "{\"step\":1,\"data\":{\"%01050d\":1}}\n", 0);
@@ -383,7 +385,7 @@ static void hostile_logs_are_refused(void) {
 }
 
 /* Every cut of every log is read up to the last whole line, or refused by name. */
-static void cut_off_logs_are_read_to_the_last_whole_line(void) {
+TEST(cut_off_logs_are_read_to_the_last_whole_line) {
   static const char *const files[] = {LOG("verl.jsonl"), LOG("prime_rl/run-a/metrics.jsonl"),
                                       LOG("miles/dashboard/metrics.jsonl"),
                                       LOG("trainer_state.json"), LOG("mimo.json")};
@@ -409,7 +411,7 @@ static void cut_off_logs_are_read_to_the_last_whole_line(void) {
   }
 }
 
-static void a_compressed_log_is_the_same(void) {
+TEST(a_compressed_log_is_the_same) {
   scratch s;
   char path[SCRATCH_PATH_SIZE], *text = NULL;
   size_t size = 0;
@@ -424,17 +426,3 @@ static void a_compressed_log_is_the_same(void) {
   free(text);
   scratch_remove(&s);
 }
-
-SUITE(analysis_import_logs, "analysis: logs of trainers", TEST(the_file_logger_of_verl),
-      TEST(the_state_of_a_trainer_with_nan_and_evaluations),
-      TEST(the_monitor_of_prime_rl_with_a_restart), TEST(the_metrics_of_miles),
-      TEST(what_an_evaluation_logs_beside_scores_is_no_score),
-      TEST(two_writers_of_one_log_are_no_restart),
-      TEST(rollouts_and_optimiser_steps_of_miles_are_two_axes), TEST(lists_over_steps),
-      TEST(sessions_of_areal_are_rows_of_times), TEST(attempts_of_miles_may_end_in_another_file),
-      TEST(folders_are_read_whole_and_a_later_checkpoint_is_enough),
-      TEST(series_take_our_names_by_the_definition_of_their_trainer),
-      TEST(what_a_newer_version_renames_is_named),
-      TEST(fields_of_events_that_are_renamed_are_named),
-      TEST(a_file_that_two_formats_would_read_is_refused_by_name), TEST(hostile_logs_are_refused),
-      TEST(cut_off_logs_are_read_to_the_last_whole_line), TEST(a_compressed_log_is_the_same));

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("analysis: W&B exports");
+
 static gl_status parse_bytes(series_table **t, const char *text, size_t size, gl_error *err) {
   return format_panel.series(t, &(import_file){.name = "f.csv", .text = text, .size = size}, err);
 }
@@ -15,7 +17,7 @@ static gl_status parse(series_table **t, const char *text, gl_error *err) {
   return parse_bytes(t, text, strlen(text), err);
 }
 
-static void several_runs_with_missing_cells_are_read(void) {
+TEST(several_runs_with_missing_cells_are_read) {
   const char *forms[] = {
       "x,[t]A - s/m,[t]A - s/m__MIN,[t]A - s/m__MAX,[t]A - _step,b - c - "
       "s/m\n1,0.5,,,7,\n2,,,,8,-2e3\n",
@@ -45,7 +47,7 @@ static void several_runs_with_missing_cells_are_read(void) {
   }
 }
 
-static void wrong_files_are_refused_with_place_reason_and_remedy(void) {
+TEST(wrong_files_are_refused_with_place_reason_and_remedy) {
   const struct {
     const char *text, *place;
   } cases[] = {
@@ -75,7 +77,7 @@ static void wrong_files_are_refused_with_place_reason_and_remedy(void) {
   }
 }
 
-static void a_line_over_ten_mebibytes_is_refused(void) {
+TEST(a_line_over_ten_mebibytes_is_refused) {
   size_t n = CSV_LINE_LIMIT + 2;
   char *text = malloc(n);
   CU_ASSERT_PTR_NOT_NULL_FATAL(text);
@@ -93,7 +95,7 @@ static const char *paper_data(void) {
   return folder ? folder : "../shared/paper-data";
 }
 
-static void the_papers_exports_are_read_and_give_its_collapse_of_gspo(void) {
+TEST(the_papers_exports_are_read_and_give_its_collapse_of_gspo) {
   const struct {
     const char *file;
     size_t series;
@@ -121,8 +123,3 @@ static void the_papers_exports_are_read_and_give_its_collapse_of_gspo(void) {
     series_table_free(t);
   }
 }
-
-SUITE(wandb, "analysis: W&B exports", TEST(several_runs_with_missing_cells_are_read),
-      TEST(wrong_files_are_refused_with_place_reason_and_remedy),
-      TEST(a_line_over_ten_mebibytes_is_refused),
-      TEST(the_papers_exports_are_read_and_give_its_collapse_of_gspo));

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("analysis: layout of figures");
+
 static const char folder[] = "build/layout_test";
 
 static const char *script(const char *path) {
@@ -15,7 +17,7 @@ static const char *script(const char *path) {
   return "";
 }
 
-static void widths_have_names_or_are_centimetres(void) {
+TEST(widths_have_names_or_are_centimetres) {
   gl_error err = {0};
   double cm = 0;
   CU_ASSERT(figure_width("neurips", &cm, &err) == GL_OK && cm == 5.5 * 2.54);
@@ -78,7 +80,7 @@ static double text_at(const char *gp, const char *text, int last) {
 
 /* In a column of a journal: labels of two panels side by side, and the name of the x axis at the
  * right edge. */
-static void labels_are_apart_and_on_the_page(void) {
+TEST(labels_are_apart_and_on_the_page) {
   static const char *const names[] = {"grpo"}, axis[] = "staleness updates";
   const figure_request q = {.folder = folder, .script = script, .width_cm = 8.255};
   ASSERT_OK(file_make_folder(folder, &err));
@@ -109,7 +111,7 @@ static void labels_are_apart_and_on_the_page(void) {
 }
 
 /* Scripts write ten digits, and gnuplot refuses a range that is a point. */
-static void values_that_hardly_differ_have_a_range(void) {
+TEST(values_that_hardly_differ_have_a_range) {
   static const char *const names[] = {"gepo", "gspo"};
   const figure_request q = {.folder = folder, .script = script, .width_cm = 8.255};
   static const double first[] = {1, -4e7, 2e-9};
@@ -124,7 +126,7 @@ static void values_that_hardly_differ_have_a_range(void) {
   }
 }
 
-static void a_row_in_which_nothing_varies_is_left_out_and_said_so(void) {
+TEST(a_row_in_which_nothing_varies_is_left_out_and_said_so) {
   static const char *const names[] = {"gepo", "gspo"};
   const figure_request q = {.folder = folder, .script = script, .width_cm = 8.255};
   char *gp = made(names, 2, &q);
@@ -141,7 +143,7 @@ static size_t greys(const char *gp) {
   return n;
 }
 
-static void more_than_eight_lines_have_eight_colours_or_those_that_are_named(void) {
+TEST(more_than_eight_lines_have_eight_colours_or_those_that_are_named) {
   static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "h", "i", "gepo"};
   figure_request q = {.folder = folder, .script = script};
   char *gp = made(names, 8, &q);
@@ -194,7 +196,7 @@ static char *made_with_holes(int all_lines, int named_rows) {
   return text;
 }
 
-static void settings_and_lines_without_values_are_left_out_and_said_so(void) {
+TEST(settings_and_lines_without_values_are_left_out_and_said_so) {
   char *gp = made_with_holes(1, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(gp, "panels = 4\npanels_in_all = 6\n"));
   CU_ASSERT_PTR_NOT_NULL(strstr(gp, "= 'not shown: S1 (no values); b (no values)'"));
@@ -217,7 +219,7 @@ static void settings_and_lines_without_values_are_left_out_and_said_so(void) {
 
 /* The texts "a" and "0000000000" at the ends of an axis: the panel ends where the second, which is
  * centred below the last point, still lies on the page. */
-static void the_last_text_of_an_axis_stays_on_the_page(void) {
+TEST(the_last_text_of_an_axis_stays_on_the_page) {
   const figure_request q = {.folder = folder, .script = script, .width_cm = 8.255};
   static const char wide[] = "0000000000";
   figure_page p;
@@ -264,7 +266,7 @@ static const char *marked(size_t panels, const char *const *texts, size_t n) {
 
 /* The texts would fit below panels that leave them no room at the page's edge: at any length they
  * are either turned or on the page. */
-static void texts_that_do_not_fit_beside_those_of_the_next_panel_are_turned(void) {
+TEST(texts_that_do_not_fit_beside_those_of_the_next_panel_are_turned) {
   static const char letters[] = "oooooooooooooooooooo";
   int turned = 0, level = 0;
   for (int length = 3; length < 20; length++) {
@@ -285,20 +287,10 @@ static void texts_that_do_not_fit_beside_those_of_the_next_panel_are_turned(void
   CU_ASSERT(turned > 0 && level > 0);
 }
 
-static void a_long_text_that_is_turned_has_several_lines(void) {
+TEST(a_long_text_that_is_turned_has_several_lines) {
   static const char *const long_ones[] = {"weight delay 63 s, variance of weight noise 1",
                                           "weight delay 63 s, variance of weight noise 10"};
   const char *gp = marked(3, long_ones, 2);
   CU_ASSERT_PTR_NOT_NULL(strstr(gp, "= 'noise 1'"));
   CU_ASSERT_PTR_NOT_NULL(strstr(gp, "= 'noise 10'"));
 }
-
-SUITE(plot_layout, "analysis: layout of figures", TEST(labels_are_apart_and_on_the_page),
-      TEST(widths_have_names_or_are_centimetres),
-      TEST(a_row_in_which_nothing_varies_is_left_out_and_said_so),
-      TEST(values_that_hardly_differ_have_a_range),
-      TEST(the_last_text_of_an_axis_stays_on_the_page),
-      TEST(texts_that_do_not_fit_beside_those_of_the_next_panel_are_turned),
-      TEST(a_long_text_that_is_turned_has_several_lines),
-      TEST(settings_and_lines_without_values_are_left_out_and_said_so),
-      TEST(more_than_eight_lines_have_eight_colours_or_those_that_are_named));

@@ -7,9 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("analysis: looks of algorithms");
+
 static const double APART = 15, EQUALLY_LIGHT = 12;
 
-static void every_published_algorithm_has_a_look_of_its_own(void) {
+TEST(every_published_algorithm_has_a_look_of_its_own) {
   look a, b;
   size_t looks = 0;
   while (look_name(looks, &a)) {
@@ -36,7 +38,7 @@ static double lightness(const char *colour) {
   return value;
 }
 
-static void colours_are_apart_for_every_kind_of_eye(void) {
+TEST(colours_are_apart_for_every_kind_of_eye) {
   char line[128], vision[16], a[16], b[16];
   double distance;
   size_t pairs = 0;
@@ -53,7 +55,7 @@ static void colours_are_apart_for_every_kind_of_eye(void) {
   for (int i = LOOK_GREY; i < LOOK_COLOURS; i++) CU_ASSERT(isfinite(lightness(look_colour(i))));
 }
 
-static void lines_of_one_grey_differ_in_dash_or_mark(void) {
+TEST(lines_of_one_grey_differ_in_dash_or_mark) {
   look a, b;
   for (size_t i = 0; look_name(i, &a); i++)
     for (size_t k = 0; k < i && look_name(k, &b); k++) {
@@ -69,7 +71,7 @@ static int same(look a, look b) {
   return a.colour == b.colour && a.dash == b.dash && a.mark == b.mark && a.shade == b.shade;
 }
 
-static void a_recipes_own_algorithms_take_free_looks_and_keep_others(void) {
+TEST(a_recipes_own_algorithms_take_free_looks_and_keep_others) {
   static const char *const alone[] = {"gepo"}, *const with[] = {"mine", "gepo", "gepo (clip none)",
                                                                 "grpo"};
   look one, four[4], many[LOOK_COLOURS * LOOK_DASHES];
@@ -91,7 +93,7 @@ static void a_recipes_own_algorithms_take_free_looks_and_keep_others(void) {
 }
 
 /* In a study with other algorithms a variant has the same colour, shade, dash and symbol. */
-static void a_variant_has_its_algorithms_colour_in_every_study(void) {
+TEST(a_variant_has_its_algorithms_colour_in_every_study) {
   static const char *const few[] = {"gspo 0.2", "gepo released"},
                            *const many[] = {"grpo",        "own",         "gepo released",
                                             "GSPO_online", "gspo",        "gepo(clip=none)",
@@ -121,7 +123,7 @@ static void a_variant_has_its_algorithms_colour_in_every_study(void) {
 
 /* A variant's name says nothing where its fields are known: they give colour, shade, dash and
  * symbol. */
-static void a_variant_of_any_name_has_the_look_of_its_fields(void) {
+TEST(a_variant_of_any_name_has_the_look_of_its_fields) {
   static const char *const names[] = {"grpo", "mine", "grpo mine", "GEPO_online"},
                            *const others[] = {"another", "gspo"};
   static const char same_fields[] = "{\"base\":\"gspo\",\"eps_low\":0.2}";
@@ -143,7 +145,7 @@ static void a_variant_of_any_name_has_the_look_of_its_fields(void) {
 
 /* An arm has one look in every figure of the article and of the studies it is drawn from: beside
  * any others, in any order, with its fields (a study) and without (a file of results). */
-static void an_arm_has_one_look_in_every_study(void) {
+TEST(an_arm_has_one_look_in_every_study) {
   enum { MOST = 13, STUDIES = 9 };
   static const char *const studies[STUDIES][MOST] = {
       {"gepo released", "gspo 0.2", "grpo 0.2", "grpo 0.2 std", "ratio gate", "gepo mean unclipped",
@@ -187,7 +189,7 @@ static void an_arm_has_one_look_in_every_study(void) {
 }
 
 /* What other programs call their runs, word for word and not by what it has in it. */
-static void other_programs_spellings_have_the_look_of_their_algorithm(void) {
+TEST(other_programs_spellings_have_the_look_of_their_algorithm) {
   static const char *const
       names[] = {"[paper]GRPO_diff32", "GEPO_online", "Dr. GRPO", "GSPO",  "GSPO_diff64",
                  "gepo_plus-run3",     "TIS_delay",   "myGEPO",   "DrGRPO"},
@@ -208,12 +210,3 @@ static void other_programs_spellings_have_the_look_of_their_algorithm(void) {
   looks_assign(&both[1], 1, NULL, 0, &wanted);
   CU_ASSERT(same(found[1], wanted) && !same(found[0], wanted));
 }
-
-SUITE(plot_look, "analysis: looks of algorithms",
-      TEST(every_published_algorithm_has_a_look_of_its_own),
-      TEST(colours_are_apart_for_every_kind_of_eye), TEST(lines_of_one_grey_differ_in_dash_or_mark),
-      TEST(a_recipes_own_algorithms_take_free_looks_and_keep_others),
-      TEST(a_variant_has_its_algorithms_colour_in_every_study),
-      TEST(a_variant_of_any_name_has_the_look_of_its_fields),
-      TEST(an_arm_has_one_look_in_every_study),
-      TEST(other_programs_spellings_have_the_look_of_their_algorithm));

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+SUITE("analysis: pages of figures");
+
 static const char folder[] = "build/page_test";
 
 static const char *script(const char *path) {
@@ -19,7 +21,7 @@ static int exists(const char *path) {
   return access(path, F_OK) == 0;
 }
 
-static void what_begins_like_another_entry_is_told_and_the_same_once(void) {
+TEST(what_begins_like_another_entry_is_told_and_the_same_once) {
   const figure_request q = {.folder = folder, .script = script};
   gl_error err = {0};
   figure_page p;
@@ -38,7 +40,7 @@ static void what_begins_like_another_entry_is_told_and_the_same_once(void) {
 
 /* gnuplot takes any number of empty lines for one end of a block: what comes behind an empty block
  * would be drawn as the line before it. */
-static void a_block_without_a_record_is_still_a_block(void) {
+TEST(a_block_without_a_record_is_still_a_block) {
   const figure_request q = {.folder = folder, .script = script};
   figure_page p;
   ASSERT_OK(file_make_folder(folder, &err));
@@ -56,7 +58,7 @@ static void a_block_without_a_record_is_still_a_block(void) {
   free(data);
 }
 
-static void a_long_note_is_cut_into_lines_and_says_how_much_did_not_fit(void) {
+TEST(a_long_note_is_cut_into_lines_and_says_how_much_did_not_fit) {
   const figure_request q = {.folder = folder, .script = script};
   gl_error err = {0};
   figure_page p;
@@ -73,7 +75,7 @@ static void a_long_note_is_cut_into_lines_and_says_how_much_did_not_fit(void) {
   free(gp);
 }
 
-static void variables_reach_the_script_with_their_marks_taken_literally(void) {
+TEST(variables_reach_the_script_with_their_marks_taken_literally) {
   const figure_request q = {.folder = folder, .script = script, .formats = "svg"};
   const char *const names[] = {"gepo(clip=none)", "a_b'c"};
   const double numbers[] = {1, 2.5};
@@ -95,7 +97,7 @@ static void variables_reach_the_script_with_their_marks_taken_literally(void) {
   free(tsv);
 }
 
-static void a_failure_leaves_no_file(void) {
+TEST(a_failure_leaves_no_file) {
   const figure_request q = {.folder = folder, .script = script};
   gl_error err = {0};
   figure_page p;
@@ -156,7 +158,7 @@ static size_t occurrences(const char *text, const char *what) {
 
 /* Formats, quotes, commands, enhanced text, macros, escapes of a terminal: gnuplot itself shows
  * them as they are, in titles, axes, labels and tic marks, and reads the data beside them. */
-static void gnuplot_shows_any_name_literally_and_runs_nothing(void) {
+TEST(gnuplot_shows_any_name_literally_and_runs_nothing) {
   static const char *const names[][2] = {/* the name, and how it is shown */
                                          {"100%d %s %.9f %", NULL},
                                          {"a\"b", NULL},
@@ -242,7 +244,7 @@ static int holds(const char *path, const char *wanted) {
 
 /* Stand-ins for gnuplot: one that is stopped in the middle, one that met a full disk without a
  * word, one that draws. */
-static void a_drawing_is_the_old_one_until_the_new_one_is_whole(void) {
+TEST(a_drawing_is_the_old_one_until_the_new_one_is_whole) {
   static const char *const program = "build/page_test/stand-in";
   static const char head[] = "#!/bin/sh\naside=$(printf '%s' \"$3\" | cut -d\"'\" -f2)\n";
   static const char *const tails[] = {"printf '%%PDF half' > x.pdf$aside\nkill -9 $$\n",
@@ -269,22 +271,16 @@ static void a_drawing_is_the_old_one_until_the_new_one_is_whole(void) {
   }
 }
 
-SUITE(plot_page, "analysis: pages of figures",
-      TEST(what_begins_like_another_entry_is_told_and_the_same_once),
-      TEST(a_block_without_a_record_is_still_a_block),
-      TEST(a_long_note_is_cut_into_lines_and_says_how_much_did_not_fit),
-      TEST(variables_reach_the_script_with_their_marks_taken_literally),
-      TEST(a_failure_leaves_no_file), TEST(gnuplot_shows_any_name_literally_and_runs_nothing),
-      TEST(a_drawing_is_the_old_one_until_the_new_one_is_whole));
-
 /* --- Cells and contours of maps against a surface whose contour is known --- */
+
+SUITE("analysis: maps");
 
 static const char *empty_script(const char *path) {
   (void)path;
   return "";
 }
 
-static void edges_lie_halfway(void) {
+TEST(edges_lie_halfway) {
   const double x[] = {1, 2, 4}, one[] = {3};
   double edge[4];
   map_edges(x, 3, 0, edge);
@@ -297,7 +293,7 @@ static void edges_lie_halfway(void) {
 
 /* x / y on logarithmic axes: the contour at 1 is the diagonal, which interpolation of logarithms
  * meets exactly. */
-static void the_contour_of_a_ratio_is_where_it_is_one(void) {
+TEST(the_contour_of_a_ratio_is_where_it_is_one) {
   enum { N = 5 };
   double at[N], edge[N + 1], value[N * N];
   for (int i = 0; i < N; i++) at[i] = pow(3, i);
@@ -332,6 +328,3 @@ static void the_contour_of_a_ratio_is_where_it_is_one(void) {
   CU_ASSERT_EQUAL(cells, N * N);
   CU_ASSERT(points >= 2 * (N - 1));
 }
-
-SUITE(plot_map, "analysis: maps", TEST(edges_lie_halfway),
-      TEST(the_contour_of_a_ratio_is_where_it_is_one));

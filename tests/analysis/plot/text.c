@@ -5,11 +5,13 @@
 
 #include <string.h>
 
+SUITE("analysis: text of figures");
+
 static double units(double n) {
   return n / 2048 * FIGURE_POINTS * 2.54 / 72;
 }
 
-static void widths_are_those_of_the_font(void) {
+TEST(widths_are_those_of_the_font) {
   ASSERT_CLOSE(text_cm(""), 0, 0);
   ASSERT_CLOSE(text_cm("Wi~"), units(2025 + 569 + 1716), 1e-12);
   ASSERT_CLOSE(text_cm("10⁻³"), units(1303 + 1303 + 1081 + 821), 1e-12);
@@ -19,7 +21,7 @@ static void widths_are_those_of_the_font(void) {
 }
 
 /* Of the signs that figures use themselves all, of another script none. */
-static void the_font_has_what_figures_write(void) {
+TEST(the_font_has_what_figures_write) {
   static const uint32_t has[] = {'a',    '~',    0xb2,   0xe9,   0x3b1,  0x3a1,  0x2013, 0x2016,
                                  0x2026, 0x2074, 0x207b, 0x2080, 0x2207, 0x2212, 0x2265, 0x429},
                         lacks[] = {'\n', 0x4e00, 0x6f22, 0xac00, 0x3042, 0x1f680, 0xe000};
@@ -27,7 +29,7 @@ static void the_font_has_what_figures_write(void) {
   for (size_t i = 0; i < sizeof lacks / sizeof *lacks; i++) CU_ASSERT(!text_in_font(lacks[i]));
 }
 
-static void lines_end_behind_items_then_words_then_characters(void) {
+TEST(lines_end_behind_items_then_words_then_characters) {
   CU_ASSERT_EQUAL(text_line("short", 100), 5);
   CU_ASSERT_EQUAL(text_line("aa, bb cc", text_cm("aa, bb cc") - 0.01), 4);
   CU_ASSERT_EQUAL(text_line("aa bb cc", text_cm("aa bb cc") - 0.01), 6);
@@ -37,7 +39,7 @@ static void lines_end_behind_items_then_words_then_characters(void) {
   CU_ASSERT_EQUAL(text_line("漢字", 0.001), strlen("漢"));
 }
 
-static void a_heading_that_is_too_long_ends_in_an_ellipsis(void) {
+TEST(a_heading_that_is_too_long_ends_in_an_ellipsis) {
   size_t starts[2], lengths[2];
   int cut;
   CU_ASSERT_EQUAL(text_break("max delay 600 s, loss 0.1", text_cm("max delay 600 s, "), 2, starts,
@@ -48,12 +50,9 @@ static void a_heading_that_is_too_long_ends_in_an_ellipsis(void) {
   CU_ASSERT(cut && starts[1] == 5 && lengths[1] < 4);
 }
 
-SUITE(plot_text, "analysis: text of figures", TEST(widths_are_those_of_the_font),
-      TEST(the_font_has_what_figures_write),
-      TEST(lines_end_behind_items_then_words_then_characters),
-      TEST(a_heading_that_is_too_long_ends_in_an_ellipsis));
-
 /* --- Marks of axes against lists written by hand --- */
+
+SUITE("analysis: marks of axes");
 
 /* "text@" of the named marks, one after the other. */
 static const char *named(const tick *t, size_t n) {
@@ -64,7 +63,7 @@ static const char *named(const tick *t, size_t n) {
   return all;
 }
 
-static void linear_marks_are_round_and_inside(void) {
+TEST(linear_marks_are_round_and_inside) {
   tick t[MOST_TICKS];
   CU_ASSERT_STRING_EQUAL(named(t, ticks_linear(-0.06, 1.06, 5, t)), "0.0 0.5 1.0 ");
   CU_ASSERT_STRING_EQUAL(named(t, ticks_linear(-15, 265, 4, t)), "0 100 200 ");
@@ -74,7 +73,7 @@ static void linear_marks_are_round_and_inside(void) {
 }
 
 /* One number alone does not say what the distance to the next one is. */
-static void every_axis_has_two_numbers_at_least(void) {
+TEST(every_axis_has_two_numbers_at_least) {
   tick t[MOST_TICKS];
   CU_ASSERT_STRING_EQUAL(named(t, ticks_linear(0.11, 0.94, 4, t)), "0.2 0.4 0.6 0.8 ");
   CU_ASSERT_STRING_EQUAL(named(t, ticks_linear(0.26, 0.34, 1, t)), "0.26 0.28 0.30 0.32 0.34 ");
@@ -89,7 +88,7 @@ static void every_axis_has_two_numbers_at_least(void) {
       }
 }
 
-static void logarithmic_marks_are_powers_of_ten(void) {
+TEST(logarithmic_marks_are_powers_of_ten) {
   tick t[MOST_TICKS];
   CU_ASSERT_STRING_EQUAL(named(t, ticks_logarithmic(5e-4, 20, 8, t)), "10⁻³ 10⁻² 10⁻¹ 1 10 ");
   CU_ASSERT_STRING_EQUAL(named(t, ticks_logarithmic(1e-6, 1e6, 5, t)), "10⁻⁶ 10⁻³ 1 10³ 10⁶ ");
@@ -100,7 +99,7 @@ static void logarithmic_marks_are_powers_of_ten(void) {
   for (size_t i = 1; i < n; i++) CU_ASSERT(t[i].at > t[i - 1].at);
 }
 
-static void numbers_are_shown_as_print_has_them(void) {
+TEST(numbers_are_shown_as_print_has_them) {
   char text[24];
   tick_text(-0.25, 2, text);
   CU_ASSERT_STRING_EQUAL(text, "−0.25");
@@ -109,7 +108,3 @@ static void numbers_are_shown_as_print_has_them(void) {
   tick_text(2e-6, 0, text);
   CU_ASSERT_STRING_EQUAL(text, "2·10⁻⁶");
 }
-
-SUITE(plot_ticks, "analysis: marks of axes", TEST(linear_marks_are_round_and_inside),
-      TEST(every_axis_has_two_numbers_at_least), TEST(logarithmic_marks_are_powers_of_ten),
-      TEST(numbers_are_shown_as_print_has_them));

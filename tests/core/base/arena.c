@@ -10,6 +10,8 @@
 
 /* --- arena --- */
 
+SUITE("core: arenas, arrays, hash tables");
+
 static size_t differing(const unsigned char *p, size_t n, unsigned char from) {
   size_t count = 0;
   for (size_t i = 0; i < n; ++i) count += p[i] != from;
@@ -17,7 +19,7 @@ static size_t differing(const unsigned char *p, size_t n, unsigned char from) {
 }
 
 /* Sizes on both sides of what shares a block, and more of them than one block holds. */
-static void an_arenas_memory_is_zeroed_aligned_and_apart(void) {
+TEST(an_arenas_memory_is_zeroed_aligned_and_apart) {
   enum { N = 400 };
   static unsigned char *piece[N];
   arena a = {0};
@@ -38,7 +40,7 @@ static void an_arenas_memory_is_zeroed_aligned_and_apart(void) {
   CU_ASSERT(a.blocks == NULL && a.left == 0);
 }
 
-static void an_arena_remembers_its_first_failure(void) {
+TEST(an_arena_remembers_its_first_failure) {
   arena a = {0};
   gl_error err = {0};
   CU_ASSERT_PTR_NOT_NULL(ARENA_ARRAY(&a, double, 3));
@@ -63,7 +65,7 @@ typedef struct owner {
   double *value;
 } owner;
 
-static void a_struct_may_lie_in_the_arena_that_it_owns(void) {
+TEST(a_struct_may_lie_in_the_arena_that_it_owns) {
   static const double given[] = {1.0, 2.0, 3.0};
   arena a = {0};
   owner *o = ARENA_ARRAY(&a, owner, 1);
@@ -81,7 +83,7 @@ static void a_struct_may_lie_in_the_arena_that_it_owns(void) {
 
 /* --- growing arrays --- */
 
-static void arrays_grow_item_by_item_and_many_at_once(void) {
+TEST(arrays_grow_item_by_item_and_many_at_once) {
   struct {
     uint32_t *item;
     size_t n;
@@ -123,7 +125,7 @@ static bool is_text(const void *texts, uint64_t i, const void *key) {
 }
 
 /* With hashes that are cut to three bits most keys share theirs with others. */
-static void a_hash_table_finds_what_was_added_and_nothing_else(void) {
+TEST(a_hash_table_finds_what_was_added_and_nothing_else) {
   enum { N = 700 };
   static char text[N][16];
   for (uint64_t mask = 7;; mask = UINT64_MAX) {
@@ -149,7 +151,7 @@ static void a_hash_table_finds_what_was_added_and_nothing_else(void) {
   }
 }
 
-static void numbers_are_keys_by_themselves(void) {
+TEST(numbers_are_keys_by_themselves) {
   hash_table t = {0};
   size_t wrong = 0;
   CU_ASSERT_FATAL(hash_table_reserve(&t, 3000));
@@ -167,10 +169,3 @@ static void numbers_are_keys_by_themselves(void) {
   CU_ASSERT_FALSE(hash_table_reserve(&t, SIZE_MAX / 2));
   hash_table_fini(&t);
 }
-
-SUITE(containers, "core: arenas, arrays, hash tables",
-      TEST(an_arenas_memory_is_zeroed_aligned_and_apart),
-      TEST(an_arena_remembers_its_first_failure), TEST(a_struct_may_lie_in_the_arena_that_it_owns),
-      TEST(arrays_grow_item_by_item_and_many_at_once),
-      TEST(a_hash_table_finds_what_was_added_and_nothing_else),
-      TEST(numbers_are_keys_by_themselves));

@@ -10,6 +10,8 @@
 #include <zlib.h>
 #include <zstd.h>
 
+SUITE("core: compressed files");
+
 #define FIXTURE(name) "tests/golden/compressed/" name
 static const char *const fixtures[] = {FIXTURE("text.gz"), FIXTURE("text.zst"), FIXTURE("parts.gz"),
                                        FIXTURE("parts.zst"), FIXTURE("checked.zst")};
@@ -22,7 +24,7 @@ static void expected_line(int i, char line[200]) {
   line[n + x] = '\0';
 }
 
-static void files_of_gzip_and_zstd_are_read_by_line(void) {
+TEST(files_of_gzip_and_zstd_are_read_by_line) {
   for (int f = 0; f < N_FIXTURES; ++f) {
     compressed_reader *r = NULL;
     compressed_text line;
@@ -63,7 +65,7 @@ static void write_bytes(const char *path, const void *bytes, size_t size) {
   CU_ASSERT_FATAL(to != NULL && fwrite(bytes, 1, size, to) == size && fclose(to) == 0);
 }
 
-static void long_files_are_read_whole_in_pieces_of_any_size(void) {
+TEST(long_files_are_read_whole_in_pieces_of_any_size) {
   scratch s;
   char path[2][SCRATCH_PATH_SIZE];
   size_t size;
@@ -116,7 +118,7 @@ static const char *read_error(const char *path, char text[1024]) {
   return strcpy(text, err.text);
 }
 
-static void cut_off_and_damaged_files_are_refused_by_name(void) {
+TEST(cut_off_and_damaged_files_are_refused_by_name) {
   scratch s;
   char path[SCRATCH_PATH_SIZE], text[1024], bytes[1024];
   scratch_make(&s);
@@ -142,7 +144,7 @@ static void cut_off_and_damaged_files_are_refused_by_name(void) {
   scratch_remove(&s);
 }
 
-static void what_follows_the_last_part_is_refused_unless_it_is_zeros(void) {
+TEST(what_follows_the_last_part_is_refused_unless_it_is_zeros) {
   scratch s;
   char path[SCRATCH_PATH_SIZE], text[1024], bytes[2048] = {0};
   scratch_make(&s);
@@ -162,7 +164,7 @@ static void what_follows_the_last_part_is_refused_unless_it_is_zeros(void) {
   scratch_remove(&s);
 }
 
-static void plain_files_and_long_lines(void) {
+TEST(plain_files_and_long_lines) {
   scratch s;
   char path[SCRATCH_PATH_SIZE];
   gl_error err = {0};
@@ -183,9 +185,3 @@ static void plain_files_and_long_lines(void) {
   compressed_close(r);
   scratch_remove(&s);
 }
-
-SUITE(core_compressed, "core: compressed files", TEST(files_of_gzip_and_zstd_are_read_by_line),
-      TEST(long_files_are_read_whole_in_pieces_of_any_size),
-      TEST(cut_off_and_damaged_files_are_refused_by_name),
-      TEST(what_follows_the_last_part_is_refused_unless_it_is_zeros),
-      TEST(plain_files_and_long_lines));

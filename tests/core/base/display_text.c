@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void what_a_terminal_obeys_is_shown_as_an_escape(void) {
+SUITE("core: shown text");
+
+TEST(what_a_terminal_obeys_is_shown_as_an_escape) {
   static const char *const pairs[][2] = {
       {"gepo(clip=none)", "gepo(clip=none)"},
       {"Müller’s 実験 — λ→0 🙂 e\u0301", "Müller’s 実験 — λ→0 🙂 e\u0301"},
@@ -35,7 +37,7 @@ static int is_calm(const char *text) {
   return 1;
 }
 
-static void every_byte_and_every_pair_of_bytes_is_shown_calmly(void) {
+TEST(every_byte_and_every_pair_of_bytes_is_shown_calmly) {
   size_t wild = 0, differ = 0;
   for (unsigned i = 0; i < 0x10000; ++i) {
     char text[3] = {(char)(i >> 8), (char)(i & 0xff), '\0'};
@@ -59,7 +61,7 @@ static char *written(const char *text, size_t size, int lines) {
   return out;
 }
 
-static void long_texts_and_texts_with_zeros_are_written_whole(void) {
+TEST(long_texts_and_texts_with_zeros_are_written_whole) {
   static char text[3000];
   memset(text, 'a', sizeof text);
   text[0] = '\0';
@@ -74,7 +76,7 @@ static void long_texts_and_texts_with_zeros_are_written_whole(void) {
   free(out);
 }
 
-static void a_text_is_cut_between_characters_and_says_so(void) {
+TEST(a_text_is_cut_between_characters_and_says_so) {
   static char text[2000];
   shown_text s;
   memset(text, 'a', sizeof text - 1);
@@ -94,7 +96,7 @@ static void a_text_is_cut_between_characters_and_says_so(void) {
   CU_ASSERT_STRING_EQUAL(s.text, "");
 }
 
-static void widths_are_columns_of_what_is_shown(void) {
+TEST(widths_are_columns_of_what_is_shown) {
   CU_ASSERT_EQUAL(shown_width("gepo"), 4);
   CU_ASSERT_EQUAL(shown_width("λ→0"), 3);
   CU_ASSERT_EQUAL(shown_width("実験"), 4);
@@ -113,7 +115,7 @@ static char *field(const char *text) {
   return out;
 }
 
-static void fields_are_quoted_where_a_reader_needs_it(void) {
+TEST(fields_are_quoted_where_a_reader_needs_it) {
   static const char *const pairs[][2] = {{"gepo", "gepogepo  "},
                                          {"a\tb", "a\\tba\\tb  "},
                                          {"a\"b", "\"a\"\"b\"a\"b   "},
@@ -125,9 +127,3 @@ static void fields_are_quoted_where_a_reader_needs_it(void) {
     free(out);
   }
 }
-
-SUITE(core_shown, "core: shown text", TEST(what_a_terminal_obeys_is_shown_as_an_escape),
-      TEST(every_byte_and_every_pair_of_bytes_is_shown_calmly),
-      TEST(long_texts_and_texts_with_zeros_are_written_whole),
-      TEST(a_text_is_cut_between_characters_and_says_so),
-      TEST(fields_are_quoted_where_a_reader_needs_it), TEST(widths_are_columns_of_what_is_shown));

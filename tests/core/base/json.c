@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("core: json");
+
 static const char *const accepted[] = {
     "null",
     "true",
@@ -17,7 +19,7 @@ static const char *const accepted[] = {
     "[\"\\\"\\\\/\\b\\f\\n\\r\\t\",\"é€😀\"]",
 };
 
-static void a_text_becomes_the_tree_it_says(void) {
+TEST(a_text_becomes_the_tree_it_says) {
   for (size_t i = 0; i < sizeof accepted / sizeof *accepted; ++i) {
     gl_error err = {0};
     cJSON *tree = NULL;
@@ -35,7 +37,7 @@ static void a_text_becomes_the_tree_it_says(void) {
   }
 }
 
-static void escapes_and_numbers_are_exact(void) {
+TEST(escapes_and_numbers_are_exact) {
   static const char text[] = " [ \"\\ud83d\\ude00\\u00e9\\/\" , 0.1, 9007199254740993, -0 ] \n";
   cJSON *tree;
   ASSERT_OK(json_tree_read(&tree, text, sizeof text - 1, 5, "x", &err));
@@ -69,7 +71,7 @@ static const struct {
     {"\"abc", "x.json:1:5: expected the end of a string"},
 };
 
-static void what_is_not_json_is_refused_with_line_and_column(void) {
+TEST(what_is_not_json_is_refused_with_line_and_column) {
   for (size_t i = 0; i < sizeof refused / sizeof *refused; ++i) {
     gl_error err = {0};
     cJSON *tree = NULL;
@@ -83,7 +85,7 @@ static void what_is_not_json_is_refused_with_line_and_column(void) {
   }
 }
 
-static void bounds_are_kept(void) {
+TEST(bounds_are_kept) {
   gl_error err = {0};
   cJSON *tree;
   CU_ASSERT_EQUAL(json_tree_read(&tree, "[1,2,3]", 7, 3, "x", &err), GL_EINPUT);
@@ -101,7 +103,7 @@ static void bounds_are_kept(void) {
   cJSON_Delete(tree);
 }
 
-static void a_reader_may_start_at_any_line(void) {
+TEST(a_reader_may_start_at_any_line) {
   gl_error err = {0};
   json_reader r;
   json_begin(&r, "[1, x]", 6, "f.jsonl", &err);
@@ -112,7 +114,7 @@ static void a_reader_may_start_at_any_line(void) {
   CU_ASSERT(strstr(err.text, "f.jsonl:41:5: expected a number") == err.text);
 }
 
-static void python_s_numbers_are_numbers_where_asked_for(void) {
+TEST(python_s_numbers_are_numbers_where_asked_for) {
   static const char text[] = "[NaN, -Infinity, Infinity, 1]";
   gl_error err = {0};
   json_reader r;
@@ -132,7 +134,7 @@ static void python_s_numbers_are_numbers_where_asked_for(void) {
 }
 
 /* Recipes in canonical form write infinity as 1e999; in other texts it is a number too large. */
-static void infinity_is_read_back_from_own_texts_alone(void) {
+TEST(infinity_is_read_back_from_own_texts_alone) {
   static const char text[] = "[1e999,-1e999,1]";
   cJSON *own = json_tree_of(text), *other = NULL;
   gl_error err = {0};
@@ -146,8 +148,3 @@ static void infinity_is_read_back_from_own_texts_alone(void) {
   CU_ASSERT_PTR_NULL(json_tree_of("[1e998]"));
   CU_ASSERT_EQUAL(json_tree_read(&other, text, sizeof text - 1, 0, "other", &err), GL_EINPUT);
 }
-
-SUITE(core_json, "core: json", TEST(infinity_is_read_back_from_own_texts_alone),
-      TEST(a_text_becomes_the_tree_it_says), TEST(escapes_and_numbers_are_exact),
-      TEST(what_is_not_json_is_refused_with_line_and_column), TEST(bounds_are_kept),
-      TEST(a_reader_may_start_at_any_line), TEST(python_s_numbers_are_numbers_where_asked_for));

@@ -2,7 +2,9 @@
 #include "core/base/ks.h"
 #include "tests/support/suite.h"
 
-static void values_and_histograms_have_one_distance(void) {
+SUITE("core: Kolmogorov-Smirnov distance");
+
+TEST(values_and_histograms_have_one_distance) {
   const double a[] = {0, 1, 1, 2}, b[] = {0, 1, 1, 3};
   const uint64_t count_a[] = {1, 2, 1}, count_b[] = {1, 2, 0, 1};
   const ks_sample forms_a[] = {{.value = a, .n = 4}, {.count = count_a, .n = 3}};
@@ -14,7 +16,7 @@ static void values_and_histograms_have_one_distance(void) {
   CU_ASSERT_EQUAL(ks_distance(forms_a[0], forms_a[1]), 0.0);
 }
 
-static void infinities_have_a_place_and_empty_samples_no_distance(void) {
+TEST(infinities_have_a_place_and_empty_samples_no_distance) {
   const double v[] = {-INFINITY, 0, INFINITY, INFINITY};
   const uint64_t zeros[] = {0, 0};
   const ks_sample s = {.value = v, .n = 4};
@@ -23,6 +25,3 @@ static void infinities_have_a_place_and_empty_samples_no_distance(void) {
   CU_ASSERT(isnan(ks_distance(s, (ks_sample){.n = 0})));
   CU_ASSERT(isnan(ks_distance((ks_sample){.count = zeros, .n = 2}, s)));
 }
-
-SUITE(ks, "core: Kolmogorov-Smirnov distance", TEST(values_and_histograms_have_one_distance),
-      TEST(infinities_have_a_place_and_empty_samples_no_distance));

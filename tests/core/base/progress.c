@@ -13,6 +13,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+SUITE("core: progress");
+
 /* A terminal in memory, and a clock that stands still between the calls. */
 typedef struct screen {
   progress_world world;
@@ -67,7 +69,7 @@ static progress *on(screen *s, const char *what, uint64_t total, progress_mode m
 
 /* --- the time left --- */
 
-static void the_time_left_of_equal_items_is_that_of_those_before(void) {
+TEST(the_time_left_of_equal_items_is_that_of_those_before) {
   screen s;
   screen_init(&s, 80);
   progress *p = on(&s, "sweep", 10, PROGRESS_SILENT);
@@ -85,7 +87,7 @@ static void the_time_left_of_equal_items_is_that_of_those_before(void) {
 }
 
 /* 100 of 120 runs were finished by an earlier process. */
-static void what_others_finished_counts_as_done_and_not_in_the_rate(void) {
+TEST(what_others_finished_counts_as_done_and_not_in_the_rate) {
   screen s;
   char line[512];
   screen_init(&s, 100);
@@ -106,7 +108,7 @@ static void what_others_finished_counts_as_done_and_not_in_the_rate(void) {
 }
 
 /* Four tuning runs of 1 unit, then two runs of 10: counts alone would expect a tenth of it. */
-static void unequal_items_in_several_phases_have_one_time_left(void) {
+TEST(unequal_items_in_several_phases_have_one_time_left) {
   screen s;
   char line[512];
   screen_init(&s, 100);
@@ -166,7 +168,7 @@ static double worst_estimate(size_t workers, const double *length, size_t n, siz
   return worst;
 }
 
-static void the_time_left_of_parallel_work_is_close_to_what_it_takes(void) {
+TEST(the_time_left_of_parallel_work_is_close_to_what_it_takes) {
   double equal[100], mixed[100];
   for (size_t i = 0; i < 100; ++i) {
     equal[i] = 10;
@@ -183,7 +185,7 @@ static void the_time_left_of_parallel_work_is_close_to_what_it_takes(void) {
 
 /* --- terminals --- */
 
-static void a_bar_is_drawn_in_place_and_cleared(void) {
+TEST(a_bar_is_drawn_in_place_and_cleared) {
   screen s;
   screen_init(&s, 120);
   progress *p = on(&s, "sweep", 20, PROGRESS_BAR);
@@ -200,7 +202,7 @@ static void a_bar_is_drawn_in_place_and_cleared(void) {
   screen_fini(&s);
 }
 
-static void a_bar_is_narrower_than_any_terminal(void) {
+TEST(a_bar_is_narrower_than_any_terminal) {
   screen s;
   char line[512];
   size_t wrapped = 0, without_count = 0;
@@ -225,7 +227,7 @@ static void a_bar_is_narrower_than_any_terminal(void) {
   screen_fini(&s);
 }
 
-static void names_and_notes_cannot_move_the_cursor(void) {
+TEST(names_and_notes_cannot_move_the_cursor) {
   screen s;
   char line[512];
   screen_init(&s, 160);
@@ -288,7 +290,7 @@ static size_t columns_drawn(const char *text) {
   return shown_width(line);
 }
 
-static void a_bar_is_for_terminals_that_can_redraw_and_nobody_else(void) {
+TEST(a_bar_is_for_terminals_that_can_redraw_and_nobody_else) {
   char text[512];
   terminal_variable = "xterm-256color", ci_variable = NULL, columns_variable = NULL;
   automatic(text, 50, 0);
@@ -325,7 +327,7 @@ static size_t lines_in(screen *s) {
   return n;
 }
 
-static void a_quick_job_writes_nothing_into_a_log(void) {
+TEST(a_quick_job_writes_nothing_into_a_log) {
   screen s;
   screen_init(&s, 80);
   progress *p = on(&s, "sweep", 20, PROGRESS_LINES);
@@ -338,7 +340,7 @@ static void a_quick_job_writes_nothing_into_a_log(void) {
   screen_fini(&s);
 }
 
-static void a_log_gets_a_line_every_tenth_or_half_a_minute(void) {
+TEST(a_log_gets_a_line_every_tenth_or_half_a_minute) {
   screen s;
   screen_init(&s, 80);
   progress *p = on(&s, "sweep", 1000, PROGRESS_LINES);
@@ -354,7 +356,7 @@ static void a_log_gets_a_line_every_tenth_or_half_a_minute(void) {
   screen_fini(&s);
 }
 
-static void progress_takes_an_unknown_total_and_no_progress_at_all(void) {
+TEST(progress_takes_an_unknown_total_and_no_progress_at_all) {
   screen s;
   char line[512];
   screen_init(&s, 80);
@@ -380,7 +382,7 @@ static void progress_takes_an_unknown_total_and_no_progress_at_all(void) {
 }
 
 /* Of the real world: stderr, which is a pipe here, the monotonic clock, the environment. */
-static void progress_new_writes_to_stderr(void) {
+TEST(progress_new_writes_to_stderr) {
   char text[512] = "";
   int ends[2], kept = dup(STDERR_FILENO);
   CU_ASSERT_EQUAL_FATAL(pipe(ends), 0);
@@ -405,7 +407,7 @@ static void progress_new_writes_to_stderr(void) {
   CU_ASSERT(left >= 0 && left < 3600);
 }
 
-static void long_spans_have_hours(void) {
+TEST(long_spans_have_hours) {
   screen s;
   char line[512];
   screen_init(&s, 100);
@@ -415,15 +417,3 @@ static void long_spans_have_hours(void) {
   progress_free(p);
   screen_fini(&s);
 }
-
-SUITE(core_progress, "core: progress", TEST(the_time_left_of_equal_items_is_that_of_those_before),
-      TEST(what_others_finished_counts_as_done_and_not_in_the_rate),
-      TEST(unequal_items_in_several_phases_have_one_time_left),
-      TEST(the_time_left_of_parallel_work_is_close_to_what_it_takes),
-      TEST(a_bar_is_drawn_in_place_and_cleared), TEST(a_bar_is_narrower_than_any_terminal),
-      TEST(names_and_notes_cannot_move_the_cursor),
-      TEST(a_bar_is_for_terminals_that_can_redraw_and_nobody_else),
-      TEST(progress_new_writes_to_stderr), TEST(long_spans_have_hours),
-      TEST(a_quick_job_writes_nothing_into_a_log),
-      TEST(a_log_gets_a_line_every_tenth_or_half_a_minute),
-      TEST(progress_takes_an_unknown_total_and_no_progress_at_all));

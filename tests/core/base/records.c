@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+SUITE("core: tables as text");
+
 static const table_column columns[] = {
     TABLE_FIELD("a,b", TABLE_TEXT, "", ""), TABLE_FIELD("n", TABLE_WHOLE, "", ""),
     TABLE_FIELD("x", TABLE_REAL, "", ""), TABLE_FIELD("ok", TABLE_FLAG, "", "")};
@@ -39,7 +41,7 @@ static void check(records_format format, const char *wanted) {
   free(text);
 }
 
-static void records_are_csv(void) {
+TEST(records_are_csv) {
   check(RECORDS_CSV, "\"a,b\",n,x,ok\n"
                      "plain,0,0.1,true\n"
                      "\"a,b\t\"\"c\"\"\nd\",9223372036854775807,inf,false\n"
@@ -48,7 +50,7 @@ static void records_are_csv(void) {
                      ",,,\n");
 }
 
-static void records_are_tsv(void) {
+TEST(records_are_tsv) {
   check(RECORDS_TSV, "a,b\tn\tx\tok\n"
                      "plain\t0\t0.1\ttrue\n"
                      "\"a,b\t\"\"c\"\"\nd\"\t9223372036854775807\tinf\tfalse\n"
@@ -57,7 +59,7 @@ static void records_are_tsv(void) {
                      "\t\t\t\n");
 }
 
-static void records_are_lines_of_json(void) {
+TEST(records_are_lines_of_json) {
   check(RECORDS_JSONL,
         "{\"a,b\":\"plain\",\"n\":0,\"x\":0.1,\"ok\":true}\n"
         "{\"a,b\":\"a,b\\t\\\"c\\\"\\nd\",\"n\":9223372036854775807,\"x\":null,\"ok\":false}\n"
@@ -66,7 +68,7 @@ static void records_are_lines_of_json(void) {
         "{\"a,b\":null,\"n\":null,\"x\":null,\"ok\":null}\n");
 }
 
-static void formats_have_names(void) {
+TEST(formats_have_names) {
   records_format format = RECORDS_CSV;
   for (int f = 0; f < RECORDS_FORMAT_COUNT; ++f) {
     CU_ASSERT(records_format_named(records_format_name((records_format)f), &format));
@@ -75,10 +77,9 @@ static void formats_have_names(void) {
   CU_ASSERT_FALSE(records_format_named("cvs", &format));
 }
 
-SUITE(core_records, "core: tables as text", TEST(records_are_csv), TEST(records_are_tsv),
-      TEST(records_are_lines_of_json), TEST(formats_have_names));
-
 /* --- reading: cells, one column of numbers, and what is refused --- */
+
+SUITE("core: CSV");
 
 static gl_status column_of(const char *text, const char *column, double **out, size_t *n,
                            gl_error *err) {
@@ -92,7 +93,7 @@ static gl_status column_of(const char *text, const char *column, double **out, s
   return status;
 }
 
-static void quotes_line_ends_and_empty_lines_are_read(void) {
+TEST(quotes_line_ends_and_empty_lines_are_read) {
   const char text[] = "\xEF\xBB\xBF"
                       "a,\"b,\"\"c\"\"\"\r\n\n,d\n";
   const char *const want[] = {"a", "b,\"c\"", "", "d"};
@@ -111,7 +112,7 @@ static void quotes_line_ends_and_empty_lines_are_read(void) {
 }
 
 /* Names of runs are whatever somebody called them. */
-static void a_line_break_between_quotes_belongs_to_its_cell(void) {
+TEST(a_line_break_between_quotes_belongs_to_its_cell) {
   const char text[] = "\"a\nb\"\tc,d\n\"\n\n\"\t\"e\"\"\nf\"\r\n1\t2\n";
   const char *const want[] = {"a\nb", "c,d", "\n\n", "e\"\nf", "1", "2"};
   const size_t lines[] = {1, 1, 3, 3, 7, 7};
@@ -137,7 +138,7 @@ static void a_line_break_between_quotes_belongs_to_its_cell(void) {
   csv_end(&r);
 }
 
-static void a_column_is_read_with_and_without_a_heading(void) {
+TEST(a_column_is_read_with_and_without_a_heading) {
   double *v = NULL;
   size_t n = 0;
   ASSERT_OK(column_of("40\n\n 60 \n", NULL, &v, &n, &err));
@@ -152,7 +153,7 @@ static void a_column_is_read_with_and_without_a_heading(void) {
 }
 
 /* Of several columns the first would be as good a guess as any, and a wrong one goes unseen. */
-static void which_of_several_columns_is_meant_must_be_said(void) {
+TEST(which_of_several_columns_is_meant_must_be_said) {
   const struct {
     const char *text, *column, *says;
   } cases[] = {
@@ -181,7 +182,7 @@ static void which_of_several_columns_is_meant_must_be_said(void) {
 }
 
 /* Nobody writes into it, so opening it would wait for ever. */
-static void a_pipe_is_refused_and_not_waited_for(void) {
+TEST(a_pipe_is_refused_and_not_waited_for) {
   scratch at;
   char path[SCRATCH_PATH_SIZE];
   double *v;
@@ -194,7 +195,7 @@ static void a_pipe_is_refused_and_not_waited_for(void) {
   scratch_remove(&at);
 }
 
-static void only_decimal_numbers_are_numbers(void) {
+TEST(only_decimal_numbers_are_numbers) {
   const char *const not [] = {"", " ", "0x10", "1 2", "nan(1)", "INF", "1e", "--1", "e", "."};
   double x;
   for (size_t i = 0; i < sizeof not / sizeof *not ; i++) CU_ASSERT(!csv_number(not [i], &x));
@@ -204,9 +205,3 @@ static void only_decimal_numbers_are_numbers(void) {
   CU_ASSERT(!csv_number("1e400", &x) && csv_overflows("1e400") && csv_overflows(" -1e999 "));
   CU_ASSERT(!csv_overflows("inf") && !csv_overflows("1e300") && !csv_overflows("1e400x"));
 }
-
-SUITE(csv, "core: CSV", TEST(quotes_line_ends_and_empty_lines_are_read),
-      TEST(a_line_break_between_quotes_belongs_to_its_cell),
-      TEST(a_column_is_read_with_and_without_a_heading),
-      TEST(which_of_several_columns_is_meant_must_be_said),
-      TEST(a_pipe_is_refused_and_not_waited_for), TEST(only_decimal_numbers_are_numbers));

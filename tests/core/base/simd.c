@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+SUITE("core: exponentials of many numbers");
+
 enum { N = 257 };
 
 /* How many units in the last place v is from the true e^x. */
@@ -16,7 +18,7 @@ static double units_off(double v, double x) {
                        (long double)(nextafter(nearest, INFINITY) - nearest));
 }
 
-static void exponentials_are_within_a_unit_or_little_more(void) {
+TEST(exponentials_are_within_a_unit_or_little_more) {
   static const double sizes[] = {1e-300, 1e-9, 0.1, 0.3466, 1, 20, 300, 699, 709, 744};
   const rng_stream stream = rng_stream_at(3, RNG_TEST, 1);
   for (size_t k = 0; k < sizeof sizes / sizeof *sizes; ++k)
@@ -32,7 +34,7 @@ static void exponentials_are_within_a_unit_or_little_more(void) {
 }
 
 /* Not-a-number is not equal to itself. */
-static void what_no_polynomial_knows_is_as_the_c_library_has_it(void) {
+TEST(what_no_polynomial_knows_is_as_the_c_library_has_it) {
   double x[] = {0, -0.0, INFINITY, -INFINITY, NAN, 709.8, -745.2, -740, 1}, out[9];
   for (size_t n = 1; n <= 9; ++n) {
     vector_exp(x, n, out);
@@ -43,7 +45,7 @@ static void what_no_polynomial_knows_is_as_the_c_library_has_it(void) {
   }
 }
 
-static void a_numbers_bits_do_not_depend_on_its_company(void) {
+TEST(a_numbers_bits_do_not_depend_on_its_company) {
   double x[N], all[N], some[N];
   for (size_t i = 0; i < N; ++i) x[i] = 3 * sin((double)i);
   vector_exp(x, N, all);
@@ -62,7 +64,7 @@ static void a_numbers_bits_do_not_depend_on_its_company(void) {
   CU_ASSERT(memcmp(x, all, sizeof all) == 0);
 }
 
-static void sums_have_every_number_once(void) {
+TEST(sums_have_every_number_once) {
   double value[N], sum = 0;
   for (size_t n = 0; n < N; ++n) {
     CU_ASSERT_EQUAL(lane4_sum(value, n), sum);
@@ -70,8 +72,3 @@ static void sums_have_every_number_once(void) {
     sum += value[n];
   }
 }
-
-SUITE(vector_exp, "core: exponentials of many numbers",
-      TEST(exponentials_are_within_a_unit_or_little_more),
-      TEST(what_no_polynomial_knows_is_as_the_c_library_has_it),
-      TEST(a_numbers_bits_do_not_depend_on_its_company), TEST(sums_have_every_number_once));

@@ -20,8 +20,10 @@
 
 /* --- hashes --- */
 
+SUITE("core: files, hashes, numbers");
+
 /* The vectors of the algorithm's authors (Fowler, Noll, Vo; draft-eastlake-fnv). */
-static void hashes_are_fnv_1a_of_128_bits(void) {
+TEST(hashes_are_fnv_1a_of_128_bits) {
   static const char *const known[][2] = {{"", "6c62272e07bb014262b821756295c58d"},
                                          {"a", "d228cb696f1a8caf78912b704e4a8964"},
                                          {"foobar", "343e1662793c64bf6f0d3597ba446f18"}};
@@ -43,7 +45,7 @@ static uint64_t checksum_in_pieces(const unsigned char *bytes, size_t size, size
 }
 
 /* Values published for xxHash's reference implementation. */
-static void checksums_are_xxh3_of_64_bits_however_the_bytes_come(void) {
+TEST(checksums_are_xxh3_of_64_bits_however_the_bytes_come) {
   static unsigned char bytes[5000];
   size_t differ = 0, unnoticed = 0;
   CU_ASSERT_EQUAL(checksum_in_pieces(bytes, 0, 1), UINT64_C(0x2d06800538d394c2));
@@ -86,7 +88,7 @@ static size_t is_wrong(double value) {
   return strtod(shorter, NULL) == value;
 }
 
-static void numbers_read_back_from_their_shortest_text(void) {
+TEST(numbers_read_back_from_their_shortest_text) {
   static const double special[] = {0,
                                    1,
                                    0.1,
@@ -126,7 +128,7 @@ static void numbers_read_back_from_their_shortest_text(void) {
   CU_ASSERT_EQUAL(wrong, 0);
 }
 
-static void numbers_have_their_documented_spelling(void) {
+TEST(numbers_have_their_documented_spelling) {
   char text[NUMBER_TEXT_SIZE];
   CU_ASSERT_STRING_EQUAL(number_text(3, text), "3");
   CU_ASSERT_STRING_EQUAL(number_text(0.1, text), "0.1");
@@ -138,7 +140,7 @@ static void numbers_have_their_documented_spelling(void) {
   CU_ASSERT_STRING_EQUAL(number_text(-INFINITY, text), "-inf");
 }
 
-static void json_has_null_where_it_has_no_number(void) {
+TEST(json_has_null_where_it_has_no_number) {
   const double values[] = {0.1, NAN, -INFINITY, 1e-300};
   cJSON *object = cJSON_CreateObject();
   CU_ASSERT_PTR_NOT_NULL(json_add_numbers(object, "list", values, 4));
@@ -159,7 +161,7 @@ static void check_file(const char *path, const char *wanted) {
   free(text);
 }
 
-static void a_file_is_the_old_one_until_it_is_the_new_one(void) {
+TEST(a_file_is_the_old_one_until_it_is_the_new_one) {
   scratch s;
   char path[SCRATCH_PATH_SIZE];
   file_writer w;
@@ -178,7 +180,7 @@ static void a_file_is_the_old_one_until_it_is_the_new_one(void) {
   scratch_remove(&s);
 }
 
-static void an_abandoned_file_leaves_the_old_one(void) {
+TEST(an_abandoned_file_leaves_the_old_one) {
   scratch s;
   char path[SCRATCH_PATH_SIZE];
   file_writer w;
@@ -192,7 +194,7 @@ static void an_abandoned_file_leaves_the_old_one(void) {
   scratch_remove(&s);
 }
 
-static void a_new_name_is_not_taken_from_another_file(void) {
+TEST(a_new_name_is_not_taken_from_another_file) {
   scratch s;
   char made[SCRATCH_PATH_SIZE], path[SCRATCH_PATH_SIZE];
   gl_error err = {0};
@@ -213,7 +215,7 @@ static void a_new_name_is_not_taken_from_another_file(void) {
 }
 
 /* A limit on the size of files makes the last write fail, as a full disk does. */
-static void a_file_that_cannot_be_written_whole_leaves_the_old_one(void) {
+TEST(a_file_that_cannot_be_written_whole_leaves_the_old_one) {
   scratch s;
   char path[SCRATCH_PATH_SIZE];
   file_writer w;
@@ -240,7 +242,7 @@ static void a_file_that_cannot_be_written_whole_leaves_the_old_one(void) {
 }
 
 /* The stream met the trouble long before the commit, and its errno is gone. */
-static void a_write_that_failed_on_the_way_is_told_with_its_reason(void) {
+TEST(a_write_that_failed_on_the_way_is_told_with_its_reason) {
   scratch s;
   char path[SCRATCH_PATH_SIZE];
   file_writer w;
@@ -276,7 +278,7 @@ static void check_refused(const char *path, const char *says) {
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, says));
 }
 
-static void places_that_cannot_hold_a_file_are_named_with_a_remedy(void) {
+TEST(places_that_cannot_hold_a_file_are_named_with_a_remedy) {
   scratch s;
   char path[SCRATCH_PATH_SIZE];
   scratch_make(&s);
@@ -300,7 +302,7 @@ static void places_that_cannot_hold_a_file_are_named_with_a_remedy(void) {
   scratch_remove(&s);
 }
 
-static void a_link_stays_a_link_and_permissions_stay(void) {
+TEST(a_link_stays_a_link_and_permissions_stay) {
   scratch s;
   char path[SCRATCH_PATH_SIZE], link[SCRATCH_PATH_SIZE];
   file_writer w;
@@ -320,7 +322,7 @@ static void a_link_stays_a_link_and_permissions_stay(void) {
 }
 
 /* A rename would put a file in the place of /dev/null. */
-static void devices_and_pipes_are_written_to(void) {
+TEST(devices_and_pipes_are_written_to) {
   scratch s;
   char path[SCRATCH_PATH_SIZE], text[8] = "";
   file_writer w;
@@ -341,7 +343,7 @@ static void devices_and_pipes_are_written_to(void) {
   scratch_remove(&s);
 }
 
-static void a_file_that_may_not_be_written_is_not_replaced(void) {
+TEST(a_file_that_may_not_be_written_is_not_replaced) {
   scratch s;
   char path[SCRATCH_PATH_SIZE];
   if (geteuid() == 0) SKIP("root may write everything");
@@ -355,7 +357,7 @@ static void a_file_that_may_not_be_written_is_not_replaced(void) {
 
 /* --- errors and metrics --- */
 
-static void the_first_error_stays_and_long_ones_are_cut(void) {
+TEST(the_first_error_stays_and_long_ones_are_cut) {
   gl_error err = {0};
   CU_ASSERT_EQUAL(gl_fail(&err, GL_EINPUT, "%02000d", 7), GL_EINPUT);
   CU_ASSERT_EQUAL(strlen(err.text), sizeof err.text - 1);
@@ -369,7 +371,7 @@ static void the_first_error_stays_and_long_ones_are_cut(void) {
   CU_ASSERT(gl_exit_code(GL_EIO) == 1 && gl_exit_code(GL_EINTERRUPTED) == 130);
 }
 
-static void every_metric_has_a_name_of_its_own_a_meaning_and_a_source(void) {
+TEST(every_metric_has_a_name_of_its_own_a_meaning_and_a_source) {
   double value[METRIC_COUNT];
   for (int m = 0; m < METRIC_COUNT; ++m) {
     const metric_info *info = metric_about((metric)m);
@@ -384,17 +386,3 @@ static void every_metric_has_a_name_of_its_own_a_meaning_and_a_source(void) {
   metrics_clear(value);
   for (int m = 0; m < METRIC_COUNT; ++m) CU_ASSERT(isnan(value[m]));
 }
-
-SUITE(core_small, "core: files, hashes, numbers", TEST(hashes_are_fnv_1a_of_128_bits),
-      TEST(checksums_are_xxh3_of_64_bits_however_the_bytes_come),
-      TEST(numbers_read_back_from_their_shortest_text),
-      TEST(numbers_have_their_documented_spelling), TEST(json_has_null_where_it_has_no_number),
-      TEST(a_file_is_the_old_one_until_it_is_the_new_one),
-      TEST(an_abandoned_file_leaves_the_old_one), TEST(a_new_name_is_not_taken_from_another_file),
-      TEST(a_file_that_cannot_be_written_whole_leaves_the_old_one),
-      TEST(a_write_that_failed_on_the_way_is_told_with_its_reason),
-      TEST(places_that_cannot_hold_a_file_are_named_with_a_remedy),
-      TEST(a_link_stays_a_link_and_permissions_stay), TEST(devices_and_pipes_are_written_to),
-      TEST(a_file_that_may_not_be_written_is_not_replaced),
-      TEST(the_first_error_stays_and_long_ones_are_cut),
-      TEST(every_metric_has_a_name_of_its_own_a_meaning_and_a_source));

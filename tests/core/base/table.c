@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("core: tables");
+
 /* A table of texts with these heads. */
 static table *of_heads(const char *const *heads, size_t n) {
   table *t = table_new(NULL, 0);
@@ -36,7 +38,7 @@ static int is_printed(const char *cell, table_form format, const char *wanted) {
   return found;
 }
 
-static void latex_escapes_its_special_characters(void) {
+TEST(latex_escapes_its_special_characters) {
   const char *heads[] = {"a_b", "c%"};
   table *t = of_heads(heads, 2);
   table_row(t);
@@ -53,7 +55,7 @@ static void latex_escapes_its_special_characters(void) {
   table_free(t);
 }
 
-static void every_mark_of_latex_is_text(void) {
+TEST(every_mark_of_latex_is_text) {
   CU_ASSERT(is_printed("&%$#_{}", TABLE_AS_LATEX, "\\&\\%\\$\\#\\_\\{\\}"));
   CU_ASSERT(is_printed("a^b~c\\d", TABLE_AS_LATEX,
                        "a\\textasciicircum{}b\\textasciitilde{}c\\textbackslash{}d"));
@@ -65,7 +67,7 @@ static void every_mark_of_latex_is_text(void) {
   CU_ASSERT(is_printed("*x", TABLE_AS_LATEX, "{}*x"));
 }
 
-static void every_mark_of_markdown_and_html_is_text(void) {
+TEST(every_mark_of_markdown_and_html_is_text) {
   CU_ASSERT(is_printed("a|b", TABLE_AS_MARKDOWN, "a\\|b"));
   CU_ASSERT(is_printed("<script>&amp;", TABLE_AS_MARKDOWN, "&lt;script&gt;&amp;amp;"));
   CU_ASSERT(is_printed("`x` *y* ~z~ \\|", TABLE_AS_MARKDOWN, "\\`x\\` \\*y\\* \\~z\\~ \\\\\\|"));
@@ -74,7 +76,7 @@ static void every_mark_of_markdown_and_html_is_text(void) {
   CU_ASSERT(is_printed("-0.5 [-1, 0]", TABLE_AS_MARKDOWN, "-0.5 [-1, 0]"));
 }
 
-static void what_a_terminal_would_obey_is_shown_in_every_format(void) {
+TEST(what_a_terminal_would_obey_is_shown_in_every_format) {
   static const char wild[] = "\033[31m\n\xff\u202e";
   CU_ASSERT(is_printed(wild, TABLE_AS_TEXT, "\\x1b[31m\\n\\xff\\u202e"));
   CU_ASSERT(is_printed(wild, TABLE_AS_MARKDOWN, "\\\\x1b[31m\\\\n\\\\xff\\\\u202e"));
@@ -83,7 +85,7 @@ static void what_a_terminal_would_obey_is_shown_in_every_format(void) {
                        "\\textbackslash{}u202e"));
 }
 
-static void captions_and_heads_are_text_too(void) {
+TEST(captions_and_heads_are_text_too) {
   const char *heads[] = {"a|b\n", "c"};
   table *t = of_heads(heads, 2);
   table_title(t, "%s", "# x\033 & <b>");
@@ -101,7 +103,7 @@ static void captions_and_heads_are_text_too(void) {
 }
 
 /* Wide characters take two columns, combining ones none, escapes what they are long. */
-static void columns_stay_aligned_whatever_stands_in_them(void) {
+TEST(columns_stay_aligned_whatever_stands_in_them) {
   const char *heads[] = {"name", "x"};
   table *t = of_heads(heads, 2);
   table_row(t), table_text(t, "実験"), table_text(t, "1");
@@ -113,7 +115,7 @@ static void columns_stay_aligned_whatever_stands_in_them(void) {
   table_free(t);
 }
 
-static void a_stream_that_fails_is_told(void) {
+TEST(a_stream_that_fails_is_told) {
   const char *heads[] = {"h"};
   gl_error err = {0};
   table *t = of_heads(heads, 1);
@@ -166,7 +168,7 @@ static table *of_everything(void) {
   return all;
 }
 
-static void people_see_heads_in_their_places(void) {
+TEST(people_see_heads_in_their_places) {
   table *t = of_everything();
   char *text = written_table(t, TABLE_AS_TEXT);
   CU_ASSERT_STRING_EQUAL(text, "n                    x   is                 score  words  name\n"
@@ -178,7 +180,7 @@ static void people_see_heads_in_their_places(void) {
   table_free(t);
 }
 
-static void programs_see_names_and_what_is_missing_has_none(void) {
+TEST(programs_see_names_and_what_is_missing_has_none) {
   table *t = of_everything();
   char *json = written_table(t, TABLE_AS_JSON), *csv = written_table(t, TABLE_AS_CSV);
   CU_ASSERT_STRING_EQUAL(json, "{\n\t\"study\":\t\"a,b\",\n\t\"rows\":\t[{\n"
@@ -199,7 +201,7 @@ static void programs_see_names_and_what_is_missing_has_none(void) {
   table_free(t);
 }
 
-static void html_sets_estimates_off_and_escapes(void) {
+TEST(html_sets_estimates_off_and_escapes) {
   static const table_column columns[] = {{"a", TABLE_TEXT, .head = "a<b"},
                                          {"x", TABLE_INTERVAL, .head = "x"}};
   table *t = table_new(columns, 2);
@@ -219,7 +221,7 @@ static void html_sets_estimates_off_and_escapes(void) {
   table_free(t);
 }
 
-static void plain_tables_pad_to_widths_and_end_early(void) {
+TEST(plain_tables_pad_to_widths_and_end_early) {
   static const table_column columns[] = {{"a", TABLE_TEXT, .head = "a", .width = -4},
                                          {"n", TABLE_WHOLE, .head = "n", .width = 3}};
   table *t = table_new(columns, 2);
@@ -233,7 +235,7 @@ static void plain_tables_pad_to_widths_and_end_early(void) {
 }
 
 /* Columns beyond 80 follow in blocks that begin with the first column; every cell is in one. */
-static void a_table_wider_than_a_terminal_is_written_in_blocks(void) {
+TEST(a_table_wider_than_a_terminal_is_written_in_blocks) {
   static const char head[] = "abcdefghijklmnopqrstuvwxyz";
   table *t = table_new((const table_column[]){{.type = TABLE_TEXT, .head = "run"}}, 1);
   for (size_t i = 0; i < 9; ++i)
@@ -259,7 +261,7 @@ static void a_table_wider_than_a_terminal_is_written_in_blocks(void) {
   table_free(t);
 }
 
-static void memory_that_was_missing_is_told_at_the_end(void) {
+TEST(memory_that_was_missing_is_told_at_the_end) {
   gl_error err = {0};
   table *within = table_rows(table_field(NULL, "x"), NULL, 0);
   table_row(within), table_text(within, "x"), table_real(within, 1), table_line(within, "%d", 1);
@@ -267,13 +269,3 @@ static void memory_that_was_missing_is_told_at_the_end(void) {
   CU_ASSERT_PTR_NULL(table_to_json(NULL));
   CU_ASSERT_EQUAL(table_write(NULL, TABLE_AS_TEXT, stdout, &err), GL_ENOMEM);
 }
-
-SUITE(tables, "core: tables", TEST(latex_escapes_its_special_characters),
-      TEST(every_mark_of_latex_is_text), TEST(every_mark_of_markdown_and_html_is_text),
-      TEST(what_a_terminal_would_obey_is_shown_in_every_format),
-      TEST(captions_and_heads_are_text_too), TEST(columns_stay_aligned_whatever_stands_in_them),
-      TEST(a_stream_that_fails_is_told), TEST(people_see_heads_in_their_places),
-      TEST(programs_see_names_and_what_is_missing_has_none),
-      TEST(html_sets_estimates_off_and_escapes), TEST(plain_tables_pad_to_widths_and_end_early),
-      TEST(a_table_wider_than_a_terminal_is_written_in_blocks),
-      TEST(memory_that_was_missing_is_told_at_the_end));

@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+SUITE("core: tasks on threads");
+
 enum { TASKS = 300 };
 
 typedef struct work {
@@ -25,7 +27,7 @@ static gl_status run(void *context, size_t i, gl_error *err) {
   return gl_fail(err, GL_EINPUT, "task %zu", i);
 }
 
-static void every_task_runs_once_on_any_number_of_threads(void) {
+TEST(every_task_runs_once_on_any_number_of_threads) {
   for (size_t threads = 0; threads <= 4; ++threads) {
     work w = {.first_bad = TASKS, .step = 1};
     ASSERT_OK(pool_try(TASKS, threads, run, &w, &err));
@@ -34,7 +36,7 @@ static void every_task_runs_once_on_any_number_of_threads(void) {
   }
 }
 
-static void the_lowest_failure_is_the_one_that_is_told(void) {
+TEST(the_lowest_failure_is_the_one_that_is_told) {
   for (size_t threads = 1; threads <= 4; ++threads)
     for (int again = 0; again < 20; ++again) {
       work w = {.first_bad = 37, .step = 3};
@@ -51,7 +53,7 @@ static void count(void *context, size_t i, size_t worker) {
   atomic_fetch_add(&w->runs[i], 1);
 }
 
-static void small_tasks_are_done_once_each_with_a_pool_or_without(void) {
+TEST(small_tasks_are_done_once_each_with_a_pool_or_without) {
   static const size_t numbers[] = {0, 1, 2, 15, 16, 17, 31, 33, TASKS};
   for (size_t threads = 0; threads <= 5; ++threads)
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; ++k) {
@@ -64,12 +66,9 @@ static void small_tasks_are_done_once_each_with_a_pool_or_without(void) {
     }
 }
 
-SUITE(base_thread_pool, "core: tasks on threads",
-      TEST(small_tasks_are_done_once_each_with_a_pool_or_without),
-      TEST(every_task_runs_once_on_any_number_of_threads),
-      TEST(the_lowest_failure_is_the_one_that_is_told));
-
 /* --- OpenBLAS's working memory under a limit --- */
+
+SUITE("core: room for matrix products");
 
 enum { N = 300 };
 
@@ -110,7 +109,7 @@ static int reserve_with(size_t mib, size_t threads) {
   return WEXITSTATUS(status);
 }
 
-static void what_does_not_fit_is_refused_and_what_fits_computes(void) {
+TEST(what_does_not_fit_is_refused_and_what_fits_computes) {
   if (SANITIZED) SKIP("a sanitizer takes the address space");
   CU_ASSERT_EQUAL(reserve_with(64, 1), 1);
   CU_ASSERT_EQUAL(reserve_with(200, 1), 0);
@@ -118,11 +117,7 @@ static void what_does_not_fit_is_refused_and_what_fits_computes(void) {
   CU_ASSERT_EQUAL(reserve_with(800, 4), 0);
 }
 
-static void without_a_limit_it_may_be_asked_again_and_again(void) {
+TEST(without_a_limit_it_may_be_asked_again_and_again) {
   for (int i = 0; i < 100; ++i) ASSERT_OK(blas_reserve(2, &err));
   CU_ASSERT(multiplies());
 }
-
-SUITE(blas_room, "core: room for matrix products",
-      TEST(what_does_not_fit_is_refused_and_what_fits_computes),
-      TEST(without_a_limit_it_may_be_asked_again_and_again));

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+SUITE("core: axes");
+
 /* A run of the study "s" of one seed. */
 static axes_run run_of(const char *recipe, uint64_t seed) {
   return (axes_run){
@@ -33,7 +35,7 @@ static const char *axes_of(const char *one, const char *other) {
   return paths;
 }
 
-static void a_field_that_is_left_out_has_its_default(void) {
+TEST(a_field_that_is_left_out_has_its_default) {
   CU_ASSERT_STRING_EQUAL(axes_of("{}", "{\"steps\":200}"), "");
   CU_ASSERT_STRING_EQUAL(axes_of("{}", "{\"steps\":20}"), "steps ");
   CU_ASSERT_STRING_EQUAL(axes_of("{\"world\":{\"kind\":\"sequence\"}}",
@@ -49,7 +51,7 @@ static void a_field_that_is_left_out_has_its_default(void) {
 
 /* The same field has another default under another preset or in another world, or a computed one.
  */
-static void defaults_that_depend_on_other_fields_are_those_of_the_case(void) {
+TEST(defaults_that_depend_on_other_fields_are_those_of_the_case) {
 #define HETERORL "{\"cluster\":{\"preset\":\"heterorl\""
   CU_ASSERT_STRING_EQUAL(axes_of(HETERORL "}}", HETERORL ",\"max_delay\":1800}}"), "");
   CU_ASSERT_STRING_EQUAL(axes_of(HETERORL "}}", HETERORL ",\"max_delay\":600}}"),
@@ -71,7 +73,7 @@ static void defaults_that_depend_on_other_fields_are_those_of_the_case(void) {
       "optimizer.lr ");
 }
 
-static void short_forms_state_the_field_they_stand_for(void) {
+TEST(short_forms_state_the_field_they_stand_for) {
   CU_ASSERT_STRING_EQUAL(axes_of("{\"algorithm\":\"gepo\"}", "{\"algorithm\":{\"base\":\"gepo\"}}"),
                          "");
   CU_ASSERT_STRING_EQUAL(
@@ -84,13 +86,13 @@ static void short_forms_state_the_field_they_stand_for(void) {
       "");
 }
 
-static void fields_that_are_not_known_always_tell_runs_apart(void) {
+TEST(fields_that_are_not_known_always_tell_runs_apart) {
   CU_ASSERT_STRING_EQUAL(axes_of("{}", "{\"news\":{\"x\":1}}"), "news.x ");
   CU_ASSERT_STRING_EQUAL(axes_of("{\"news\":[1,2]}", "{\"news\":[1,3]}"), "news ");
 }
 
 /* Absent, number and word are told apart; distributions are compared whole. */
-static void values_are_numbers_words_or_absent(void) {
+TEST(values_are_numbers_words_or_absent) {
   const axes_run runs[] = {
       run_of("{\"cluster\":{\"delay\":\"none\"}}", 1),
       run_of("{\"cluster\":{\"delay\":60,\"window\":4}}", 1),
@@ -112,7 +114,7 @@ static void values_are_numbers_words_or_absent(void) {
 }
 
 /* Rates by tune differ between cells and are no axis, until one cell has two of them. */
-static void what_was_chosen_splits_nothing_unless_a_cell_has_two_choices(void) {
+TEST(what_was_chosen_splits_nothing_unless_a_cell_has_two_choices) {
   axes_run runs[] = {run_of("{\"algorithm\":\"grpo\",\"optimizer\":{\"lr\":0.1}}", 1),
                      run_of("{\"algorithm\":\"gepo\",\"optimizer\":{\"lr\":0.2}}", 1),
                      run_of("{\"algorithm\":\"gepo\",\"optimizer\":{\"lr\":0.3}}", 2)};
@@ -137,7 +139,7 @@ static void what_was_chosen_splits_nothing_unless_a_cell_has_two_choices(void) {
 
 /* Where a measured trace lies changes no result: two seeds stay one cell, one seed twice does not.
  */
-static void provenance_splits_only_runs_of_one_seed(void) {
+TEST(provenance_splits_only_runs_of_one_seed) {
 #define COLUMN(name) "{\"cluster\":{\"compare\":{\"column\":\"" name "\"}}}"
   axes_run runs[] = {run_of(COLUMN("a"), 1), run_of(COLUMN("b"), 2)};
   axis_table t;
@@ -151,7 +153,7 @@ static void provenance_splits_only_runs_of_one_seed(void) {
   axes_fini(&t);
 }
 
-static void a_recipe_that_means_the_same_is_a_repeat(void) {
+TEST(a_recipe_that_means_the_same_is_a_repeat) {
   const axes_run runs[] = {run_of("{}", 1), run_of("{\"steps\":200}", 1), run_of("{}", 2)};
   axis_table t;
   find(&t, runs, 3);
@@ -160,7 +162,7 @@ static void a_recipe_that_means_the_same_is_a_repeat(void) {
 }
 
 /* Two meanings of recipes, as of a program whose defaults changed, are two cells. */
-static void runs_of_two_meanings_are_never_one_cell(void) {
+TEST(runs_of_two_meanings_are_never_one_cell) {
   axes_run runs[] = {run_of("{}", 1), run_of("{}", 2)};
   axis_table t;
   runs[1].meaning = RECIPE_MEANING + 1;
@@ -169,7 +171,7 @@ static void runs_of_two_meanings_are_never_one_cell(void) {
   axes_fini(&t);
 }
 
-static void algorithms_of_one_name_are_told_apart(void) {
+TEST(algorithms_of_one_name_are_told_apart) {
   axes_run runs[] = {run_of("{\"algorithm\":\"gepo\"}", 1),
                      run_of("{\"algorithm\":{\"base\":\"gepo\",\"clip\":\"none\"}}", 1),
                      run_of("{\"algorithm\":\"is\"}", 1)};
@@ -190,7 +192,7 @@ static void algorithms_of_one_name_are_told_apart(void) {
   axes_fini(&t);
 }
 
-static void studies_are_compared_each_by_itself(void) {
+TEST(studies_are_compared_each_by_itself) {
   axes_run runs[] = {run_of("{\"steps\":20}", 1), run_of("{}", 1)};
   axis_table t;
   runs[1].study = "other";
@@ -199,7 +201,7 @@ static void studies_are_compared_each_by_itself(void) {
   axes_fini(&t);
 }
 
-static void axes_have_names_of_their_own(void) {
+TEST(axes_have_names_of_their_own) {
   const axes_run runs[] = {run_of("{\"cluster\":{\"data_delay\":0,\"down\":{\"loss\":0},\"max_"
                                   "delay\":0,\"up\":{\"loss\":0}},"
                                   "\"a\":{\"x\":1},\"b\":{\"x\":1}}",
@@ -216,7 +218,7 @@ static void axes_have_names_of_their_own(void) {
   axes_fini(&t);
 }
 
-static void damaged_recipes_are_refused(void) {
+TEST(damaged_recipes_are_refused) {
   const axes_run runs[] = {run_of("{}", 1), run_of("{\"steps\":", 2)};
   axis_table t;
   gl_error err = {0};
@@ -224,14 +226,3 @@ static void damaged_recipes_are_refused(void) {
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "not a JSON object"));
   axes_fini(&t);
 }
-
-SUITE(core_axes, "core: axes", TEST(a_field_that_is_left_out_has_its_default),
-      TEST(defaults_that_depend_on_other_fields_are_those_of_the_case),
-      TEST(short_forms_state_the_field_they_stand_for),
-      TEST(fields_that_are_not_known_always_tell_runs_apart),
-      TEST(values_are_numbers_words_or_absent),
-      TEST(what_was_chosen_splits_nothing_unless_a_cell_has_two_choices),
-      TEST(provenance_splits_only_runs_of_one_seed), TEST(a_recipe_that_means_the_same_is_a_repeat),
-      TEST(runs_of_two_meanings_are_never_one_cell), TEST(algorithms_of_one_name_are_told_apart),
-      TEST(studies_are_compared_each_by_itself), TEST(axes_have_names_of_their_own),
-      TEST(damaged_recipes_are_refused));

@@ -6,13 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("core: config build");
+
 static cfg_doc *loaded(const char *text) {
   cfg_doc *doc = NULL;
   CU_ASSERT_FATAL(cfg_load_text(&doc, text, strlen(text), "r.yaml", NULL) == GL_OK);
   return doc;
 }
 
-static void a_list_of_maps_holds_what_was_put_and_outlives_its_source(void) {
+TEST(a_list_of_maps_holds_what_was_put_and_outlives_its_source) {
   cfg_doc *source = loaded("a: {b: [1, x]}\nc: 2"), *list = NULL;
   const cfg_node *root = cfg_root(source);
   CU_ASSERT_EQUAL_FATAL(cfg_list_new(&list, cfg_find(root, "a"), NULL), GL_OK);
@@ -31,7 +33,7 @@ static void a_list_of_maps_holds_what_was_put_and_outlives_its_source(void) {
 }
 
 /* Each value of every hole against the canonical text of the recipe that has it. */
-static void a_template_writes_what_the_changed_recipe_would_be(void) {
+TEST(a_template_writes_what_the_changed_recipe_would_be) {
   static const char *const paths[] = {"z", "a.b", "a.c", "list.1"};
   static const char *const values[] = {"1", "{\"k\":[1,2]}", "\"text\"", "null", "1e-05"};
   cfg_doc *doc = loaded("z: long text here\na: {c: 1, b: {d: 2}}\nlist: [1, 2, 3]\nm: 4");
@@ -59,7 +61,7 @@ static void a_template_writes_what_the_changed_recipe_would_be(void) {
   cfg_free(doc);
 }
 
-static void a_template_without_its_paths_is_refused(void) {
+TEST(a_template_without_its_paths_is_refused) {
   static const char *const missing[] = {"a.x"}, *const nested[] = {"a", "a.b"};
   cfg_doc *doc = loaded("a: {b: 1}");
   cfg_template *t = NULL;
@@ -73,8 +75,3 @@ static void a_template_without_its_paths_is_refused(void) {
   cfg_template_free(t);
   cfg_free(doc);
 }
-
-SUITE(core_config_build, "core: config build",
-      TEST(a_list_of_maps_holds_what_was_put_and_outlives_its_source),
-      TEST(a_template_writes_what_the_changed_recipe_would_be),
-      TEST(a_template_without_its_paths_is_refused));

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("core: config");
+
 static cfg_doc *loaded(const char *text) {
   cfg_doc *doc = NULL;
   ASSERT_OK(cfg_load_text(&doc, text, strlen(text), "r.yaml", &err));
@@ -30,7 +32,7 @@ static void check_text(const char *yaml, const char *wanted) {
 
 /* --- canonical text --- */
 
-static void layout_does_not_change_the_canonical_text(void) {
+TEST(layout_does_not_change_the_canonical_text) {
   static const char *const layouts[] = {
       "a: 1\nb: [1, 2]\nc: {x: yes, y: ~}\n",
       "c:\n  y:\n  x: yes # as text: yes is no YAML 1.2 boolean\nb:\n- 1.0\n- 2e0\na: 0x1\n",
@@ -41,7 +43,7 @@ static void layout_does_not_change_the_canonical_text(void) {
     check_text(layouts[i], "{\"a\":1,\"b\":[1,2],\"c\":{\"x\":\"yes\",\"y\":null}}");
 }
 
-static void kinds_stay_apart_in_the_canonical_text(void) {
+TEST(kinds_stay_apart_in_the_canonical_text) {
   check_text("a: \"1\"", "{\"a\":\"1\"}");
   check_text("a: 'null'", "{\"a\":\"null\"}");
   check_text("a: ''", "{\"a\":\"\"}");
@@ -52,7 +54,7 @@ static void kinds_stay_apart_in_the_canonical_text(void) {
   check_text("a: [[], {}]", "{\"a\":[[],{}]}");
 }
 
-static void numbers_are_canonical_by_value(void) {
+TEST(numbers_are_canonical_by_value) {
   check_text("a: [-0, 0.0, -0.0, 00]", "{\"a\":[0,0,0,0]}");
   check_text("a: [0.1, .1, 1e-1, 0.10, 1E-01]", "{\"a\":[0.1,0.1,0.1,0.1,0.1]}");
   check_text("a: [1e3, 1000, 1_000, 0x3e8, 1000.]", "{\"a\":[1000,1000,1000,1000,1000]}");
@@ -63,7 +65,7 @@ static void numbers_are_canonical_by_value(void) {
              "{\"a\":[1e+300,5e-324,0.30000000000000004]}");
 }
 
-static void text_is_escaped_in_the_canonical_text(void) {
+TEST(text_is_escaped_in_the_canonical_text) {
   check_text("\"k\\\"\": \"a\\tb\\\\c\\n\\\"d\\\" \xc3\xa9\"",
              "{\"k\\\"\":\"a\\u0009b\\\\c\\u000a\\\"d\\\" \xc3\xa9\"}");
   check_text("a: \"\\x7f\\u0085\\u00a0\\u2028\\uFEFF\\U0001F600\"",
@@ -71,7 +73,7 @@ static void text_is_escaped_in_the_canonical_text(void) {
 }
 
 /* YAML reads JSON, so what is written is a recipe again, and the same one. */
-static void the_canonical_text_is_a_recipe_with_the_same_canonical_text(void) {
+TEST(the_canonical_text_is_a_recipe_with_the_same_canonical_text) {
   cfg_doc *doc = loaded(
       "b: [1e-9, inf, -inf, 'x: y', \"\\u0001\\x7f\\N\\L\\uFEFF\", {z: 1, a: '2'}, ~, true]\n"
       "a.b: 18446744073709551615\n");
@@ -84,7 +86,7 @@ static void the_canonical_text_is_a_recipe_with_the_same_canonical_text(void) {
   cfg_free(doc);
 }
 
-static void aliases_are_copies(void) {
+TEST(aliases_are_copies) {
   cfg_doc *doc = loaded("a: &x {n: [1, 2]}\nb: *x\nc: [*x, *x]\n");
   CU_ASSERT_EQUAL(cfg_override(doc, "b.n.0=7", NULL), GL_OK);
   check_canonical(doc, "{\"a\":{\"n\":[1,2]},\"b\":{\"n\":[7,2]},\"c\":[{\"n\":[1,2]},"
@@ -93,7 +95,7 @@ static void aliases_are_copies(void) {
 }
 
 /* Anchors inside anchors nest deeper than any of them is written. */
-static void aliases_do_not_nest_beyond_the_limit(void) {
+TEST(aliases_do_not_nest_beyond_the_limit) {
   char text[4096] = "l0: &l0 [[[[[[[[[[1]]]]]]]]]]\n";
   size_t used = strlen(text);
   for (int i = 1; i < 9; ++i)
@@ -113,7 +115,7 @@ typedef struct change {
   const char *from, *assignment, *to;
 } change;
 
-static void overrides_land_where_their_path_says(void) {
+TEST(overrides_land_where_their_path_says) {
   static const change changes[] = {
       {"a: 1", "a=2", "{\"a\":2}"},
       {"a: 1", "b=[1, x, {y: 2}]", "{\"a\":1,\"b\":[1,\"x\",{\"y\":2}]}"},
@@ -150,7 +152,7 @@ static void overrides_land_where_their_path_says(void) {
   }
 }
 
-static void a_value_set_from_another_recipe_outlives_it(void) {
+TEST(a_value_set_from_another_recipe_outlives_it) {
   cfg_doc *doc = loaded("a: 1"), *other = loaded("v: {list: [1, two]}");
   CU_ASSERT_EQUAL(cfg_set(doc, "x.y", cfg_find(cfg_root(other), "v"), NULL), GL_OK);
   cfg_free(other);
@@ -164,7 +166,7 @@ static void a_value_set_from_another_recipe_outlives_it(void) {
   cfg_free(doc);
 }
 
-static void a_copy_is_equal_and_independent(void) {
+TEST(a_copy_is_equal_and_independent) {
   cfg_doc *doc = loaded("a: {b: [1, 2]}\nc: 'text'"), *copy = NULL;
   CU_ASSERT_EQUAL_FATAL(cfg_copy(&copy, doc, NULL), GL_OK);
   CU_ASSERT_EQUAL(cfg_override(copy, "a.b=3", NULL), GL_OK);
@@ -174,7 +176,7 @@ static void a_copy_is_equal_and_independent(void) {
   cfg_free(copy);
 }
 
-static void a_removed_key_is_gone_and_a_missing_one_does_no_harm(void) {
+TEST(a_removed_key_is_gone_and_a_missing_one_does_no_harm) {
   cfg_doc *doc = loaded("a: 1\nb: 2\nc: 3");
   cfg_remove(doc, "b");
   cfg_remove(doc, "nowhere");
@@ -188,7 +190,7 @@ static void a_removed_key_is_gone_and_a_missing_one_does_no_harm(void) {
 
 /* --- reading --- */
 
-static void values_are_found_by_dotted_paths(void) {
+TEST(values_are_found_by_dotted_paths) {
   cfg_doc *doc = loaded("a: {b: [10, {c: x}]}\nd.e: 1\nd: {e.f: 2, g: 3}");
   const cfg_node *root = cfg_root(doc);
   CU_ASSERT_STRING_EQUAL(cfg_text(cfg_find(root, "a.b.0")), "10");
@@ -207,7 +209,7 @@ static void values_are_found_by_dotted_paths(void) {
   cfg_free(doc);
 }
 
-static void whole_numbers_are_exact_to_their_last_bit(void) {
+TEST(whole_numbers_are_exact_to_their_last_bit) {
   cfg_doc *doc = loaded("most: 18446744073709551615\nleast: -9223372036854775808\n"
                         "odd: 9007199254740993\nexp: 1e3\nhex: 0xFFFFFFFFFFFFFFFF\nten: 10.0\n");
   gl_error err = {0};
@@ -226,7 +228,7 @@ static void whole_numbers_are_exact_to_their_last_bit(void) {
   cfg_free(doc);
 }
 
-static void every_kind_of_value_is_read_and_absence_gives_the_default(void) {
+TEST(every_kind_of_value_is_read_and_absence_gives_the_default) {
   static const char *const dists[] = {"constant", "weibull"};
   cfg_doc *doc = loaded("time: 1e-3\nforever: inf\non: true\nlaw: weibull\nname: 007\nnone: ~\n"
                         "delays: [0, 60, 1e2]\nalone: 5\nsection: {x: 1}\n");
@@ -256,7 +258,7 @@ static void every_kind_of_value_is_read_and_absence_gives_the_default(void) {
   cfg_free(doc);
 }
 
-static void after_a_failure_the_reader_gives_defaults_and_the_first_error(void) {
+TEST(after_a_failure_the_reader_gives_defaults_and_the_first_error) {
   cfg_doc *doc = loaded("a: x\nb: y\nc: 3");
   gl_error err = {0};
   cfg_reader r;
@@ -269,7 +271,7 @@ static void after_a_failure_the_reader_gives_defaults_and_the_first_error(void) 
   cfg_free(doc);
 }
 
-static void the_nearest_name_is_a_likely_one_or_none(void) {
+TEST(the_nearest_name_is_a_likely_one_or_none) {
   static const char *const names[] = {"window", "latency", "bandwidth", "steps", "step_time"};
   static const char *const wrong[][2] = {{"widnow", "window"},      {"windows", "window"},
                                          {"latancy", "latency"},    {"band", "bandwidth"},
@@ -287,7 +289,7 @@ static void the_nearest_name_is_a_likely_one_or_none(void) {
 }
 
 /* The value of one field, in any style of YAML; places are those of the text. */
-static void a_value_stands_alone_under_the_name_that_messages_give_it(void) {
+TEST(a_value_stands_alone_under_the_name_that_messages_give_it) {
   static const struct {
     const char *text, *wanted; /* canonical, or the message */
   } values[] = {
@@ -316,20 +318,9 @@ static void a_value_stands_alone_under_the_name_that_messages_give_it(void) {
   }
 }
 
-SUITE(core_config, "core: config", TEST(layout_does_not_change_the_canonical_text),
-      TEST(kinds_stay_apart_in_the_canonical_text), TEST(numbers_are_canonical_by_value),
-      TEST(text_is_escaped_in_the_canonical_text),
-      TEST(the_canonical_text_is_a_recipe_with_the_same_canonical_text), TEST(aliases_are_copies),
-      TEST(aliases_do_not_nest_beyond_the_limit), TEST(overrides_land_where_their_path_says),
-      TEST(a_value_set_from_another_recipe_outlives_it), TEST(a_copy_is_equal_and_independent),
-      TEST(a_removed_key_is_gone_and_a_missing_one_does_no_harm),
-      TEST(values_are_found_by_dotted_paths), TEST(whole_numbers_are_exact_to_their_last_bit),
-      TEST(every_kind_of_value_is_read_and_absence_gives_the_default),
-      TEST(after_a_failure_the_reader_gives_defaults_and_the_first_error),
-      TEST(the_nearest_name_is_a_likely_one_or_none),
-      TEST(a_value_stands_alone_under_the_name_that_messages_give_it));
-
 /* --- wrong recipes: each is refused at its place, with a remedy --- */
+
+SUITE("core: config errors");
 
 /* The schema that the table's recipes are read with. */
 static gl_status read_recipe(const cfg_doc *doc, gl_error *err) {
@@ -419,7 +410,7 @@ static void check_refused(gl_status status, const gl_error *err, const char *pla
   CU_ASSERT(ok);
 }
 
-static void every_wrong_recipe_is_refused_at_its_place(void) {
+TEST(every_wrong_recipe_is_refused_at_its_place) {
   for (size_t i = 0; i < sizeof recipes / sizeof *recipes; ++i) {
     const wrong *w = &recipes[i];
     cfg_doc *doc = NULL;
@@ -449,13 +440,13 @@ static void refuse_filled(const char *begin, char fill, size_t size, const char 
   free(text);
 }
 
-static void what_is_too_large_or_too_deep_is_refused(void) {
+TEST(what_is_too_large_or_too_deep_is_refused) {
   refuse_filled("name: ", 'x', 10u << 20, "r.yaml:1:1: ", "8 MiB");
   refuse_filled("a: ", '[', 200, "r.yaml:1:67: ", "deeper than the 64 levels");
   refuse_filled("a: 1\n", '\0', 64, "r.yaml:2:1: ", "byte 0x00");
 }
 
-static void aliases_that_explode_are_refused(void) {
+TEST(aliases_that_explode_are_refused) {
   char text[2048] = "l0: &l0 [1,1,1,1,1,1,1,1,1,1]\n";
   size_t used = strlen(text);
   for (int i = 1; i < 9; ++i) {
@@ -471,7 +462,7 @@ static void aliases_that_explode_are_refused(void) {
   cfg_free(doc);
 }
 
-static void files_that_cannot_be_read_are_refused(void) {
+TEST(files_that_cannot_be_read_are_refused) {
   cfg_doc *doc = NULL;
   gl_error err = {0};
   check_refused(cfg_load_file(&doc, "tests/nowhere.yaml", &err), &err,
@@ -480,7 +471,3 @@ static void files_that_cannot_be_read_are_refused(void) {
   check_refused(cfg_load_file(&doc, "tests", &err), &err, "tests:1:1: ", "inside this folder");
   CU_ASSERT_PTR_NULL(doc);
 }
-
-SUITE(config_errors, "core: config errors", TEST(every_wrong_recipe_is_refused_at_its_place),
-      TEST(what_is_too_large_or_too_deep_is_refused), TEST(aliases_that_explode_are_refused),
-      TEST(files_that_cannot_be_read_are_refused));

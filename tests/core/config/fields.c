@@ -4,7 +4,9 @@
 #include "tests/support/recipes.h"
 #include "tests/support/suite.h"
 
-static void paths_of_designs_are_one_key_and_have_units(void) {
+SUITE("core: config designs");
+
+TEST(paths_of_designs_are_one_key_and_have_units) {
   check_resolved("{}", "sweep.cluster.max_delay=[1m, 2m]",
                  "{\"sweep\":{\"cluster.max_delay\":[60,120]}}");
   check_resolved("{}", "sweep.one_at_a_time.cluster.max_delay=[1m, 2m]",
@@ -19,7 +21,7 @@ static void paths_of_designs_are_one_key_and_have_units(void) {
                  "{\"tune\":{\"fields\":{\"cluster.max_delay\":[60,120]}}}");
 }
 
-static void other_parts_of_designs_are_sections(void) {
+TEST(other_parts_of_designs_are_sections) {
   check_resolved("{}", "sweep.random.draws=3", "{\"sweep\":{\"random\":{\"draws\":3}}}");
   check_resolved("{}", "sweep.factorial.generators.D=ABC",
                  "{\"sweep\":{\"factorial\":{\"generators\":{\"D\":\"ABC\"}}}}");
@@ -29,7 +31,7 @@ static void other_parts_of_designs_are_sections(void) {
 }
 
 /* A map below an axis is a range, which becomes a list; that of a design stays one. */
-static void a_design_is_no_range(void) {
+TEST(a_design_is_no_range) {
   check_resolved("{}", "sweep.steps={from: 1, to: 2, n: 2}", "{\"sweep\":{\"steps\":[1,2]}}");
   check_resolved("{}", "sweep.one_at_a_time={from: 1, to: 2, n: 2}",
                  "{\"sweep\":{\"one_at_a_time\":{\"from\":1,\"n\":2,\"to\":2}}}");
@@ -37,7 +39,7 @@ static void a_design_is_no_range(void) {
   check_resolved("{}", "sweep.factorial={blocks: 2}", "{\"sweep\":{\"factorial\":{\"blocks\":2}}}");
 }
 
-static void designs_are_known_by_their_whole_key(void) {
+TEST(designs_are_known_by_their_whole_key) {
   CU_ASSERT_PTR_NOT_NULL(cfg_design_named("one_at_a_time"));
   CU_ASSERT_PTR_EQUAL(cfg_design_of("random.draws", 6), cfg_design_named("random"));
   CU_ASSERT_PTR_NULL(cfg_design_of("random.draws", 7));
@@ -45,7 +47,3 @@ static void designs_are_known_by_their_whole_key(void) {
   CU_ASSERT_PTR_NULL(cfg_design_named("rand"));
   CU_ASSERT_PTR_NULL(cfg_design_named(""));
 }
-
-SUITE(core_config_designs, "core: config designs",
-      TEST(paths_of_designs_are_one_key_and_have_units), TEST(other_parts_of_designs_are_sections),
-      TEST(a_design_is_no_range), TEST(designs_are_known_by_their_whole_key));

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+SUITE("core: config include");
+
 static int same_canonical(const cfg_doc *doc, const char *wanted) {
   char *text = cfg_canonical(cfg_root(doc));
   const int same = text != NULL && strcmp(text, wanted) == 0;
@@ -28,7 +30,7 @@ typedef struct pair {
   const char *text, *canonical;
 } pair;
 
-static void merge_keys_are_those_of_yaml_1_1(void) {
+TEST(merge_keys_are_those_of_yaml_1_1) {
   static const pair cases[] = {
       {"a: &x {m: 1, n: 2}\nb: {<<: *x, n: 3}",
        "{\"a\":{\"m\":1,\"n\":2},\"b\":{\"m\":1,\"n\":3}}"},
@@ -55,7 +57,7 @@ static void merge_keys_are_those_of_yaml_1_1(void) {
   }
 }
 
-static void merged_entries_stand_in_the_merge_keys_place_and_keep_their_own(void) {
+TEST(merged_entries_stand_in_the_merge_keys_place_and_keep_their_own) {
   static const char text[] = "x: &x\n  m: 1\n  n: 2\nsweep:\n  a: 0\n  <<: *x\n  b: 3\n";
   cfg_doc *doc = NULL;
   gl_error err = {0};
@@ -75,7 +77,7 @@ static void merged_entries_stand_in_the_merge_keys_place_and_keep_their_own(void
   cfg_free(doc);
 }
 
-static void wrong_merges_are_refused(void) {
+TEST(wrong_merges_are_refused) {
   static const char *const cases[][3] = {
       {"a: &x 3\nb: {<<: *x}", "r.yaml:2:5: ", "has a number here; give it a map"},
       {"b: {<<: text}", "r.yaml:1:5: ", "has text here"},
@@ -179,7 +181,7 @@ static void check_refused(const folder *f, const char *name, const char *place, 
   cfg_free(doc);
 }
 
-static void the_including_recipe_wins_and_a_later_include_over_an_earlier(void) {
+TEST(the_including_recipe_wins_and_a_later_include_over_an_earlier) {
   folder f = open_folder();
   put(&f, "a.yaml", "steps: 1\ntrain: {groups: 1, group_size: 1}\nname: a\n");
   put(&f, "b.yaml", "train: {groups: 2}\nname: b\n");
@@ -201,7 +203,7 @@ static void the_including_recipe_wins_and_a_later_include_over_an_earlier(void) 
   close_folder(&f);
 }
 
-static void a_value_is_replaced_whole_and_a_section_merged(void) {
+TEST(a_value_is_replaced_whole_and_a_section_merged) {
   folder f = open_folder();
   put(&f, "a.yaml",
       "algorithm: gepo\ncluster: {delay: {law: lognormal, interval: [60, 1800]}, window: 4}\n"
@@ -222,7 +224,7 @@ static void a_value_is_replaced_whole_and_a_section_merged(void) {
   close_folder(&f);
 }
 
-static void every_value_says_in_which_file_it_stood(void) {
+TEST(every_value_says_in_which_file_it_stood) {
   folder f = open_folder();
   char wanted[256];
   put(&f, "a.yaml", "steps: 1\ntrain:\n  groups: 1\n");
@@ -244,7 +246,7 @@ static void every_value_says_in_which_file_it_stood(void) {
 }
 
 /* A cell is read beside the including recipe, so the file has to be named from there. */
-static void a_file_beside_an_included_recipe_stays_that_file(void) {
+TEST(a_file_beside_an_included_recipe_stays_that_file) {
   folder f = open_folder();
   char inner[256];
   path_of(&f, "inner", inner);
@@ -266,7 +268,7 @@ static void a_file_beside_an_included_recipe_stays_that_file(void) {
   close_folder(&f);
 }
 
-static void wrong_includes_are_refused_with_the_way_there(void) {
+TEST(wrong_includes_are_refused_with_the_way_there) {
   folder f = open_folder();
   char path[256], text[128];
   put(&f, "self.yaml", "steps: 1\ninclude: self.yaml\n");
@@ -319,7 +321,7 @@ static void wrong_includes_are_refused_with_the_way_there(void) {
   close_folder(&f);
 }
 
-static void what_is_no_file_includes_from_the_program_only(void) {
+TEST(what_is_no_file_includes_from_the_program_only) {
   static const char text[] = "include: base\nsteps: 9\n", file[] = "include: file\n",
                     path[] = "include: ./a.yaml\n", loop[] = "include: loop\n";
   cfg_doc *doc = NULL;
@@ -344,7 +346,7 @@ static void what_is_no_file_includes_from_the_program_only(void) {
 
 /* A section with fields of another laid over it: distributions and lists are one value, short forms
  * are joined, and every value says where it stood. */
-static void a_section_is_overlaid_as_a_recipe_is(void) {
+TEST(a_section_is_overlaid_as_a_recipe_is) {
   static const char text[] =
       "world: {kind: llm, task: sorting, operations: ['+'], model: {layers: 2, heads: 1}}\n"
       "over: {length: 7}\nlist: ['-', '*']\nmodel: {heads: 4}\n";
@@ -377,14 +379,3 @@ static void a_section_is_overlaid_as_a_recipe_is(void) {
   free(whole);
   cfg_free(doc);
 }
-
-SUITE(core_config_include, "core: config include", TEST(merge_keys_are_those_of_yaml_1_1),
-      TEST(merged_entries_stand_in_the_merge_keys_place_and_keep_their_own),
-      TEST(wrong_merges_are_refused),
-      TEST(the_including_recipe_wins_and_a_later_include_over_an_earlier),
-      TEST(a_value_is_replaced_whole_and_a_section_merged),
-      TEST(every_value_says_in_which_file_it_stood),
-      TEST(a_file_beside_an_included_recipe_stays_that_file),
-      TEST(wrong_includes_are_refused_with_the_way_there),
-      TEST(what_is_no_file_includes_from_the_program_only),
-      TEST(a_section_is_overlaid_as_a_recipe_is));

@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void a_number_with_a_unit_is_the_number_of_the_fields_unit(void) {
+SUITE("core: config units");
+
+TEST(a_number_with_a_unit_is_the_number_of_the_fields_unit) {
   static const char *const cases[][3] = {
       /* field of the cluster, text, canonical number */
       {"max_delay", "10m", "600"},
@@ -73,7 +75,7 @@ static void a_number_with_a_unit_is_the_number_of_the_fields_unit(void) {
   }
 }
 
-static void axes_and_tuning_have_the_units_of_their_fields(void) {
+TEST(axes_and_tuning_have_the_units_of_their_fields) {
   check_resolved("sweep: {cluster.max_delay: [0, 1m, 600], seed: [1]}", NULL,
                  "{\"sweep\":{\"cluster.max_delay\":[0,60,600],\"seed\":[1]}}");
   check_resolved("sweep: {cluster: [{max_delay: 1m}, {delay: {law: constant, value: 1h}}]}", NULL,
@@ -89,7 +91,7 @@ static void axes_and_tuning_have_the_units_of_their_fields(void) {
       "{\"value\":120}]},\"cluster.max_delay\":{\"from\":60,\"to\":3600}}}}}");
 }
 
-static void the_same_number_in_any_unit_is_the_same_recipe(void) {
+TEST(the_same_number_in_any_unit_is_the_same_recipe) {
   static const char *const same[] = {"10m", "600", "600s", "1.0e1min", "600_000ms", "6e2"};
   for (size_t i = 0; i < sizeof same / sizeof *same; ++i) {
     char text[64];
@@ -98,7 +100,7 @@ static void the_same_number_in_any_unit_is_the_same_recipe(void) {
   }
 }
 
-static void wrong_units_are_refused_with_the_fields_own(void) {
+TEST(wrong_units_are_refused_with_the_fields_own) {
   static const char *const cases[][3] = {
       {"cluster: {max_delay: 5MB}",
        "r.yaml:1:22: ", "'cluster.max_delay' is in s; '5MB' is in bytes"},
@@ -134,7 +136,7 @@ static void wrong_units_are_refused_with_the_fields_own(void) {
 }
 
 /* What the reader refuses, it refuses in the unit of the field. */
-static void every_complaint_about_a_field_says_its_unit(void) {
+TEST(every_complaint_about_a_field_says_its_unit) {
   static const char *const cases[][3] = {
       {"max_delay: -5", "'cluster.max_delay'", "at least 0, in s (as in 10m)"},
       {"max_delay: -5m", "-300", "in s"},
@@ -168,7 +170,7 @@ static void every_complaint_about_a_field_says_its_unit(void) {
 }
 
 /* Every unit that a field has can be written, and the table's examples are right. */
-static void every_fields_unit_is_in_the_table(void) {
+TEST(every_fields_unit_is_in_the_table) {
   for (size_t i = 0; fields_at(i) != NULL; ++i) {
     const char *u = fields_at(i)->unit;
     if (u[0] == '\0') continue;
@@ -189,16 +191,11 @@ static void every_fields_unit_is_in_the_table(void) {
     CU_ASSERT_PTR_EQUAL(units_find(units_at(i)->name, units_at(i)->dimension), units_at(i));
 }
 
-SUITE(core_config_units, "core: config units",
-      TEST(a_number_with_a_unit_is_the_number_of_the_fields_unit),
-      TEST(axes_and_tuning_have_the_units_of_their_fields),
-      TEST(the_same_number_in_any_unit_is_the_same_recipe),
-      TEST(wrong_units_are_refused_with_the_fields_own),
-      TEST(every_complaint_about_a_field_says_its_unit), TEST(every_fields_unit_is_in_the_table));
-
 /* --- ranges of sweeps and of tune --- */
 
-static void ranges_are_the_lists_that_one_would_write(void) {
+SUITE("core: config ranges");
+
+TEST(ranges_are_the_lists_that_one_would_write) {
   static const char *const cases[][3] = {
       {"optimizer.lr", "{from: 1e-3, to: 1e-1, n: 3, scale: log}", "[0.001,0.01,0.1]"},
       {"optimizer.lr", "{from: 0.001, to: 0.1, n: 5, scale: log}",
@@ -235,7 +232,7 @@ static void ranges_are_the_lists_that_one_would_write(void) {
   }
 }
 
-static void tune_takes_ranges_too(void) {
+TEST(tune_takes_ranges_too) {
   static const char text[] =
       "tune: {lr: {from: 0.01, to: 1, n: 3, scale: log}, seeds: {from: 101, to: 103}}";
   cfg_doc *doc = NULL;
@@ -246,7 +243,7 @@ static void tune_takes_ranges_too(void) {
   cfg_free(doc);
 }
 
-static void wrong_ranges_are_refused(void) {
+TEST(wrong_ranges_are_refused) {
   static const char *const cases[][2] = {
       {"{from: 1, to: 2}", "without n"},
       {"{from: 1, n: 2}", "without to"},
@@ -287,10 +284,9 @@ static void wrong_ranges_are_refused(void) {
   }
 }
 
-SUITE(core_config_ranges, "core: config ranges", TEST(ranges_are_the_lists_that_one_would_write),
-      TEST(tune_takes_ranges_too), TEST(wrong_ranges_are_refused));
-
 /* --- units of other documents, and names of files --- */
+
+SUITE("core: config of other documents");
 
 static const cfg_quantity table[] = {
     {"plan.links.latency", "s"}, {"plan.links.bandwidth", "bytes/s"}, {"plan.windows", "updates"}};
@@ -310,7 +306,7 @@ static void check(const char *text, const char *wanted) {
   cfg_free(doc);
 }
 
-static void numbers_with_units_are_converted_in_lists_and_dists(void) {
+TEST(numbers_with_units_are_converted_in_lists_and_dists) {
   check("plan: {links: [{latency: 75ms, bandwidth: 1Gbit/s}, {latency: 2m}]}",
         "{\"plan\":{\"links\":[{\"bandwidth\":125000000,\"latency\":0.075},{\"latency\":120}]}}");
   check("plan: {links: [{latency: {law: lognormal, interval: [45ms, 1s], sigma: 2}}]}",
@@ -321,7 +317,7 @@ static void numbers_with_units_are_converted_in_lists_and_dists(void) {
   check("plan: {links: {latency: '10m'}}", "{\"plan\":{\"links\":{\"latency\":\"10m\"}}}");
 }
 
-static void other_units_are_refused_with_the_place(void) {
+TEST(other_units_are_refused_with_the_place) {
   cfg_doc *doc = NULL;
   gl_error err = {0};
   CU_ASSERT_EQUAL(resolve(&doc, "plan:\n  links:\n    - {latency: 5GB}\n", &err), GL_EINPUT);
@@ -333,7 +329,7 @@ static void other_units_are_refused_with_the_place(void) {
   cfg_free(doc);
 }
 
-static void files_are_named_by_their_whole_paths(void) {
+TEST(files_are_named_by_their_whole_paths) {
   scratch s;
   char recipe[SCRATCH_PATH_SIZE], csv[SCRATCH_PATH_SIZE];
   cfg_doc *doc = NULL;
@@ -353,7 +349,3 @@ static void files_are_named_by_their_whole_paths(void) {
   cfg_free(doc);
   scratch_remove(&s);
 }
-
-SUITE(quantities, "core: config of other documents",
-      TEST(numbers_with_units_are_converted_in_lists_and_dists),
-      TEST(other_units_are_refused_with_the_place), TEST(files_are_named_by_their_whole_paths));

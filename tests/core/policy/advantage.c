@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+SUITE("policy: advantages");
+
 enum { GROUPS = 2, RESPONSES = 5, TOKENS = 10 };
 
 static const size_t groups[] = {0, 3, RESPONSES};
@@ -50,7 +52,7 @@ static void are(const double *have, const double *want, size_t n) {
 }
 
 /* Lengths 1, 3, 2 and 3, 1: baselines (1 + 0 + 6) / 6 and 6 / 4. */
-static void opo_weighs_rewards_by_lengths(void) {
+TEST(opo_weighs_rewards_by_lengths) {
   const policy_input in = input();
   const double want[] = {1 - 7 / 6.0, -7 / 6.0, 3 - 7 / 6.0, 0.5, -1.5};
   const result r = evaluate(policy_algorithms_find("opo"), &in);
@@ -58,7 +60,7 @@ static void opo_weighs_rewards_by_lengths(void) {
 }
 
 /* Three of five rewards are not 0: alpha is 5/3. */
-static void gpg_grows_as_rewards_become_rare(void) {
+TEST(gpg_grows_as_rewards_become_rare) {
   const policy_input in = input();
   const double a = 5.0 / 3, third = 4.0 / 3;
   const double want[] = {a * (1 - third), -a * third, a * (3 - third), a, -a};
@@ -66,7 +68,7 @@ static void gpg_grows_as_rewards_become_rare(void) {
   are(r.advantage, want, RESPONSES);
 }
 
-static void only_the_best_response_leads(void) {
+TEST(only_the_best_response_leads) {
   policy_algorithm algorithm = *policy_algorithms_find("grpo_passk");
   const policy_input in = input();
   algorithm.scale = SCALE_NONE;
@@ -77,7 +79,7 @@ static void only_the_best_response_leads(void) {
 }
 
 /* Over tokens: 1 of reward 1, 3 of 0, 2 of 3, 3 of 2, 1 of 0. */
-static void reinforce_plus_plus_counts_tokens(void) {
+TEST(reinforce_plus_plus_counts_tokens) {
   const policy_input in = input();
   const double mean = 13 / 10.0, squares = 1 * 1 + 2 * 9 + 3 * 4 - 10 * mean * mean;
   const double sd = sqrt(squares / 9 + 1e-8);
@@ -86,7 +88,7 @@ static void reinforce_plus_plus_counts_tokens(void) {
     CU_ASSERT_DOUBLE_EQUAL(r.advantage[i], (rewards[i] - mean) / sd, 1e-12);
 }
 
-static void given_advantages_stand_in_place_of_rewards(void) {
+TEST(given_advantages_stand_in_place_of_rewards) {
   const double given[] = {0.5, -1, 0.25, 0, 2};
   policy_input in = input();
   in.advantage = given;
@@ -104,7 +106,7 @@ static void given_advantages_stand_in_place_of_rewards(void) {
   are(same.coefficient, r.coefficient, TOKENS);
 }
 
-static void disco_takes_no_advantages(void) {
+TEST(disco_takes_no_advantages) {
   static const double given[RESPONSES] = {1, 0, 1, 1, 0};
   policy_input in = input();
   in.reward = in.advantage = given;
@@ -114,7 +116,7 @@ static void disco_takes_no_advantages(void) {
 }
 
 /* Of ten entropies 0.1 .. 1 the upper 0.4 begin at 0.64. */
-static void low_entropies_lose_the_policy_term(void) {
+TEST(low_entropies_lose_the_policy_term) {
   policy_algorithm algorithm = *policy_algorithms_find("grpo");
   policy_input in = input();
   algorithm.top_entropy = 0.4;
@@ -129,7 +131,7 @@ static void low_entropies_lose_the_policy_term(void) {
     CU_ASSERT_EQUAL(r.coefficient[t], entropy[t] >= 0.64 ? all.coefficient[t] : 0);
 }
 
-static void far_responses_of_negative_advantage_leave(void) {
+TEST(far_responses_of_negative_advantage_leave) {
   policy_algorithm algorithm = *policy_algorithms_find("dr_grpo");
   const policy_input in = input();
   const result all = evaluate(&algorithm, &in);
@@ -145,7 +147,7 @@ static void far_responses_of_negative_advantage_leave(void) {
   CU_ASSERT(all.advantage[1] < 0 && all.coefficient[1] != 0 && r.coefficient[1] == 0);
 }
 
-static void what_does_not_go_together_is_refused_by_name(void) {
+TEST(what_does_not_go_together_is_refused_by_name) {
   static const struct {
     const char *base, *change, *says;
   } wrong[] = {
@@ -179,10 +181,3 @@ static void what_does_not_go_together_is_refused_by_name(void) {
     cfg_free(doc);
   }
 }
-
-SUITE(policy_advantages, "policy: advantages", TEST(opo_weighs_rewards_by_lengths),
-      TEST(gpg_grows_as_rewards_become_rare), TEST(only_the_best_response_leads),
-      TEST(reinforce_plus_plus_counts_tokens), TEST(given_advantages_stand_in_place_of_rewards),
-      TEST(disco_takes_no_advantages), TEST(low_entropies_lose_the_policy_term),
-      TEST(far_responses_of_negative_advantage_leave),
-      TEST(what_does_not_go_together_is_refused_by_name));

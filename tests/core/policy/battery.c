@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("policy: combinations of fields");
+
 enum { COMBINATIONS = 2000, MOST_CHANGES = 5, RESPONSES = 7, TOKENS = 16 };
 
 static const size_t groups[] = {0, 4, 7}, starts[RESPONSES + 1] = {0, 3, 4, 6, 9, 11, 13, 16};
@@ -211,7 +213,7 @@ static void check_works(const policy_algorithm *a, batch *b, policy_workspace *w
   CU_ASSERT(agrees_with_differences(a, b, c, ws));
 }
 
-static void every_combination_works_or_is_refused_by_the_fields_names(void) {
+TEST(every_combination_works_or_is_refused_by_the_fields_names) {
   policy_workspace *ws = policy_workspace_new();
   size_t refused = 0, counts[2] = {0};
   batch b;
@@ -234,6 +236,3 @@ static void every_combination_works_or_is_refused_by_the_fields_names(void) {
   if (getenv("SHOW_BATTERY") != NULL)
     fprintf(stderr, "%zu refused, %zu linear, %zu differentiable\n", refused, counts[0], counts[1]);
 }
-
-SUITE(policy_battery, "policy: combinations of fields",
-      TEST(every_combination_works_or_is_refused_by_the_fields_names));

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+SUITE("policy: what is refused");
+
 static int *choice_at(policy_algorithm *algorithm, const policy_field *f) {
   return (int *)(void *)((char *)algorithm + f->offset);
 }
@@ -26,7 +28,7 @@ static gl_status evaluate(const policy_algorithm *algorithm, policy_workspace *w
 }
 
 /* Not the weights of the call before, which are still in the workspace. */
-static void a_choice_with_none_of_its_values_is_refused_by_name(void) {
+TEST(a_choice_with_none_of_its_values_is_refused_by_name) {
   policy_workspace *ws = policy_workspace_new();
   for (size_t i = 0; i < policy_fields_count(); i++) {
     const policy_field *f = policy_fields_at(i);
@@ -45,7 +47,7 @@ static void a_choice_with_none_of_its_values_is_refused_by_name(void) {
   policy_workspace_free(ws);
 }
 
-static void every_ratio_is_described(void) {
+TEST(every_ratio_is_described) {
   for (int r = 0; r < RATIO_COUNT; r++) {
     const policy_ratio_info *about = policy_ratio_about((policy_ratio)r);
     CU_ASSERT_PTR_NOT_NULL_FATAL(about);
@@ -57,7 +59,7 @@ static void every_ratio_is_described(void) {
 /* What the table says of a ratio is what policy_evaluate() does: of two responses, the weight of
  * the first moves with the second's probabilities where, and only where, the ratio couples its
  * group. */
-static void a_ratio_couples_its_group_where_the_table_says_so(void) {
+TEST(a_ratio_couples_its_group_where_the_table_says_so) {
   for (int r = 0; r < RATIO_COUNT; r++)
     for (int d = DENOMINATOR_SELF_NORMALISED; d <= DENOMINATOR_EXPECTED_P; d++) {
       static const size_t group[] = {0, 2}, token[] = {0, 2, 3};
@@ -90,7 +92,7 @@ static void a_ratio_couples_its_group_where_the_table_says_so(void) {
 }
 
 /* A = (r - r) / eps = 0, or r / eps without a deviation: such a run would end without a word. */
-static void groups_of_one_are_refused_where_responses_are_compared(void) {
+TEST(groups_of_one_are_refused_where_responses_are_compared) {
   static const char *const compare[] = {"grpo", "dr_grpo", "is", "gepo", "bnpo", "disco"};
   gl_error err = {0};
   for (size_t i = 0; i < sizeof compare / sizeof compare[0]; i++) {
@@ -108,8 +110,3 @@ static void groups_of_one_are_refused_where_responses_are_compared(void) {
   CU_ASSERT_EQUAL(policy_algorithm_check_group_size(&scaled, 1, &err), GL_EINPUT);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "scale: group_std"));
 }
-
-SUITE(policy_check, "policy: what is refused",
-      TEST(a_choice_with_none_of_its_values_is_refused_by_name), TEST(every_ratio_is_described),
-      TEST(groups_of_one_are_refused_where_responses_are_compared),
-      TEST(a_ratio_couples_its_group_where_the_table_says_so));

@@ -6,7 +6,9 @@
 
 #include <string.h>
 
-static void every_published_row_is_in_the_fixture(void) {
+SUITE("policy: coverage of the golden cases");
+
+TEST(every_published_row_is_in_the_fixture) {
   fixture *f = fixture_open();
   CU_ASSERT_PTR_NOT_NULL_FATAL(f);
   for (size_t i = 0; i < policy_algorithms_count(); i++) {
@@ -72,7 +74,7 @@ static int number_decides(const fixture *f, const policy_field *field) {
   return 0;
 }
 
-static void every_value_of_every_field_decides_a_golden_case(void) {
+TEST(every_value_of_every_field_decides_a_golden_case) {
   fixture *f = fixture_open();
   CU_ASSERT_PTR_NOT_NULL_FATAL(f);
   for (size_t i = 0; i < policy_fields_count(); i++) {
@@ -93,7 +95,7 @@ static void every_value_of_every_field_decides_a_golden_case(void) {
   fixture_free(f);
 }
 
-static void every_metric_that_a_policy_fills_is_in_the_fixture(void) {
+TEST(every_metric_that_a_policy_fills_is_in_the_fixture) {
   fixture *f = fixture_open();
   CU_ASSERT_PTR_NOT_NULL_FATAL(f);
   static fixture_output o;
@@ -112,8 +114,3 @@ static void every_metric_that_a_policy_fills_is_in_the_fixture(void) {
   }
   fixture_free(f);
 }
-
-SUITE(policy_coverage, "policy: coverage of the golden cases",
-      TEST(every_published_row_is_in_the_fixture),
-      TEST(every_value_of_every_field_decides_a_golden_case),
-      TEST(every_metric_that_a_policy_fills_is_in_the_fixture));

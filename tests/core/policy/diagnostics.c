@@ -2,6 +2,8 @@
 #include "core/policy/policy.h"
 #include "tests/support/suite.h"
 
+SUITE("policy: diagnostics");
+
 enum { UNITS = 5 };
 
 /* One group of UNITS responses of one token whose log-ratios are x. */
@@ -29,7 +31,7 @@ static long double excess(long double v) {
   return v * v / 2 * (1 + v / 3 * (1 + v / 4 * (1 + v / 5 * (1 + v / 6 * (1 + v / 7)))));
 }
 
-static void divergences_are_exact_to_the_last_digits_at_every_size(void) {
+TEST(divergences_are_exact_to_the_last_digits_at_every_size) {
   for (double l = 1e-9; l < 40; l *= 1.07)
     for (int sign = -1; sign <= 1; sign += 2) {
       const long double v = sign * (long double)l, k3 = excess(v), cppo = excess(-v);
@@ -43,7 +45,7 @@ static void divergences_are_exact_to_the_last_digits_at_every_size(void) {
 
 /* Moments of weights shift with the log-ratios, also across the size from which they are formed
  * from scaled weights. */
-static void moments_of_weights_scale_with_them(void) {
+TEST(moments_of_weights_scale_with_them) {
   const double base[UNITS] = {0.3, -0.2, 0.1, 0.7, -0.5};
   policy_output at_zero, out;
   evaluate(base, &at_zero);
@@ -60,15 +62,10 @@ static void moments_of_weights_scale_with_them(void) {
 }
 
 /* Rewards are 1, 0, 0, 1, 0: A is negative for the second, third and fifth response. */
-static void log_ratios_are_split_by_the_sign_of_the_advantage(void) {
+TEST(log_ratios_are_split_by_the_sign_of_the_advantage) {
   const double x[UNITS] = {0.3, -0.2, 0.1, 0.7, -0.5};
   policy_output out;
   evaluate(x, &out);
   ASSERT_CLOSE(out.metric[METRIC_LOG_RATIO_NEGATIVE], (-0.2 + 0.1 - 0.5) / 3, 1e-15);
   ASSERT_CLOSE(out.metric[METRIC_LOG_RATIO_POSITIVE], (0.3 + 0.7) / 2, 1e-15);
 }
-
-SUITE(policy_diagnostics, "policy: diagnostics",
-      TEST(divergences_are_exact_to_the_last_digits_at_every_size),
-      TEST(moments_of_weights_scale_with_them),
-      TEST(log_ratios_are_split_by_the_sign_of_the_advantage));

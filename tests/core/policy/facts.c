@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+SUITE("policy: facts");
+
 enum { TOKENS = 9, RESPONSES = 4 };
 
 static const size_t groups[] = {0, RESPONSES};
@@ -50,7 +52,7 @@ static double evaluate(const policy_algorithm *algorithm, world *w) {
   return evaluate_on(algorithm, &in, w);
 }
 
-static void coefficients_are_finite_differences_of_the_loss(void) {
+TEST(coefficients_are_finite_differences_of_the_loss) {
   static const char *const names[] = {
       "is",   "grpo",      "dr_grpo", "dapo",  "gspo", "gepo",           "eqp",  "bnpo", "delta_l",
       "gmpo", "magistral", "sapo",    "maxrl", "opsm", "raft_plus_plus", "dcpo", "bapo", "trm"};
@@ -72,7 +74,7 @@ static void coefficients_are_finite_differences_of_the_loss(void) {
   }
 }
 
-static void self_normalised_weights_sum_to_the_group_size(void) {
+TEST(self_normalised_weights_sum_to_the_group_size) {
   world w = {0};
   at_shift(&w, 1);
   evaluate(policy_algorithms_find("snis"), &w);
@@ -81,7 +83,7 @@ static void self_normalised_weights_sum_to_the_group_size(void) {
   ASSERT_CLOSE(sum, RESPONSES, 1e-14);
 }
 
-static void self_normalised_denominator_is_sum_q_squared_over_sum_q(void) {
+TEST(self_normalised_denominator_is_sum_q_squared_over_sum_q) {
   world w = {0};
   double q[RESPONSES], p[RESPONSES], squares = 0, sum = 0;
   at_shift(&w, 1);
@@ -99,7 +101,7 @@ static void self_normalised_denominator_is_sum_q_squared_over_sum_q(void) {
     ASSERT_CLOSE(w.weight[tokens[i]], p[i] / (squares / sum), 1e-14);
 }
 
-static void group_mean_shrinks_leave_one_out_by_one_over_group_size(void) {
+TEST(group_mean_shrinks_leave_one_out_by_one_over_group_size) {
   world one = {0}, mean = {0};
   policy_algorithm algorithm = *policy_algorithms_find("is");
   at_shift(&one, 1);
@@ -111,7 +113,7 @@ static void group_mean_shrinks_leave_one_out_by_one_over_group_size(void) {
     ASSERT_CLOSE(mean.coefficient[t], one.coefficient[t] * (RESPONSES - 1) / RESPONSES, 1e-14);
 }
 
-static void on_policy_clipping_changes_nothing_and_importance_sampling_is_reinforce(void) {
+TEST(on_policy_clipping_changes_nothing_and_importance_sampling_is_reinforce) {
   world a = {0}, b = {0};
   at_shift(&a, 0);
   at_shift(&b, 0);
@@ -128,7 +130,7 @@ static void on_policy_clipping_changes_nothing_and_importance_sampling_is_reinfo
 /* v_t = V + rho_t (r_t + v_{t+1}' - V ...): with one value b, no discount and reward r at the end,
  * delta_t = 0 before the end and rho_T (r - b) there; v_t - b = delta_t + c_t (v_{t+1} - b); the
  * gradient's factor is rho_t (r_t + v_{t+1} - b). */
-static void vtrace_equals_its_recursion(void) {
+TEST(vtrace_equals_its_recursion) {
   policy_algorithm algorithm = *policy_algorithms_find("vtrace");
   world w = {0};
   algorithm.rho_bar = 1.2;
@@ -148,7 +150,7 @@ static void vtrace_equals_its_recursion(void) {
   }
 }
 
-static void without_a_proximal_policy_the_update_is_a_first_one(void) {
+TEST(without_a_proximal_policy_the_update_is_a_first_one) {
   const policy_algorithm *algorithm = policy_algorithms_find("decoupled_ppo");
   world none = {0}, same = {0};
   at_shift(&none, 1);
@@ -161,7 +163,7 @@ static void without_a_proximal_policy_the_update_is_a_first_one(void) {
   for (size_t t = 0; t < TOKENS; t++) CU_ASSERT_EQUAL(none.weight[t], 1);
 }
 
-static void metrics_of_what_the_input_lacks_are_not_numbers(void) {
+TEST(metrics_of_what_the_input_lacks_are_not_numbers) {
   world w = {0};
   at_shift(&w, 1);
   evaluate(policy_algorithms_find("gepo"), &w);
@@ -171,7 +173,7 @@ static void metrics_of_what_the_input_lacks_are_not_numbers(void) {
 }
 
 /* One refusal each for what the input may lack. */
-static void a_row_that_needs_more_than_the_input_names_it(void) {
+TEST(a_row_that_needs_more_than_the_input_names_it) {
   policy_workspace *ws = policy_workspace_new();
   policy_algorithm reference = *policy_algorithms_find("grpo"),
                    exact = *policy_algorithms_find("gepo");
@@ -197,7 +199,7 @@ static void a_row_that_needs_more_than_the_input_names_it(void) {
   policy_workspace_free(ws);
 }
 
-static void beyond_double_range_results_are_infinite_but_never_nan(void) {
+TEST(beyond_double_range_results_are_infinite_but_never_nan) {
   for (size_t k = 0; k < policy_algorithms_count(); k++)
     for (int sign = -1; sign <= 1; sign += 2) {
       world w = {0};
@@ -217,7 +219,7 @@ static void beyond_double_range_results_are_infinite_but_never_nan(void) {
 }
 
 /* The others' coefficients are those without the mask; with sequence_mean 1 / (G n_i) of A u. */
-static void a_response_rejected_whole_still_counts_in_its_group(void) {
+TEST(a_response_rejected_whole_still_counts_in_its_group) {
   static const char *const names[] = {"grpo", "gepo"};
   for (size_t k = 0; k < 2; k++) {
     world all = {0}, kept = {0};
@@ -235,14 +237,3 @@ static void a_response_rejected_whole_still_counts_in_its_group(void) {
       ASSERT_CLOSE(kept.coefficient[0], kept.advantage[0] * exp(shift[0]) / (RESPONSES * 2), 1e-14);
   }
 }
-
-SUITE(policy_facts, "policy: facts", TEST(coefficients_are_finite_differences_of_the_loss),
-      TEST(self_normalised_weights_sum_to_the_group_size),
-      TEST(self_normalised_denominator_is_sum_q_squared_over_sum_q),
-      TEST(group_mean_shrinks_leave_one_out_by_one_over_group_size),
-      TEST(on_policy_clipping_changes_nothing_and_importance_sampling_is_reinforce),
-      TEST(vtrace_equals_its_recursion), TEST(without_a_proximal_policy_the_update_is_a_first_one),
-      TEST(metrics_of_what_the_input_lacks_are_not_numbers),
-      TEST(a_row_that_needs_more_than_the_input_names_it),
-      TEST(beyond_double_range_results_are_infinite_but_never_nan),
-      TEST(a_response_rejected_whole_still_counts_in_its_group));

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+SUITE("policy: results that are no numbers");
+
 enum { RESPONSES = 4, TOKENS = 6 };
 
 static const size_t groups[] = {0, 2, 4}, starts[] = {0, 1, 3, 5, 6};
@@ -42,7 +44,7 @@ static void check_named(results *r, const policy_keeping *keeping, const char *s
   make(r);
 }
 
-static void finite_results_pass_and_arrays_that_are_not_there_are_not_looked_at(void) {
+TEST(finite_results_pass_and_arrays_that_are_not_there_are_not_looked_at) {
   const policy_keeping keeping = {.by_group = 0};
   results r;
   make(&r);
@@ -53,7 +55,7 @@ static void finite_results_pass_and_arrays_that_are_not_there_are_not_looked_at(
   ASSERT_OK(check(&r, &keeping, &err));
 }
 
-static void the_first_result_that_is_no_number_is_named(void) {
+TEST(the_first_result_that_is_no_number_is_named) {
   const policy_keeping batch = {.by_group = 0}, group = {.by_group = 1};
   results r;
   make(&r);
@@ -73,7 +75,7 @@ static void the_first_result_that_is_no_number_is_named(void) {
   check_named(&r, &batch, "the loss is -inf although every coefficient is finite");
 }
 
-static void single_precision_holds_less(void) {
+TEST(single_precision_holds_less) {
   const policy_keeping weights = {.weight = POLICY_SINGLE},
                        rest = {.coefficient = POLICY_SINGLE, .advantage = POLICY_SINGLE};
   results r;
@@ -91,7 +93,3 @@ static void single_precision_holds_less(void) {
               "the advantage of response 2 is 1e+40: the rewards of its group are too far "
               "apart for single precision");
 }
-
-SUITE(policy_finite, "policy: results that are no numbers",
-      TEST(finite_results_pass_and_arrays_that_are_not_there_are_not_looked_at),
-      TEST(the_first_result_that_is_no_number_is_named), TEST(single_precision_holds_less));

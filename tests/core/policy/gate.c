@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+SUITE("policy: gate");
+
 enum { RESPONSES = 8, TOKENS = 16 };
 
 typedef struct world {
@@ -47,7 +49,7 @@ static policy_algorithm gated(const char *base) {
   return a;
 }
 
-static void the_gate_alone_has_the_gradient_of_gepos_clip(void) {
+TEST(the_gate_alone_has_the_gradient_of_gepos_clip) {
   for (int scope = SCOPE_PROMPT; scope <= SCOPE_MICROBATCH; scope++)
     for (int form = LOG_PROB_SUM; form <= LOG_PROB_MEAN; form++) {
       static world clipped, open;
@@ -66,7 +68,7 @@ static void the_gate_alone_has_the_gradient_of_gepos_clip(void) {
     }
 }
 
-static void a_gate_by_the_sampler_looks_at_each_response_alone(void) {
+TEST(a_gate_by_the_sampler_looks_at_each_response_alone) {
   static world free, w;
   policy_algorithm a = *policy_algorithms_find("is");
   make(&free), make(&w);
@@ -101,7 +103,7 @@ static double share_beyond(const world *w, const double *advantage, int positive
   return beyond / all;
 }
 
-static void shares_are_told_by_the_sign_of_the_advantage(void) {
+TEST(shares_are_told_by_the_sign_of_the_advantage) {
   static world clipped, open;
   double advantage[RESPONSES];
   policy_algorithm clip = *policy_algorithms_find("gepo"), gate = gated("gepo");
@@ -124,7 +126,7 @@ static void shares_are_told_by_the_sign_of_the_advantage(void) {
 }
 
 /* PPO's clip on tokens, and groups of equal rewards, which have no sign. */
-static void tokens_are_counted_where_ratios_are_theirs(void) {
+TEST(tokens_are_counted_where_ratios_are_theirs) {
   static world w;
   policy_algorithm grpo = *policy_algorithms_find("grpo");
   make(&w);
@@ -147,8 +149,3 @@ static void tokens_are_counted_where_ratios_are_theirs(void) {
   CU_ASSERT(isnan(w.out.metric[METRIC_CLIPPED_POSITIVE]) &&
             isnan(w.out.metric[METRIC_CLIPPED_NEGATIVE]));
 }
-
-SUITE(policy_gate, "policy: gate", TEST(the_gate_alone_has_the_gradient_of_gepos_clip),
-      TEST(a_gate_by_the_sampler_looks_at_each_response_alone),
-      TEST(shares_are_told_by_the_sign_of_the_advantage),
-      TEST(tokens_are_counted_where_ratios_are_theirs));

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("policy: golden");
+
 static const double tolerance = 1e-10;
 
 /* Both NaN, the same infinity, or closer than `tolerance` of size. */
@@ -104,7 +106,7 @@ static int check_case(const fixture *f, const cJSON *c) {
   return metrics_agree(f, c, json, o.out.metric) && ok;
 }
 
-static void every_row_field_and_metric_agrees_with_autograd_and_definitions(void) {
+TEST(every_row_field_and_metric_agrees_with_autograd_and_definitions) {
   fixture *f = fixture_open();
   CU_ASSERT_PTR_NOT_NULL_FATAL(f);
   const cJSON *c;
@@ -124,6 +126,3 @@ static void every_row_field_and_metric_agrees_with_autograd_and_definitions(void
   CU_ASSERT(n > 700);
   fixture_free(f);
 }
-
-SUITE(policy_golden, "policy: golden",
-      TEST(every_row_field_and_metric_agrees_with_autograd_and_definitions));

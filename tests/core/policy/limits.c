@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+SUITE("policy: limits of methods");
+
 enum { RESPONSES = 6, TOKENS = 13 };
 
 static const size_t groups[] = {0, 3, 6}, starts[RESPONSES + 1] = {0, 2, 3, 6, 8, 11, 13};
@@ -67,14 +69,14 @@ static void check_equal(const policy_algorithm *a, const policy_algorithm *b, wo
   }
 }
 
-static void kept_gradients_at_zero_are_those_of_ppo(void) {
+TEST(kept_gradients_at_zero_are_those_of_ppo) {
   policy_algorithm a = row("ce_gppo"), ppo = row("dapo");
   a.keep_low = a.keep_high = 0;
   ppo.eps_high = 0.2;
   check_equal(&a, &ppo, make(1));
 }
 
-static void one_side_with_importance_weights_is_ppo(void) {
+TEST(one_side_with_importance_weights_is_ppo) {
   policy_algorithm a = row("rec_one_side"), ppo = row("dapo");
   a.ratio = RATIO_TOKEN;
   ppo.scale = SCALE_NONE;
@@ -83,7 +85,7 @@ static void one_side_with_importance_weights_is_ppo(void) {
 }
 
 /* Ring with the inner bounds as outer ones is one side; without outer ones two sides. */
-static void a_ring_lies_between_one_side_and_two(void) {
+TEST(a_ring_lies_between_one_side_and_two) {
   policy_algorithm ring = row("rec_ring"), one = row("rec_one_side"), two = row("rec_two_side");
   ring.mis_free_low = 0.8, ring.mis_free_high = 1.2;
   check_equal(&ring, &one, make(1));
@@ -91,7 +93,7 @@ static void a_ring_lies_between_one_side_and_two(void) {
   check_equal(&ring, &two, make(1));
 }
 
-static void masks_and_balances_that_are_off_leave_their_base(void) {
+TEST(masks_and_balances_that_are_off_leave_their_base) {
   policy_algorithm a = row("opsm"), grpo = row("grpo"), token_mean = row("dapo");
   a.off_policy_mask = INFINITY;
   check_equal(&a, &grpo, make(1));
@@ -111,7 +113,7 @@ static void masks_and_balances_that_are_off_leave_their_base(void) {
 }
 
 /* At logp = logq every ratio is 1, and bounds do not act. */
-static void on_policy_the_clips_are_none(void) {
+TEST(on_policy_the_clips_are_none) {
   static const char *const names[] = {"bapo", "ce_gppo", "gppo", "aspo", "fipo"};
   policy_algorithm plain = row("dapo");
   plain.clip = CLIP_NONE;
@@ -126,7 +128,7 @@ static void on_policy_the_clips_are_none(void) {
 
 /* DCPO's bounds solve |u - 1| u q = eps: just inside them a token has its gradient, outside none.
  */
-static void dcpo_bounds_the_change_of_a_tokens_probability(void) {
+TEST(dcpo_bounds_the_change_of_a_tokens_probability) {
   policy_algorithm a = row("dcpo");
   a.cap = INFINITY;
   for (int sign = -1; sign <= 1; sign += 2)
@@ -147,7 +149,7 @@ static void dcpo_bounds_the_change_of_a_tokens_probability(void) {
 }
 
 /* ASPO: for A > 0 the product of weight and ratio is 1; for A < 0 the weight is the ratio. */
-static void aspo_weighs_right_answers_by_the_inverse_ratio(void) {
+TEST(aspo_weighs_right_answers_by_the_inverse_ratio) {
   const policy_algorithm aspo = row("aspo");
   policy_algorithm plain = row("dapo");
   plain.clip = CLIP_NONE, plain.ratio = RATIO_NONE, plain.ratio_gradient = 0;
@@ -163,7 +165,7 @@ static void aspo_weighs_right_answers_by_the_inverse_ratio(void) {
 
 /* A-3PO: with a staleness of 1 the sampler is the proximal policy; with a large one the learner is,
  * and what remains is A times the token's own ratio without a clip. */
-static void a3po_moves_from_ppo_to_a_plain_weight(void) {
+TEST(a3po_moves_from_ppo_to_a_plain_weight) {
   const policy_algorithm a = row("a3po");
   policy_algorithm ppo = row("dapo"), plain = row("dapo");
   ppo.eps_high = 0.2;
@@ -177,7 +179,7 @@ static void a3po_moves_from_ppo_to_a_plain_weight(void) {
 }
 
 /* FIPO: with a short half-life the factor is the token's own ratio, limited. */
-static void fipo_of_no_future_is_truncated_importance_sampling(void) {
+TEST(fipo_of_no_future_is_truncated_importance_sampling) {
   policy_algorithm a = row("fipo"), token = row("fipo");
   a.future_half_life = 1e-6;
   token.tis_level = LEVEL_TOKEN;
@@ -185,7 +187,7 @@ static void fipo_of_no_future_is_truncated_importance_sampling(void) {
 }
 
 /* MaxRL: the mean of A times a score is the mean score of right answers less that of all. */
-static void maxrl_estimates_the_gradient_of_the_log_of_the_pass_rate(void) {
+TEST(maxrl_estimates_the_gradient_of_the_log_of_the_pass_rate) {
   policy_algorithm a = row("maxrl");
   a.scale_eps = 0;
   world w = make(0);
@@ -198,7 +200,7 @@ static void maxrl_estimates_the_gradient_of_the_log_of_the_pass_rate(void) {
   }
 }
 
-static void baselines_have_the_means_that_they_should(void) {
+TEST(baselines_have_the_means_that_they_should) {
   policy_algorithm a = row("asymre"), opmd = row("opmd"), vcpo = row("vcpo");
   world w = make(0);
   run(&a, &w);
@@ -225,7 +227,7 @@ static void baselines_have_the_means_that_they_should(void) {
 }
 
 /* Trajectory balance is solved where reward and log-ratio agree up to a constant of the group. */
-static void trajectory_balance_has_no_gradient_at_its_solution(void) {
+TEST(trajectory_balance_has_no_gradient_at_its_solution) {
   const policy_algorithm tba = row("tba");
   world w = make(0);
   for (size_t i = 0; i < RESPONSES; i++)
@@ -235,14 +237,3 @@ static void trajectory_balance_has_no_gradient_at_its_solution(void) {
   run(&tba, &w);
   for (size_t t = 0; t < TOKENS; t++) ASSERT_CLOSE(w.c[t], 0, 1e-12);
 }
-
-SUITE(policy_limits, "policy: limits of methods", TEST(kept_gradients_at_zero_are_those_of_ppo),
-      TEST(one_side_with_importance_weights_is_ppo), TEST(a_ring_lies_between_one_side_and_two),
-      TEST(masks_and_balances_that_are_off_leave_their_base), TEST(on_policy_the_clips_are_none),
-      TEST(dcpo_bounds_the_change_of_a_tokens_probability),
-      TEST(aspo_weighs_right_answers_by_the_inverse_ratio),
-      TEST(a3po_moves_from_ppo_to_a_plain_weight),
-      TEST(fipo_of_no_future_is_truncated_importance_sampling),
-      TEST(maxrl_estimates_the_gradient_of_the_log_of_the_pass_rate),
-      TEST(baselines_have_the_means_that_they_should),
-      TEST(trajectory_balance_has_no_gradient_at_its_solution));

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+SUITE("policy: names of algorithms");
+
 static gl_status parse(const char *value, policy_algorithm *algorithm, gl_error *err) {
   char yaml[1024];
   cfg_doc *doc = NULL;
@@ -15,7 +17,7 @@ static gl_status parse(const char *value, policy_algorithm *algorithm, gl_error 
   return status;
 }
 
-static void a_changed_algorithm_is_shown_with_what_was_changed(void) {
+TEST(a_changed_algorithm_is_shown_with_what_was_changed) {
   static const char *const shown[][2] = {
       {"gepo", "gepo"},
       {"{base: gepo}", "gepo"},
@@ -35,7 +37,7 @@ static void a_changed_algorithm_is_shown_with_what_was_changed(void) {
   }
 }
 
-static void an_axis_of_a_sweep_is_not_part_of_the_name(void) {
+TEST(an_axis_of_a_sweep_is_not_part_of_the_name) {
   static const char *const axes[] = {"eps_low", "kappa"};
   policy_algorithm algorithm;
   ASSERT_OK(parse("{base: grpo, eps_low: 0.1, eps_high: 0.3}", &algorithm, &err));
@@ -46,7 +48,7 @@ static void an_axis_of_a_sweep_is_not_part_of_the_name(void) {
   CU_ASSERT_STRING_EQUAL(algorithm.name, "mine");
 }
 
-static void names_that_mislead_are_refused_with_their_place(void) {
+TEST(names_that_mislead_are_refused_with_their_place) {
   static const char *const wrong[][3] = {
       {"{base: gepo, name: gepo, clip: none}", "r.yaml:1:31", "published"},
       {"{base: grpo, name: gspo}", "r.yaml:1:31", "'gspo'"},
@@ -64,8 +66,3 @@ static void names_that_mislead_are_refused_with_their_place(void) {
     if (strstr(err.text, wrong[i][2]) == NULL) fprintf(stderr, "%s\n", err.text);
   }
 }
-
-SUITE(policy_name, "policy: names of algorithms",
-      TEST(a_changed_algorithm_is_shown_with_what_was_changed),
-      TEST(an_axis_of_a_sweep_is_not_part_of_the_name),
-      TEST(names_that_mislead_are_refused_with_their_place));

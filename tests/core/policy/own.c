@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("policy: own algorithms");
+
 static const char path[] = "build/tests/own_algorithms.yaml";
 
 /* The canonical text of a recipe after its own names have been replaced; NULL after an error. */
@@ -35,7 +37,7 @@ static const char rows[] = "algorithms:\n"
                            "  bold: {base: GRPO, eps_high: 0.4, gate: {negative_below: 0.8}}\n"
                            "  next: {base: mine, cap: 3}\n";
 
-static void names_become_their_fields_wherever_a_recipe_has_algorithms(void) {
+TEST(names_become_their_fields_wherever_a_recipe_has_algorithms) {
   static const char *const pairs[][2] = {
       {"algorithm: mine", "algorithm: {base: gepo, clip: none, name: mine}"},
       {"algorithm: {base: mine}", "algorithm: {base: gepo, clip: none, name: mine}"},
@@ -66,7 +68,7 @@ static void names_become_their_fields_wherever_a_recipe_has_algorithms(void) {
   cfg_own_free(none);
 }
 
-static void rows_are_listed_with_their_own_names_and_fields(void) {
+TEST(rows_are_listed_with_their_own_names_and_fields) {
   cfg_own *own = open_file(rows);
   policy_algorithm a;
   CU_ASSERT_EQUAL_FATAL(cfg_own_count(own, "algorithms"), 3);
@@ -86,7 +88,7 @@ static void rows_are_listed_with_their_own_names_and_fields(void) {
   cfg_own_free(own);
 }
 
-static void what_a_file_cannot_define_is_refused_with_its_place(void) {
+TEST(what_a_file_cannot_define_is_refused_with_its_place) {
   static const char *const wrong[][2] = {
       {"algorithms: {GEPO: {base: grpo}}", ":1:20: 'gepo' is a published algorithm"},
       {"algorithms: {a b: {base: grpo}}", ":1:19: 'a b' cannot be the name"},
@@ -124,7 +126,7 @@ static void what_a_file_cannot_define_is_refused_with_its_place(void) {
   cfg_own_free(own);
 }
 
-static void two_meanings_of_one_name_and_own_names_as_axes_of_bases_are_refused(void) {
+TEST(two_meanings_of_one_name_and_own_names_as_axes_of_bases_are_refused) {
   static const char *const wrong[][2] = {
       {"algorithms: {mine: {base: grpo}}\nalgorithm: mine", "is defined here and, differently"},
       {"sweep: {algorithm.base: [gepo, mine]}", "no base for an axis"}};
@@ -141,7 +143,7 @@ static void two_meanings_of_one_name_and_own_names_as_axes_of_bases_are_refused(
   cfg_own_free(own);
 }
 
-static void an_included_file_defines_what_the_recipe_then_selects(void) {
+TEST(an_included_file_defines_what_the_recipe_then_selects) {
   static const char including[] = "build/tests/own_including.yaml";
   files_put(path, rows);
   FILE *f = fopen(including, "w");
@@ -161,10 +163,3 @@ static void an_included_file_defines_what_the_recipe_then_selects(void) {
   cfg_free(doc);
   cfg_own_free(none);
 }
-
-SUITE(policy_own, "policy: own algorithms",
-      TEST(names_become_their_fields_wherever_a_recipe_has_algorithms),
-      TEST(rows_are_listed_with_their_own_names_and_fields),
-      TEST(what_a_file_cannot_define_is_refused_with_its_place),
-      TEST(two_meanings_of_one_name_and_own_names_as_axes_of_bases_are_refused),
-      TEST(an_included_file_defines_what_the_recipe_then_selects));

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+SUITE("policy: algorithms in recipes");
+
 static gl_status parse(const char *yaml, policy_algorithm *algorithm, gl_error *err) {
   cfg_doc *doc = NULL;
   memset(err, 0, sizeof *err);
@@ -14,7 +16,7 @@ static gl_status parse(const char *yaml, policy_algorithm *algorithm, gl_error *
   return status;
 }
 
-static void a_map_changes_fields_of_its_base(void) {
+TEST(a_map_changes_fields_of_its_base) {
   policy_algorithm algorithm;
   ASSERT_OK(
       parse("algorithm: {base: gepo, clip: none, baseline: leave_one_out}\n", &algorithm, &err));
@@ -23,7 +25,7 @@ static void a_map_changes_fields_of_its_base(void) {
   CU_ASSERT_STRING_EQUAL(algorithm.base, "gepo");
 }
 
-static void a_gate_is_a_map_within_the_map(void) {
+TEST(a_gate_is_a_map_within_the_map) {
   policy_algorithm algorithm;
   ASSERT_OK(parse("algorithm: {base: gspo, gate: {negative_below: 0.8, scope: microbatch}}\n",
                   &algorithm, &err));
@@ -34,7 +36,7 @@ static void a_gate_is_a_map_within_the_map(void) {
   CU_ASSERT_STRING_EQUAL(algorithm.name, "gspo(gate.negative_below=0.8, gate.scope=microbatch)");
 }
 
-static void wrong_rows_are_refused_with_their_place(void) {
+TEST(wrong_rows_are_refused_with_their_place) {
   static const char *const wrong[][2] = {
       {"algorithm: gepoo\n", "gepo"},
       {"algorithm: {base: gepo, clipp: none}\n", "clip"},
@@ -64,7 +66,7 @@ static void wrong_rows_are_refused_with_their_place(void) {
   }
 }
 
-static void every_published_row_is_valid_and_prints(void) {
+TEST(every_published_row_is_valid_and_prints) {
   for (size_t i = 0; i < policy_algorithms_count(); i++) {
     char text[POLICY_FIELD_TEXT_SIZE];
     ASSERT_OK(policy_algorithm_check(policy_algorithms_at(i), &err));
@@ -73,7 +75,3 @@ static void every_published_row_is_valid_and_prints(void) {
     CU_ASSERT(strlen(policy_algorithms_info(i)->source) > 0);
   }
 }
-
-SUITE(policy_parse, "policy: algorithms in recipes", TEST(a_map_changes_fields_of_its_base),
-      TEST(a_gate_is_a_map_within_the_map), TEST(wrong_rows_are_refused_with_their_place),
-      TEST(every_published_row_is_valid_and_prints));

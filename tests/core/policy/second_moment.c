@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("policy: many tokens");
+
 enum { RESPONSES = 16, TOKENS = 4000, LENGTH = TOKENS / RESPONSES };
 
 typedef struct batch {
@@ -79,7 +81,7 @@ static void check_removal(const policy_algorithm *algorithm, batch *b) {
   ASSERT_CLOSE(b->out.metric[METRIC_CLIP_FRACTION], (double)(TOKENS - kept) / TOKENS, 1e-12);
 }
 
-static void the_tokens_left_out_are_those_of_the_definition(void) {
+TEST(the_tokens_left_out_are_those_of_the_definition) {
   static batch b;
   const double sizes[] = {0.05, 0.5, 1, 3};
   for (size_t k = 0; k < 4; k++)
@@ -95,7 +97,7 @@ static void the_tokens_left_out_are_those_of_the_definition(void) {
 
 /* Where the mean of all squares is tau itself, the order of the sum decides: that of the
  * definition, ascending, has the word. */
-static void a_mean_that_is_the_bound_is_decided_in_ascending_order(void) {
+TEST(a_mean_that_is_the_bound_is_decided_in_ascending_order) {
   static batch b;
   static ranked rank[TOKENS];
   for (int below = 0; below < 2; below++) {
@@ -113,7 +115,7 @@ static void a_mean_that_is_the_bound_is_decided_in_ascending_order(void) {
 }
 
 /* The last square d_k with d_1 + .. + d_k + (n - k) d_k < tau n bounds the log-ratios. */
-static void the_bound_is_that_of_the_definition(void) {
+TEST(the_bound_is_that_of_the_definition) {
   static batch b;
   static ranked rank[TOKENS];
   for (int equal = 0; equal < 2; equal++)
@@ -148,7 +150,7 @@ static int same_sum(const batch *b, double left, double right, double size) {
 }
 
 /* Truncation factors that are all 1 make an algorithm take the loop of all algorithms. */
-static void both_loops_over_tokens_give_the_same_bits(void) {
+TEST(both_loops_over_tokens_give_the_same_bits) {
   static const char *const names[] = {"grpo",      "dapo",  "bnpo", "delta_l", "m2po",
                                       "magistral", "cispo", "aipo", "topr"};
   static batch plain, general;
@@ -169,8 +171,3 @@ static void both_loops_over_tokens_give_the_same_bits(void) {
       CU_ASSERT_EQUAL(memcmp(plain.weight, general.weight, sizeof plain.weight), 0);
     }
 }
-
-SUITE(policy_second_moment, "policy: many tokens",
-      TEST(the_tokens_left_out_are_those_of_the_definition),
-      TEST(a_mean_that_is_the_bound_is_decided_in_ascending_order),
-      TEST(the_bound_is_that_of_the_definition), TEST(both_loops_over_tokens_give_the_same_bits));

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("policy: responses one by one");
+
 enum { GROUPS = 6, SIZE = 4, RESPONSES = GROUPS * SIZE, LONGEST = 900, MOST = RESPONSES * LONGEST };
 
 typedef struct batch {
@@ -124,7 +126,7 @@ typedef struct scene {
   answer whole, streamed;
 } scene;
 
-static void responses_one_by_one_have_the_bits_of_a_whole_evaluation(void) {
+TEST(responses_one_by_one_have_the_bits_of_a_whole_evaluation) {
   static const size_t threads[] = {1, 2, 5};
   scene *s = calloc(1, sizeof *s);
   policy_workspace *ws = policy_workspace_new();
@@ -152,7 +154,7 @@ static void responses_one_by_one_have_the_bits_of_a_whole_evaluation(void) {
 }
 
 /* One of each kind, by name, so that a rule that lets none through is seen. */
-static void algorithms_that_look_again_at_tokens_are_not_streamed(void) {
+TEST(algorithms_that_look_again_at_tokens_are_not_streamed) {
   static const char *const can[] = {"is", "grpo", "cispo", "gspo", "gepo"};
   static const char *const cannot[] = {"m2po", "gmpo", "sapo", "disco", "tis"};
   for (size_t k = 0; k < 5; ++k) {
@@ -164,7 +166,7 @@ static void algorithms_that_look_again_at_tokens_are_not_streamed(void) {
   }
 }
 
-static void a_response_that_is_refused_is_told(void) {
+TEST(a_response_that_is_refused_is_told) {
   static const char *const names[] = {"grpo", "gspo"};
   scene *s = calloc(1, sizeof *s);
   policy_workspace *ws = policy_workspace_new();
@@ -184,8 +186,3 @@ static void a_response_that_is_refused_is_told(void) {
   policy_workspace_free(ws);
   free(s);
 }
-
-SUITE(policy_stream, "policy: responses one by one",
-      TEST(responses_one_by_one_have_the_bits_of_a_whole_evaluation),
-      TEST(algorithms_that_look_again_at_tokens_are_not_streamed),
-      TEST(a_response_that_is_refused_is_told));

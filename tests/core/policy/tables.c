@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("policy: tables");
+
 /* Runs a command line; what it prints is in text. Its exit code is not 0. */
 static void fails(const char *line, char text[4096]) {
   FILE *from = popen(line, "r");
@@ -15,7 +17,7 @@ static void fails(const char *line, char text[4096]) {
   CU_ASSERT_NOT_EQUAL(pclose(from), 0);
 }
 
-static void a_hole_in_a_table_is_named(void) {
+TEST(a_hole_in_a_table_is_named) {
   static const char source[] =
       "enum { A, B, C, COUNT }; /* names[COUNT] = {\"x\"} */\n"
       "static const char *const whole[COUNT] = {\"a, b\", \"{\", \"c\"};\n"
@@ -36,7 +38,7 @@ static void a_hole_in_a_table_is_named(void) {
   cli_scratch_remove(folder);
 }
 
-static void a_ratio_without_its_line_does_not_compile(void) {
+TEST(a_ratio_without_its_line_does_not_compile) {
   char folder[64], line[512], text[4096];
   cli_scratch_make(folder);
   snprintf(line, sizeof line,
@@ -47,6 +49,3 @@ static void a_ratio_without_its_line_does_not_compile(void) {
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "line_RATIO_GROUP_MEAN"));
   cli_scratch_remove(folder);
 }
-
-SUITE(policy_tables, "policy: tables", TEST(a_hole_in_a_table_is_named),
-      TEST(a_ratio_without_its_line_does_not_compile));

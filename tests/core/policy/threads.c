@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("policy: threads");
+
 enum { GROUPS = 6, SIZE = 4, RESPONSES = GROUPS * SIZE, LONGEST = 900, MOST = RESPONSES * LONGEST };
 
 typedef struct batch {
@@ -74,7 +76,7 @@ static void evaluate(const policy_algorithm *algorithm, const batch *b, policy_w
   memcpy(a->metric, out.metric, sizeof a->metric);
 }
 
-static void every_algorithm_has_the_same_bits_on_any_number_of_threads(void) {
+TEST(every_algorithm_has_the_same_bits_on_any_number_of_threads) {
   static const size_t threads[] = {1, 2, 3, 7};
   batch *b = calloc(1, sizeof *b);
   answer *alone = calloc(1, sizeof *alone), *together = calloc(1, sizeof *together);
@@ -99,6 +101,3 @@ static void every_algorithm_has_the_same_bits_on_any_number_of_threads(void) {
   free(alone);
   free(b);
 }
-
-SUITE(policy_threads, "policy: threads",
-      TEST(every_algorithm_has_the_same_bits_on_any_number_of_threads));

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("core: random numbers");
+
 #define RARE 1e-6
 
 /* --- addresses --- */
@@ -70,7 +72,7 @@ static address random_address(gsl_rng *r) {
 }
 
 /* The words tell their address, so two addresses of one seed never share a block. */
-static void the_address_can_be_had_back_from_the_words(void) {
+TEST(the_address_can_be_had_back_from_the_words) {
   gsl_rng *r = rng_gsl_new(rng_stream_at(1, RNG_TEST, 0));
   CU_ASSERT_PTR_NOT_NULL_FATAL(r);
   size_t wrong = 0;
@@ -89,7 +91,7 @@ static void the_address_can_be_had_back_from_the_words(void) {
   gsl_rng_free(r);
 }
 
-static void blocks_are_philox_of_the_documented_counter_and_key(void) {
+TEST(blocks_are_philox_of_the_documented_counter_and_key) {
   gsl_rng *r = rng_gsl_new(rng_stream_at(2, RNG_TEST, 0));
   CU_ASSERT_PTR_NOT_NULL_FATAL(r);
   size_t wrong = 0;
@@ -110,7 +112,7 @@ static void blocks_are_philox_of_the_documented_counter_and_key(void) {
   gsl_rng_free(r);
 }
 
-static void token_indices_are_distinct_within_their_limits(void) {
+TEST(token_indices_are_distinct_within_their_limits) {
   const uint64_t last_response = (1u << 28) - 1, last_position = (1u << 20) - 1;
   CU_ASSERT_EQUAL(rng_token_index(0, 0), 0);
   CU_ASSERT_EQUAL(rng_token_index(0, last_position) + 1, rng_token_index(1, 0));
@@ -155,7 +157,7 @@ static double chi_square_tail(const size_t *count, size_t n_cells, size_t total)
 
 enum { BLOCKS = 200000 };
 
-static void every_byte_of_every_word_is_uniform_in_every_direction(void) {
+TEST(every_byte_of_every_word_is_uniform_in_every_direction) {
   for (int d = 0; d < DIRECTIONS; ++d) {
     static size_t count[16][256];
     memset(count, 0, sizeof count);
@@ -168,7 +170,7 @@ static void every_byte_of_every_word_is_uniform_in_every_direction(void) {
 }
 
 /* Pairs (word of a block, word of the next one) fall into 64 x 64 cells alike. */
-static void neighbouring_blocks_are_independent_in_every_direction(void) {
+TEST(neighbouring_blocks_are_independent_in_every_direction) {
   for (int d = 0; d < DIRECTIONS; ++d) {
     static size_t count[4][64 * 64];
     memset(count, 0, sizeof count);
@@ -203,7 +205,7 @@ static double identity(double x) {
   return x;
 }
 
-static void uniform_numbers_keep_to_their_distribution(void) {
+TEST(uniform_numbers_keep_to_their_distribution) {
   static double coarse[BLOCKS], fine[BLOCKS];
   for (uint64_t i = 0; i < BLOCKS; ++i) {
     rng_words w = block_of(ALONG_INDEX, i);
@@ -214,7 +216,7 @@ static void uniform_numbers_keep_to_their_distribution(void) {
   CU_ASSERT(keeps_to(fine, BLOCKS, identity));
 }
 
-static void uniform_numbers_are_never_0_or_1(void) {
+TEST(uniform_numbers_are_never_0_or_1) {
   CU_ASSERT_EQUAL(rng_u01(0), 0x1p-33);
   CU_ASSERT_EQUAL(rng_u01(UINT32_MAX), 1 - 0x1p-33);
   CU_ASSERT_EQUAL(rng_u01_53(0, 0), 0x1p-53);
@@ -241,7 +243,7 @@ static double lognormal_cdf(double x) {
   return gsl_cdf_lognormal_P(x, 0.5, 0.25);
 }
 
-static void gsl_distributions_are_right_over_the_wrapped_generator(void) {
+TEST(gsl_distributions_are_right_over_the_wrapped_generator) {
   enum { N = 50000 };
   static double value[5][N];
   gsl_rng *r = rng_gsl_new(rng_stream_at(11, RNG_TEST, 0));
@@ -261,7 +263,7 @@ static void gsl_distributions_are_right_over_the_wrapped_generator(void) {
   gsl_rng_free(r);
 }
 
-static void gsl_draws_whole_numbers_and_shuffles_alike(void) {
+TEST(gsl_draws_whole_numbers_and_shuffles_alike) {
   enum { N = 70000 };
   static size_t rolled[7], order[120];
   gsl_rng *r = rng_gsl_new(rng_stream_at(12, RNG_TEST, 0));
@@ -285,7 +287,7 @@ static void gsl_draws_whole_numbers_and_shuffles_alike(void) {
   gsl_rng_free(r);
 }
 
-static void a_wrapped_generator_can_be_cloned_and_reseeded(void) {
+TEST(a_wrapped_generator_can_be_cloned_and_reseeded) {
   rng_stream s = rng_stream_at(13, RNG_TEST, 4);
   gsl_rng *r = rng_gsl_new(s);
   CU_ASSERT_PTR_NOT_NULL_FATAL(r);
@@ -300,13 +302,3 @@ static void a_wrapped_generator_can_be_cloned_and_reseeded(void) {
   gsl_rng_free(twin);
   gsl_rng_free(r);
 }
-
-SUITE(core_rng, "core: random numbers", TEST(the_address_can_be_had_back_from_the_words),
-      TEST(blocks_are_philox_of_the_documented_counter_and_key),
-      TEST(token_indices_are_distinct_within_their_limits),
-      TEST(every_byte_of_every_word_is_uniform_in_every_direction),
-      TEST(neighbouring_blocks_are_independent_in_every_direction),
-      TEST(uniform_numbers_keep_to_their_distribution), TEST(uniform_numbers_are_never_0_or_1),
-      TEST(gsl_distributions_are_right_over_the_wrapped_generator),
-      TEST(gsl_draws_whole_numbers_and_shuffles_alike),
-      TEST(a_wrapped_generator_can_be_cloned_and_reseeded));

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("core: batches");
+
 /* A small batch with every array filled, as bytes. The caller frees. */
 static char *small_batch_bytes(size_t *size) {
   const size_t lengths[4] = {1, 2, 0, 3};
@@ -30,7 +32,7 @@ static gl_status read_bytes(batch *b, char *bytes, size_t size) {
   return status;
 }
 
-static void a_batch_reads_back_as_it_was_written(void) {
+TEST(a_batch_reads_back_as_it_was_written) {
   size_t size;
   char *bytes = small_batch_bytes(&size);
   batch b;
@@ -45,7 +47,7 @@ static void a_batch_reads_back_as_it_was_written(void) {
 }
 
 /* Sets of three words and a cache of two doubles, which the file has behind one another. */
-static void sets_and_a_cache_are_told_apart_by_the_words_of_a_set(void) {
+TEST(sets_and_a_cache_are_told_apart_by_the_words_of_a_set) {
   const size_t lengths[2] = {2, 1};
   batch b, again;
   char *bytes = NULL;
@@ -74,7 +76,7 @@ static void sets_and_a_cache_are_told_apart_by_the_words_of_a_set(void) {
 }
 
 /* Responses of a batch with room for three tokens each are cut in place. */
-static void a_cut_batch_has_what_it_had_of_each_response(void) {
+TEST(a_cut_batch_has_what_it_had_of_each_response) {
   const size_t room[3] = {3, 3, 3}, lengths[3] = {2, 3, 1};
   static const int32_t left[6] = {0, 1, 3, 4, 5, 6};
   batch b;
@@ -96,7 +98,7 @@ static void a_cut_batch_has_what_it_had_of_each_response(void) {
   batch_fini(&b);
 }
 
-static void every_flipped_byte_and_every_cut_is_refused(void) {
+TEST(every_flipped_byte_and_every_cut_is_refused) {
   size_t size;
   char *bytes = small_batch_bytes(&size);
   for (size_t i = 0; i < size; ++i) {
@@ -111,7 +113,7 @@ static void every_flipped_byte_and_every_cut_is_refused(void) {
 }
 
 /* The three vectors published with Random123 (kat_vectors, philox4x32-10). */
-static void philox_gives_its_published_words(void) {
+TEST(philox_gives_its_published_words) {
   static const uint32_t kat[3][10] = {
       {0, 0, 0, 0, 0, 0, 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8},
       {~0u, ~0u, ~0u, ~0u, ~0u, ~0u, 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd},
@@ -125,7 +127,7 @@ static void philox_gives_its_published_words(void) {
   }
 }
 
-static void the_gsl_generator_gives_the_inline_words_in_order(void) {
+TEST(the_gsl_generator_gives_the_inline_words_in_order) {
   rng_stream s = rng_stream_at(5, RNG_TEST, 9);
   gsl_rng *r = rng_gsl_new(s);
   CU_ASSERT_PTR_NOT_NULL_FATAL(r);
@@ -139,7 +141,7 @@ static void the_gsl_generator_gives_the_inline_words_in_order(void) {
   gsl_rng_free(r);
 }
 
-static void weights_multiply_the_coefficients_of_their_responses(void) {
+TEST(weights_multiply_the_coefficients_of_their_responses) {
   const size_t start[] = {0, 2, 2, 5};
   const double weight[] = {0.5, 7, 1};
   double c[] = {1, -3, 5, -0.1, 0};
@@ -148,7 +150,7 @@ static void weights_multiply_the_coefficients_of_their_responses(void) {
   for (size_t k = 0; k < 5; ++k) CU_ASSERT_EQUAL(c[k], expected[k]);
 }
 
-static void a_batch_is_as_old_as_its_oldest_token(void) {
+TEST(a_batch_is_as_old_as_its_oldest_token) {
   batch b;
   const size_t lengths[] = {2, 3};
   ASSERT_OK(batch_init(&b, 1, 1, 2, lengths, &err));
@@ -159,11 +161,3 @@ static void a_batch_is_as_old_as_its_oldest_token(void) {
   batch_fini(&b);
   CU_ASSERT_EQUAL(batch_oldest_version(&b), INT64_MAX);
 }
-
-SUITE(batch, "core: batches", TEST(a_batch_reads_back_as_it_was_written),
-      TEST(sets_and_a_cache_are_told_apart_by_the_words_of_a_set),
-      TEST(a_cut_batch_has_what_it_had_of_each_response),
-      TEST(weights_multiply_the_coefficients_of_their_responses),
-      TEST(a_batch_is_as_old_as_its_oldest_token),
-      TEST(every_flipped_byte_and_every_cut_is_refused), TEST(philox_gives_its_published_words),
-      TEST(the_gsl_generator_gives_the_inline_words_in_order));

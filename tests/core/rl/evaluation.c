@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+SUITE("core: evaluation sets");
+
 static gl_status read_text(evaluation_sets *out, cfg_doc **doc, const char *text, gl_error *err) {
   cfg_reader r;
   *doc = NULL;
@@ -14,7 +16,7 @@ static gl_status read_text(evaluation_sets *out, cfg_doc **doc, const char *text
   return cfg_end(&r);
 }
 
-static void sets_come_in_their_order_each_whole_before_its_halves(void) {
+TEST(sets_come_in_their_order_each_whole_before_its_halves) {
   evaluation_sets s;
   cfg_doc *doc;
   ASSERT_OK(read_text(&s, &doc, "sets: [{name: own}, {name: 'AIME 24'}]\nhalves: true\n", &err));
@@ -27,7 +29,7 @@ static void sets_come_in_their_order_each_whole_before_its_halves(void) {
   cfg_free(doc);
 }
 
-static void nothing_is_asked_for_by_default_and_halves_alone_are_those_of_all(void) {
+TEST(nothing_is_asked_for_by_default_and_halves_alone_are_those_of_all) {
   evaluation_sets s;
   cfg_doc *doc;
   ASSERT_OK(read_text(&s, &doc, "halves: false\n", &err));
@@ -41,7 +43,7 @@ static void nothing_is_asked_for_by_default_and_halves_alone_are_those_of_all(vo
   cfg_free(doc);
 }
 
-static void wrong_lists_and_names_are_refused_at_their_place(void) {
+TEST(wrong_lists_and_names_are_refused_at_their_place) {
   static const struct {
     const char *text, *place, *says;
   } cases[] = {
@@ -71,7 +73,7 @@ static void wrong_lists_and_names_are_refused_at_their_place(void) {
 }
 
 /* Two responses to each of five problems: the halves are problems 0, 2, 4 and 1, 3. */
-static void halves_are_means_of_every_other_problem(void) {
+TEST(halves_are_means_of_every_other_problem) {
   const double score[10] = {1, 0, 0.5, 0.5, 1, 1, 0, 0.25, 0, 0};
   double out[3] = {-1, -1, -1};
   evaluation_sets s = {.n = 1, .halves = 1};
@@ -84,9 +86,3 @@ static void halves_are_means_of_every_other_problem(void) {
   evaluation_sets_means(&s, score, 5, 2, out);
   CU_ASSERT(out[0] == 4.25 / 10 && out[1] == -1);
 }
-
-SUITE(core_evaluation_sets, "core: evaluation sets",
-      TEST(sets_come_in_their_order_each_whole_before_its_halves),
-      TEST(nothing_is_asked_for_by_default_and_halves_alone_are_those_of_all),
-      TEST(wrong_lists_and_names_are_refused_at_their_place),
-      TEST(halves_are_means_of_every_other_problem));

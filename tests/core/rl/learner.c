@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("core: learners");
+
 /* Groups of one response each, of so many tokens, all of one version. */
 static batch groups_of(const size_t *lengths, size_t n, int64_t version) {
   batch b;
@@ -29,7 +31,7 @@ static double age(const learner_passes *p, batch *const *batches, size_t n, int6
 
 /* Every token is trained twice, once by one of the updates 0 .. 3 and once by one of 4 .. 7, and
  * groups are alike: (0 + ... + 7) / 8 = 3.5. A version is 4 x 2 updates: 2 versions are 16 more. */
-static void four_minibatches_and_two_epochs_are_eight_updates(void) {
+TEST(four_minibatches_and_two_epochs_are_eight_updates) {
   const size_t lengths[8] = {5, 5, 5, 5, 5, 5, 5, 5};
   const learner_passes passes = {.minibatches = 4, .epochs = 2, .seed = 3};
   batch fresh = groups_of(lengths, 8, 6), old = groups_of(lengths, 8, 4);
@@ -41,7 +43,7 @@ static void four_minibatches_and_two_epochs_are_eight_updates(void) {
 }
 
 /* One update of a step trains all tokens at once: their mean age is the mean version gap. */
-static void one_update_a_step_has_the_staleness_of_versions(void) {
+TEST(one_update_a_step_has_the_staleness_of_versions) {
   const size_t lengths[2] = {1, 3};
   const learner_passes passes = {.minibatches = 1, .epochs = 1, .seed = 3};
   batch a = groups_of(lengths, 2, 2), b = groups_of(lengths, 1, 5);
@@ -51,7 +53,7 @@ static void one_update_a_step_has_the_staleness_of_versions(void) {
 }
 
 /* Each of two epochs trains all tokens at once: ages 0 and 1, and 2 updates a version. */
-static void epochs_without_minibatches_are_updates_too(void) {
+TEST(epochs_without_minibatches_are_updates_too) {
   const size_t lengths[2] = {1, 3};
   const learner_passes passes = {.minibatches = 1, .epochs = 2, .seed = 3};
   batch b = groups_of(lengths, 2, 4);
@@ -62,7 +64,7 @@ static void epochs_without_minibatches_are_updates_too(void) {
 
 /* Three groups in two minibatches: the first takes one, the second two. By hand from the order that
  * the step's shuffle has. */
-static void longer_groups_weigh_by_their_tokens(void) {
+TEST(longer_groups_weigh_by_their_tokens) {
   const size_t lengths[3] = {1, 2, 4};
   const learner_passes passes = {.minibatches = 2, .epochs = 1, .seed = 11};
   size_t order[3];
@@ -77,7 +79,7 @@ static void longer_groups_weigh_by_their_tokens(void) {
 
 /* Two batches that hold a response each of one group, and one of another group: the ages are those
  * of the same groups in one batch. */
-static void parts_of_a_group_count_as_the_group(void) {
+TEST(parts_of_a_group_count_as_the_group) {
   const learner_passes passes = {2, 3, 5};
   const size_t length[3] = {2, 3, 1};
   batch whole[2], part[3], *together[2] = {&whole[0], &whole[1]}, *apart[3];
@@ -99,14 +101,11 @@ static void parts_of_a_group_count_as_the_group(void) {
   for (size_t i = 0; i < 2; ++i) batch_fini(&whole[i]);
 }
 
-SUITE(core_learner, "core: learners", TEST(four_minibatches_and_two_epochs_are_eight_updates),
-      TEST(one_update_a_step_has_the_staleness_of_versions),
-      TEST(epochs_without_minibatches_are_updates_too), TEST(longer_groups_weigh_by_their_tokens),
-      TEST(parts_of_a_group_count_as_the_group));
-
 /* --- rewards of training --- */
 
-static void shares_are_those_that_were_asked_for(void) {
+SUITE("core: rewards of training");
+
+TEST(shares_are_those_that_were_asked_for) {
   const training_reward t = {.unsolvable = 0.3, .flip = 0.1};
   double prompts = 0, flips = 0, rewards = 0;
   for (uint64_t x = 0; x < 20000; ++x) {
@@ -127,7 +126,7 @@ static void shares_are_those_that_were_asked_for(void) {
   CU_ASSERT(fabs(flips / rewards - 0.1) < 4.9 * sqrt(0.09 / rewards));
 }
 
-static void nothing_asked_for_changes_nothing(void) {
+TEST(nothing_asked_for_changes_nothing) {
   const training_reward t = {0};
   for (uint64_t x = 0; x < 100; ++x)
     CU_ASSERT_EQUAL(training_reward_of(&t, 7, x, 3, x, -2.5), -2.5);
@@ -135,7 +134,7 @@ static void nothing_asked_for_changes_nothing(void) {
 
 /* A world whose every reward is 1: what training sees is 0 where something is wrong, and scores are
  * still 1. */
-static void evaluations_score_prompts_as_they_are(void) {
+TEST(evaluations_score_prompts_as_they_are) {
   static const char *const trains[] = {"unsolvable: 1", "reward_noise: {flip: 1}"};
   for (size_t k = 0; k < 2; ++k) {
     char text[200];
@@ -151,7 +150,7 @@ static void evaluations_score_prompts_as_they_are(void) {
   }
 }
 
-static void rewards_that_cannot_be_flipped_are_refused(void) {
+TEST(rewards_that_cannot_be_flipped_are_refused) {
   static const char *const worlds[] = {"rewards: [2, 0]", "rewards: [-1, 0]",
                                        "rewards: [0.5, 0], noise: 1"};
   for (size_t k = 0; k < 3; ++k) {
@@ -167,11 +166,9 @@ static void rewards_that_cannot_be_flipped_are_refused(void) {
   }
 }
 
-SUITE(core_training_reward, "core: rewards of training", TEST(shares_are_those_that_were_asked_for),
-      TEST(nothing_asked_for_changes_nothing), TEST(evaluations_score_prompts_as_they_are),
-      TEST(rewards_that_cannot_be_flipped_are_refused));
-
 /* --- dynamic sampling --- */
+
+SUITE("core: dynamic sampling");
 
 /* Rewards 0 and 1 with probability 1/2 each. */
 static const char coin[] = "world: {kind: bandit, rewards: [1, 0]}\n"
@@ -198,7 +195,7 @@ static batch filtered(learner_fixture *f, const group_filter *filter, uint64_t i
  * drawn in rounds of m, the mean number of rounds is the sum over k of the probability that k m
  * draws have fewer than n. Both means of 4,000 batches lie within 4.9 standard errors in all but
  * one of a million cases. */
-static void the_mean_number_of_draws_is_the_closed_form(void) {
+TEST(the_mean_number_of_draws_is_the_closed_form) {
   enum { BATCHES = 4000, N = 4, G = 4, M = 3 };
   const double p = 1 - pow(2, 1 - G);
   double mean_rounds = 0, square = 0;
@@ -236,7 +233,7 @@ static void the_mean_number_of_draws_is_the_closed_form(void) {
 }
 
 /* The groups of an id are the same in rounds of any size: those of one large batch. */
-static void groups_are_those_of_a_larger_batch(void) {
+TEST(groups_are_those_of_a_larger_batch) {
   static const char *const worlds[] = {
       coin,
       "world: {kind: sequence, vocabulary: 3, horizon: 4, prompts: 5, end_token: true}\n"
@@ -291,7 +288,7 @@ static void groups_are_those_of_a_larger_batch(void) {
 }
 
 /* A batch that needs no more than its first round is the one that is drawn without a filter. */
-static void a_first_round_is_the_batch_without_a_filter(void) {
+TEST(a_first_round_is_the_batch_without_a_filter) {
   learner_fixture f = learner_open(coin, 5);
   size_t equal = 0;
   for (uint64_t id = 0; id < 40; ++id) {
@@ -313,7 +310,7 @@ static void a_first_round_is_the_batch_without_a_filter(void) {
 }
 
 /* Every reward is 0 where no prompt is solvable. */
-static void an_exhausted_filter_fills_up_or_fails(void) {
+TEST(an_exhausted_filter_fills_up_or_fails) {
   learner_fixture f = learner_open("world: {kind: bandit, rewards: [1, 0]}\n"
                                    "train: {groups: 4, group_size: 4, unsolvable: 1}\n",
                                    2);
@@ -350,7 +347,7 @@ static gl_status read_text(group_filter *f, const char *section, size_t groups, 
   return status;
 }
 
-static void a_filter_is_read_and_refused_at_its_place(void) {
+TEST(a_filter_is_read_and_refused_at_its_place) {
   static const struct {
     const char *text, *says;
     size_t size;
@@ -381,7 +378,3 @@ static void a_filter_is_read_and_refused_at_its_place(void) {
     CU_ASSERT(right);
   }
 }
-
-SUITE(rl_group_filter, "core: dynamic sampling", TEST(the_mean_number_of_draws_is_the_closed_form),
-      TEST(groups_are_those_of_a_larger_batch), TEST(a_first_round_is_the_batch_without_a_filter),
-      TEST(an_exhausted_filter_fills_up_or_fails), TEST(a_filter_is_read_and_refused_at_its_place));

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("core: sampling and learning rates");
+
 enum { MAX_TOKENS = 8 };
 
 /* Truncates probabilities p[n] and compares with expected probabilities, 0 meaning outside. */
@@ -29,7 +31,7 @@ static void check_dist(size_t top_k, double top_p, size_t n, const double *p,
 
 static const double skewed[] = {0.15, 0.5, 0.05, 0.3};
 
-static void top_k_keeps_the_most_probable_tokens(void) {
+TEST(top_k_keeps_the_most_probable_tokens) {
   check_dist(1, 1, 4, skewed, (double[]){0, 1, 0, 0});
   check_dist(2, 1, 4, skewed, (double[]){0, 0.625, 0, 0.375});
   check_dist(3, 1, 4, skewed, (double[]){0.15 / 0.95, 0.5 / 0.95, 0, 0.3 / 0.95});
@@ -37,7 +39,7 @@ static void top_k_keeps_the_most_probable_tokens(void) {
   check_dist(9, 1, 4, skewed, skewed);
 }
 
-static void top_p_keeps_the_shortest_run_that_reaches_its_share(void) {
+TEST(top_p_keeps_the_shortest_run_that_reaches_its_share) {
   check_dist(0, 0.4, 4, skewed, (double[]){0, 1, 0, 0});
   check_dist(0, 0.6, 4, skewed, (double[]){0, 0.625, 0, 0.375});
   check_dist(0, 0.9, 4, skewed, (double[]){0.15 / 0.95, 0.5 / 0.95, 0, 0.3 / 0.95});
@@ -46,11 +48,11 @@ static void top_p_keeps_the_shortest_run_that_reaches_its_share(void) {
 }
 
 /* Of {0.5, 0.3} the first is 0.625: enough for a share of 0.6, though 0.5 alone is not. */
-static void top_p_is_a_share_of_what_top_k_left(void) {
+TEST(top_p_is_a_share_of_what_top_k_left) {
   check_dist(2, 0.6, 4, skewed, (double[]){0, 1, 0, 0});
 }
 
-static void tokens_tied_with_the_kth_stay(void) {
+TEST(tokens_tied_with_the_kth_stay) {
   const double even[] = {0.25, 0.25, 0.25, 0.25}, pair[] = {0.2, 0.3, 0.3, 0.2};
   check_dist(1, 1, 4, even, even);
   check_dist(2, 1, 4, pair, (double[]){0, 0.5, 0.5, 0});
@@ -58,7 +60,7 @@ static void tokens_tied_with_the_kth_stay(void) {
   check_dist(3, 1, 4, pair, pair);
 }
 
-static void impossible_tokens_stay_impossible_and_undefined_dists_undefined(void) {
+TEST(impossible_tokens_stay_impossible_and_undefined_dists_undefined) {
   check_dist(3, 1, 4, (double[]){0, 0.5, 0.5, 0}, (double[]){0, 0.5, 0.5, 0});
   sampling_spec spec = {.temperature = 1, .top_k = 1, .top_p = 1};
   sampling_rank rank[2];
@@ -67,7 +69,7 @@ static void impossible_tokens_stay_impossible_and_undefined_dists_undefined(void
   CU_ASSERT(isnan(out[0]) && out[1] == 0);
 }
 
-static void only_a_dist_that_can_change_counts_as_truncated(void) {
+TEST(only_a_dist_that_can_change_counts_as_truncated) {
   CU_ASSERT(!sampling_truncates(&(sampling_spec){.top_p = 1}, 4));
   CU_ASSERT(!sampling_truncates(&(sampling_spec){.top_p = 1, .top_k = 4}, 4));
   CU_ASSERT(sampling_truncates(&(sampling_spec){.top_p = 1, .top_k = 3}, 4));
@@ -131,7 +133,7 @@ static size_t dist_differences(const sampling_spec *spec, const double *logp, si
   return differ;
 }
 
-static void dists_are_bit_for_bit_those_of_a_full_sort(void) {
+TEST(dists_are_bit_for_bit_those_of_a_full_sort) {
   static const size_t sizes[] = {1, 2, 3, 24, 25, 26, 100, 1000, 5003};
   static const double shares[] = {1, 0.9, 0.5, 1e-3, 1e-300, 0.999, 1 - 1e-12, 1 - 0x1p-53};
   const size_t n_sizes = sizeof sizes / sizeof *sizes, n_shares = sizeof shares / sizeof *shares;
@@ -155,7 +157,7 @@ static void dists_are_bit_for_bit_those_of_a_full_sort(void) {
 
 /* Orders that a partition could take badly, and shares that fall exactly between two tokens, where
  * the rounding of the whole sum decides. */
-static void rising_falling_and_even_dists_are_those_of_a_full_sort_too(void) {
+TEST(rising_falling_and_even_dists_are_those_of_a_full_sort_too) {
   enum { N = 4096 };
   double logp[3][N];
   size_t wrong = 0;
@@ -207,7 +209,7 @@ static void refuse_all(parse_section *parse, const wrong_section *table, size_t 
   }
 }
 
-static void wrong_sampling_sections_are_refused_at_their_place(void) {
+TEST(wrong_sampling_sections_are_refused_at_their_place) {
   static const wrong_section table[] = {
       {"s: {temperature: 0}", "r.yaml:1:18: ", "above 0"},
       {"s: {temperature: inf}", "r.yaml:1:18: ", "above 0"},
@@ -223,7 +225,7 @@ static void wrong_sampling_sections_are_refused_at_their_place(void) {
   refuse_all(parse_sampling, table, sizeof table / sizeof *table);
 }
 
-static void wrong_optimizer_sections_are_refused_at_their_place(void) {
+TEST(wrong_optimizer_sections_are_refused_at_their_place) {
   static const wrong_section table[] = {
       {"s: {kind: adm}", "r.yaml:1:11: ", "did you mean 'adam'"},
       {"s: {lr: -1}", "r.yaml:1:9: ", "from 0"},
@@ -239,7 +241,7 @@ static void wrong_optimizer_sections_are_refused_at_their_place(void) {
   refuse_all(parse_optimizer, table, sizeof table / sizeof *table);
 }
 
-static void absent_sections_take_their_defaults(void) {
+TEST(absent_sections_take_their_defaults) {
   sampling_spec s;
   ASSERT_OK(sampling_parse(&s, NULL, &err));
   CU_ASSERT(s.temperature == 1 && s.top_k == 0 && s.top_p == 1 && s.weights == SAMPLING_RAW);
@@ -250,7 +252,7 @@ static void absent_sections_take_their_defaults(void) {
   CU_ASSERT(o.decay == LR_CONSTANT && o.momentum == 0);
 }
 
-static void the_rate_rises_over_the_warm_up_and_then_decays(void) {
+TEST(the_rate_rises_over_the_warm_up_and_then_decays) {
   optimizer_spec o = {.lr = 2, .warmup = 4, .decay = LR_CONSTANT};
   const double rise[] = {0.5, 1, 1.5, 2, 2, 2};
   for (uint64_t step = 0; step < 6; ++step)
@@ -265,7 +267,7 @@ static void the_rate_rises_over_the_warm_up_and_then_decays(void) {
     ASSERT_CLOSE(optimizer_lr(&o, step + 4, 8), cosine[step], 1e-15);
 }
 
-static void a_run_of_unknown_or_no_more_length_than_its_warm_up_never_decays_early(void) {
+TEST(a_run_of_unknown_or_no_more_length_than_its_warm_up_never_decays_early) {
   optimizer_spec o = {.lr = 1, .warmup = 2, .decay = LR_LINEAR};
   CU_ASSERT(optimizer_lr(&o, 1000, 0) == 1);
   CU_ASSERT(optimizer_lr(&o, 0, 2) == 0.5 && optimizer_lr(&o, 1, 2) == 1);
@@ -273,21 +275,9 @@ static void a_run_of_unknown_or_no_more_length_than_its_warm_up_never_decays_ear
   CU_ASSERT(optimizer_lr(&o, 2, 2) == 0);
 }
 
-SUITE(core_sampling, "core: sampling and learning rates",
-      TEST(top_k_keeps_the_most_probable_tokens),
-      TEST(top_p_keeps_the_shortest_run_that_reaches_its_share),
-      TEST(top_p_is_a_share_of_what_top_k_left), TEST(tokens_tied_with_the_kth_stay),
-      TEST(impossible_tokens_stay_impossible_and_undefined_dists_undefined),
-      TEST(only_a_dist_that_can_change_counts_as_truncated),
-      TEST(dists_are_bit_for_bit_those_of_a_full_sort),
-      TEST(rising_falling_and_even_dists_are_those_of_a_full_sort_too),
-      TEST(wrong_sampling_sections_are_refused_at_their_place),
-      TEST(wrong_optimizer_sections_are_refused_at_their_place),
-      TEST(absent_sections_take_their_defaults),
-      TEST(the_rate_rises_over_the_warm_up_and_then_decays),
-      TEST(a_run_of_unknown_or_no_more_length_than_its_warm_up_never_decays_early));
-
 /* --- sets of kept tokens --- */
+
+SUITE("core: kept tokens");
 
 static kept_shape shape_of(size_t top_k, double top_p, size_t vocabulary) {
   const sampling_spec dist = {.temperature = 1, .top_k = top_k, .top_p = top_p};
@@ -306,7 +296,7 @@ static double *dist_of(size_t vocabulary, size_t first, size_t step, size_t n) {
   return dist;
 }
 
-static void a_set_holds_the_tokens_of_its_dist_and_no_others(void) {
+TEST(a_set_holds_the_tokens_of_its_dist_and_no_others) {
   static const struct {
     size_t vocabulary, top_k, first, step, n;
     int listed;
@@ -336,7 +326,7 @@ static void a_set_holds_the_tokens_of_its_dist_and_no_others(void) {
   }
 }
 
-static void a_list_without_room_says_so(void) {
+TEST(a_list_without_room_says_so) {
   const kept_shape shape = shape_of(4, 1, 3000);
   CU_ASSERT_EQUAL(shape.words, 1 + 2 * 4 + 32);
   uint32_t set[41];
@@ -347,7 +337,7 @@ static void a_list_without_room_says_so(void) {
   free(dist);
 }
 
-static void a_dist_that_is_not_a_number_keeps_none(void) {
+TEST(a_dist_that_is_not_a_number_keeps_none) {
   const kept_shape shapes[] = {shape_of(3, 1, 40), shape_of(3, 1, 4000)};
   for (size_t i = 0; i < 2; ++i) {
     uint32_t set[64];
@@ -359,7 +349,7 @@ static void a_dist_that_is_not_a_number_keeps_none(void) {
   }
 }
 
-static void sets_without_a_bound_are_refused_with_their_place(void) {
+TEST(sets_without_a_bound_are_refused_with_their_place) {
   static const struct {
     const char *sampling, *says, *place;
   } wrong[] = {
@@ -385,7 +375,3 @@ static void sets_without_a_bound_are_refused_with_their_place(void) {
     cfg_free(doc);
   }
 }
-
-SUITE(core_kept_set, "core: kept tokens", TEST(a_set_holds_the_tokens_of_its_dist_and_no_others),
-      TEST(a_list_without_room_says_so), TEST(a_dist_that_is_not_a_number_keeps_none),
-      TEST(sets_without_a_bound_are_refused_with_their_place));

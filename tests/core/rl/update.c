@@ -9,6 +9,8 @@
 
 /* --- consecutive gradients --- */
 
+SUITE("core: consecutive gradients");
+
 enum { SIZE = 7 };
 
 static void put(gradient_trail *t, const double *g) {
@@ -28,7 +30,7 @@ static double between(const double *a, const double *b) {
   return c;
 }
 
-static void angles_are_those_of_the_vectors(void) {
+TEST(angles_are_those_of_the_vectors) {
   const double a[SIZE] = {3, 0, 0, 4, 0, 0, 0}, across[SIZE] = {-4, 0, 0, 3, 0, 0, 0},
                back[SIZE] = {-6, 0, 0, -8, 0, 0, 0}, half[SIZE] = {7, 0, 0, 1, 0, 0, 0};
   ASSERT_CLOSE(between(a, a), 1, 1e-15);
@@ -39,7 +41,7 @@ static void angles_are_those_of_the_vectors(void) {
   ASSERT_CLOSE(between(last, last), 1, 1e-15);
 }
 
-static void sizes_do_not_matter(void) {
+TEST(sizes_do_not_matter) {
   static const double sizes[] = {1e-320, 1e-300, 1e-170, 1e160, 1e300};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i)
     for (size_t j = 0; j < sizeof sizes / sizeof *sizes; ++j) {
@@ -48,14 +50,14 @@ static void sizes_do_not_matter(void) {
     }
 }
 
-static void what_is_zero_or_not_finite_has_no_cosine(void) {
+TEST(what_is_zero_or_not_finite_has_no_cosine) {
   const double a[SIZE] = {1, 2}, zero[SIZE] = {0}, nan[SIZE] = {1, NAN}, inf[SIZE] = {INFINITY, 1};
   CU_ASSERT(isnan(between(a, zero)) && isnan(between(zero, a)));
   CU_ASSERT(isnan(between(a, nan)) && isnan(between(nan, a)));
   CU_ASSERT(isnan(between(a, inf)) && isnan(between(inf, a)));
 }
 
-static void a_step_has_the_mean_over_its_updates_and_the_first_of_all_has_none(void) {
+TEST(a_step_has_the_mean_over_its_updates_and_the_first_of_all_has_none) {
   const double x[SIZE] = {1}, y[SIZE] = {0, 1}, both[SIZE] = {1, 1};
   gradient_trail t;
   ASSERT_OK(gradient_trail_init(&t, SIZE, &err));
@@ -69,16 +71,14 @@ static void a_step_has_the_mean_over_its_updates_and_the_first_of_all_has_none(v
   gradient_trail_fini(&t);
 }
 
-SUITE(core_gradient_trail, "core: consecutive gradients", TEST(angles_are_those_of_the_vectors),
-      TEST(sizes_do_not_matter), TEST(what_is_zero_or_not_finite_has_no_cosine),
-      TEST(a_step_has_the_mean_over_its_updates_and_the_first_of_all_has_none));
-
 /* --- noise of weights --- */
+
+SUITE("core: noise of weights");
 
 /* 200,000 factors. Of log-normal factors with variance V the fourth central moment is V^2 (w^4 + 2
  * w^3 + 3 w^2 - 3), w = 1 + V; both statistics lie within 4.9 standard errors in all but one of a
  * million cases. */
-static void factors_have_mean_one_and_the_variance_asked_for(void) {
+TEST(factors_have_mean_one_and_the_variance_asked_for) {
   enum { N = 200000 };
   const double variance = 0.5, w = 1 + variance;
   const double fourth = variance * variance * (pow(w, 4) + 2 * pow(w, 3) + 3 * w * w - 3);
@@ -93,7 +93,7 @@ static void factors_have_mean_one_and_the_variance_asked_for(void) {
   CU_ASSERT(fabs(squares / N - variance) < 4.9 * sqrt((fourth - variance * variance) / N));
 }
 
-static void a_factor_belongs_to_its_step_its_update_and_its_response(void) {
+TEST(a_factor_belongs_to_its_step_its_update_and_its_response) {
   const double f = weight_noise_factor(1, 1, 2, 3, 4);
   CU_ASSERT_EQUAL(weight_noise_factor(1, 1, 2, 3, 4), f);
   CU_ASSERT_NOT_EQUAL(weight_noise_factor(1, 2, 2, 3, 4), f);
@@ -103,7 +103,7 @@ static void a_factor_belongs_to_its_step_its_update_and_its_response(void) {
   CU_ASSERT_EQUAL(weight_noise_factor(0, 1, 2, 3, 4), 1);
 }
 
-static void all_coefficients_of_a_response_have_its_factor(void) {
+TEST(all_coefficients_of_a_response_have_its_factor) {
   const size_t start[] = {0, 2, 2, 5};
   double c[] = {1, -2, 3, 0, 5};
   weight_noise_apply(0.25, 9, 1, 0, start, 3, c);
@@ -117,7 +117,7 @@ static void all_coefficients_of_a_response_have_its_factor(void) {
 
 /* One response alone moves the parameters of a plain gradient step by its factor times what it
  * would. */
-static void a_learners_step_is_that_of_its_factor(void) {
+TEST(a_learners_step_is_that_of_its_factor) {
   double moved[2];
   for (size_t k = 0; k < 2; ++k) {
     char text[300];
@@ -140,9 +140,11 @@ static void a_learners_step_is_that_of_its_factor(void) {
 
 /* --- random drops --- */
 
+SUITE("core: random drops");
+
 /* 2,000 updates of two groups: rewards 1, 0, 0 and 1, 1, 1. Only the wrong ones of the first can be
  * dropped; of 4,000 a fraction within 5 standard errors of 0.3, but for one case in a million. */
-static void wrong_responses_are_dropped_with_their_probability(void) {
+TEST(wrong_responses_are_dropped_with_their_probability) {
   enum { N = 2000 };
   size_t group_start[] = {0, 3, 6}, token_start[] = {0, 1, 3, 4, 5, 6, 7};
   double reward[] = {1, 0, 0, 1, 1, 1}, coefficient[7];
@@ -169,7 +171,7 @@ static void wrong_responses_are_dropped_with_their_probability(void) {
 }
 
 /* A learner whose wrong responses are all dropped takes the step of one that has no wrong ones. */
-static void a_learner_without_wrong_responses_has_the_gradient_of_the_right_ones(void) {
+TEST(a_learner_without_wrong_responses_has_the_gradient_of_the_right_ones) {
   double norm[2];
   for (size_t k = 0; k < 2; ++k) {
     char text[300];
@@ -190,15 +192,13 @@ static void a_learner_without_wrong_responses_has_the_gradient_of_the_right_ones
   ASSERT_CLOSE(norm[1], norm[0] / 2, 1e-12); /* advantages of 1 and of 0.5 */
 }
 
-SUITE(rl_random_drops, "core: random drops",
-      TEST(wrong_responses_are_dropped_with_their_probability),
-      TEST(a_learner_without_wrong_responses_has_the_gradient_of_the_right_ones));
-
 /* --- right responses --- */
+
+SUITE("core: right responses");
 
 /* Four groups of three responses of two tokens: two different right ones, the same right one twice,
  * a right one beside equal wrong ones, and none; then one reward that is neither 0 nor 1. */
-static void different_right_responses_are_counted(void) {
+TEST(different_right_responses_are_counted) {
   static const double reward[12] = {1, 1, 0, 1, 1, 0, 0, 1, 0, 0, 0, 0};
   static const int32_t token[24] = {0, 1, 1, 0, 1, 0, 1, 1, 1, 1, 1, 1,
                                     0, 0, 1, 1, 0, 0, 0, 1, 0, 1, 1, 0};
@@ -224,11 +224,3 @@ static void different_right_responses_are_counted(void) {
     learner_close(&l);
   }
 }
-
-SUITE(rl_right_responses, "core: right responses", TEST(different_right_responses_are_counted));
-
-SUITE(rl_weight_noise, "core: noise of weights",
-      TEST(factors_have_mean_one_and_the_variance_asked_for),
-      TEST(a_factor_belongs_to_its_step_its_update_and_its_response),
-      TEST(all_coefficients_of_a_response_have_its_factor),
-      TEST(a_learners_step_is_that_of_its_factor));

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("core: fates of responses");
+
 enum { RECORDS = 4 };
 
 /* A run of which four kinds of responses were drawn. */
@@ -30,7 +32,7 @@ static const run_part part = {.table = "fates",
                               .records = RECORDS,
                               .put = put};
 
-static void fates_are_exported_in_order(void) {
+TEST(fates_are_exported_in_order) {
   char *text = part_exported(&part);
   CU_ASSERT_PTR_NOT_NULL(strstr(text, ",fate,quarter,tokens_from,responses,tokens,reward\n"));
   const char *pending = strstr(text, ",pending,2,2,1,3,0\n"),
@@ -43,11 +45,11 @@ static void fates_are_exported_in_order(void) {
   free(text);
 }
 
-static void runs_without_fates_have_no_sum_of_them(void) {
+TEST(runs_without_fates_have_no_sum_of_them) {
   check_runs_without_part_have_no_sum(&part);
 }
 
-static void damage_is_found_by_those_who_read_and_by_check(void) {
+TEST(damage_is_found_by_those_who_read_and_by_check) {
   static const char *const damages[] = {
       "UPDATE fates SET reward = 0.75 WHERE quarter = 1",
       "UPDATE fates SET fate = 'evicted' WHERE fate = 'stale'",
@@ -59,12 +61,12 @@ static void damage_is_found_by_those_who_read_and_by_check(void) {
   check_damage_of_part_is_found(&part, damages, sizeof damages / sizeof *damages);
 }
 
-static void studies_are_merged_with_their_fates_and_disagreement_is_refused(void) {
+TEST(studies_are_merged_with_their_fates_and_disagreement_is_refused) {
   check_part_is_merged(&part);
 }
 
 /* A run that an older format keeps without its fates is the same run. */
-static void a_run_of_before_has_no_fates_to_disagree_with(void) {
+TEST(a_run_of_before_has_no_fates_to_disagree_with) {
   part_study f;
   char other[SCRATCH_PATH_SIZE];
   gl_error err = {0};
@@ -78,12 +80,6 @@ static void a_run_of_before_has_no_fates_to_disagree_with(void) {
   scratch_remove(&f.at);
 }
 
-static void a_salvaged_study_has_its_fates(void) {
+TEST(a_salvaged_study_has_its_fates) {
   check_part_is_salvaged(&part);
 }
-
-SUITE(core_fates, "core: fates of responses", TEST(fates_are_exported_in_order),
-      TEST(runs_without_fates_have_no_sum_of_them),
-      TEST(damage_is_found_by_those_who_read_and_by_check),
-      TEST(studies_are_merged_with_their_fates_and_disagreement_is_refused),
-      TEST(a_run_of_before_has_no_fates_to_disagree_with), TEST(a_salvaged_study_has_its_fates));

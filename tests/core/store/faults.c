@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+SUITE("core: store faults");
+
 enum { STEPS = 30, EARLIER = 2 };
 
 /* A folder with base.db (runs 1 .. EARLIER), other.db (one run more) and the place of a copy. */
@@ -130,15 +132,15 @@ static void survive(addition add) {
   ground_remove(&g);
 }
 
-static void a_failing_put_loses_nothing_and_says_why(void) {
+TEST(a_failing_put_loses_nothing_and_says_why) {
   survive(add_by_putting);
 }
 
-static void a_failing_merge_loses_nothing_and_says_why(void) {
+TEST(a_failing_merge_loses_nothing_and_says_why) {
   survive(add_by_merging);
 }
 
-static void a_new_study_that_cannot_be_made_leaves_no_file(void) {
+TEST(a_new_study_that_cannot_be_made_leaves_no_file) {
   ground g;
   ground_make(&g);
   size_t files = scratch_count(&g.at);
@@ -184,7 +186,7 @@ static int add_and_die(const ground *g, int nth) {
   return died;
 }
 
-static void a_writer_killed_at_any_moment_leaves_the_runs_before(void) {
+TEST(a_writer_killed_at_any_moment_leaves_the_runs_before) {
   ground g;
   ground_make(&g);
   int died = 1, nth = 1;
@@ -219,7 +221,7 @@ static void check_no_study(const ground *g, const char *path, const char *says) 
   }
 }
 
-static void other_files_are_refused_and_left_alone(void) {
+TEST(other_files_are_refused_and_left_alone) {
   ground g;
   static const char text[] = "a recipe, or any other text that is longer than sixteen bytes\n";
   ground_make(&g);
@@ -247,7 +249,7 @@ static void other_files_are_refused_and_left_alone(void) {
   ground_remove(&g);
 }
 
-static void an_empty_file_is_no_study_to_read_but_a_place_to_write(void) {
+TEST(an_empty_file_is_no_study_to_read_but_a_place_to_write) {
   ground g;
   store *s = NULL;
   gl_error err = {0};
@@ -261,7 +263,7 @@ static void an_empty_file_is_no_study_to_read_but_a_place_to_write(void) {
   ground_remove(&g);
 }
 
-static void a_damaged_study_is_called_damaged(void) {
+TEST(a_damaged_study_is_called_damaged) {
   ground g;
   store *s = NULL;
   gl_error err = {0};
@@ -280,7 +282,7 @@ static void a_damaged_study_is_called_damaged(void) {
   ground_remove(&g);
 }
 
-static void a_read_only_study_is_read_and_not_written(void) {
+TEST(a_read_only_study_is_read_and_not_written) {
   ground g;
   store *s = NULL;
   gl_error err = {0};
@@ -294,11 +296,3 @@ static void a_read_only_study_is_read_and_not_written(void) {
   faulty_vfs_read_only(0);
   ground_remove(&g);
 }
-
-SUITE(core_store_faults, "core: store faults", TEST(a_failing_put_loses_nothing_and_says_why),
-      TEST(a_failing_merge_loses_nothing_and_says_why),
-      TEST(a_new_study_that_cannot_be_made_leaves_no_file),
-      TEST(a_writer_killed_at_any_moment_leaves_the_runs_before),
-      TEST(other_files_are_refused_and_left_alone),
-      TEST(an_empty_file_is_no_study_to_read_but_a_place_to_write),
-      TEST(a_damaged_study_is_called_damaged), TEST(a_read_only_study_is_read_and_not_written));

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("core: plans of studies");
+
 typedef struct fixture {
   scratch at;
   char path[SCRATCH_PATH_SIZE], other[SCRATCH_PATH_SIZE];
@@ -71,7 +73,7 @@ static study_progress progress_of(store *s) {
   return p;
 }
 
-static void a_place_leaves_chosen_fields_open_and_nothing_else(void) {
+TEST(a_place_leaves_chosen_fields_open_and_nothing_else) {
   char a[STORE_PLACE_SIZE], b[STORE_PLACE_SIZE], c[STORE_PLACE_SIZE], key[STORE_PLACE_SIZE];
   const char *chosen = "{\"optimizer.lr\":0.1}";
   store_place(a, "{\"optimizer\":{\"lr\":0.1},\"seed\":1}", chosen, 2, NULL);
@@ -95,7 +97,7 @@ static int note_ordinal(void *self, const planned_cell *cell) {
   return 1;
 }
 
-static void progress_counts_cells_by_place(void) {
+TEST(progress_counts_cells_by_place) {
   fixture f;
   int missing = 0;
   fixture_make(&f);
@@ -119,7 +121,7 @@ static void progress_counts_cells_by_place(void) {
   fixture_remove(&f);
 }
 
-static void a_run_with_another_choice_supersedes_the_one_before(void) {
+TEST(a_run_with_another_choice_supersedes_the_one_before) {
   fixture f;
   fixture_make(&f);
   plan_of(f.s, 1, 2, 0, 1, 0);
@@ -147,7 +149,7 @@ static void a_run_with_another_choice_supersedes_the_one_before(void) {
   fixture_remove(&f);
 }
 
-static void a_missing_part_of_a_sweep_is_named_after_merging(void) {
+TEST(a_missing_part_of_a_sweep_is_named_after_merging) {
   fixture f;
   char part[SCRATCH_PATH_SIZE];
   fixture_make(&f);
@@ -175,7 +177,7 @@ static void a_missing_part_of_a_sweep_is_named_after_merging(void) {
   fixture_remove(&f);
 }
 
-static void studies_of_a_file_are_those_with_runs_or_a_plan(void) {
+TEST(studies_of_a_file_are_those_with_runs_or_a_plan) {
   fixture f;
   char **names = NULL;
   size_t n = 1;
@@ -190,9 +192,3 @@ static void studies_of_a_file_are_those_with_runs_or_a_plan(void) {
   free(names);
   fixture_remove(&f);
 }
-
-SUITE(core_plan, "core: plans of studies", TEST(a_place_leaves_chosen_fields_open_and_nothing_else),
-      TEST(progress_counts_cells_by_place),
-      TEST(a_run_with_another_choice_supersedes_the_one_before),
-      TEST(a_missing_part_of_a_sweep_is_named_after_merging),
-      TEST(studies_of_a_file_are_those_with_runs_or_a_plan));

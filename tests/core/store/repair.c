@@ -14,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+SUITE("core: damaged studies repaired");
+
 enum { RUNS = 6, STEPS = 40 };
 
 typedef struct ground {
@@ -98,7 +100,7 @@ static const struct {
     {"INSERT INTO tuning_scores(key, recipe, score, sum) VALUES('k', 'r', 'best', 0)", 0},
 };
 
-static void every_damage_is_found_and_taken_out_and_the_rest_is_untouched(void) {
+TEST(every_damage_is_found_and_taken_out_and_the_rest_is_untouched) {
   for (size_t i = 0; i < sizeof harms / sizeof *harms; ++i) {
     ground g;
     gl_error err = {0};
@@ -126,7 +128,7 @@ static void every_damage_is_found_and_taken_out_and_the_rest_is_untouched(void) 
   }
 }
 
-static void a_whole_study_loses_nothing(void) {
+TEST(a_whole_study_loses_nothing) {
   ground g;
   store_removed removed;
   const store_removed none = {0};
@@ -144,7 +146,7 @@ static void a_whole_study_loses_nothing(void) {
 }
 
 /* Two studies of the laboratory, one record damaged: nobody knows whose it was. */
-static void measurements_go_together(void) {
+TEST(measurements_go_together) {
   ground g;
   store_removed removed;
   ground_make(&g);
@@ -158,7 +160,7 @@ static void measurements_go_together(void) {
 }
 
 /* Two runs of one place, and what said which of them stands is damaged. */
-static void the_last_run_of_a_place_stands_where_nothing_else_says(void) {
+TEST(the_last_run_of_a_place_stands_where_nothing_else_says) {
   ground g;
   store_removed removed;
   static sample_run sample[2];
@@ -203,7 +205,7 @@ static void spoil_page(const char *path, uint64_t *state) {
 }
 
 /* Fixed seed. What is salvaged is whole and was in the study; much of it comes through. */
-static void what_is_salvaged_is_whole_and_was_there(void) {
+TEST(what_is_salvaged_is_whole_and_was_there) {
   enum { TRIALS = 60 };
   ground g;
   uint64_t state = 20261122;
@@ -240,7 +242,7 @@ static void what_is_salvaged_is_whole_and_was_there(void) {
   ground_remove(&g);
 }
 
-static void a_damaged_structure_is_not_repaired_in_place(void) {
+TEST(a_damaged_structure_is_not_repaired_in_place) {
   ground g;
   store *s = NULL;
   store_removed removed;
@@ -258,7 +260,7 @@ static void a_damaged_structure_is_not_repaired_in_place(void) {
   ground_remove(&g);
 }
 
-static void a_whole_study_is_salvaged_whole(void) {
+TEST(a_whole_study_is_salvaged_whole) {
   ground g;
   store_salvaged n;
   ground_make(&g);
@@ -274,7 +276,7 @@ static void a_whole_study_is_salvaged_whole(void) {
   ground_remove(&g);
 }
 
-static void salvage_overwrites_nothing(void) {
+TEST(salvage_overwrites_nothing) {
   ground g;
   store_salvaged n;
   gl_error err = {0};
@@ -307,7 +309,7 @@ static int salvage_and_die(const ground *g, rlim_t most) {
   return WIFSIGNALED(ended);
 }
 
-static void a_killed_salvage_leaves_no_study_and_is_called_again(void) {
+TEST(a_killed_salvage_leaves_no_study_and_is_called_again) {
   ground g;
   store_salvaged n;
   int died = 0;
@@ -323,11 +325,3 @@ static void a_killed_salvage_leaves_no_study_and_is_called_again(void) {
   CU_ASSERT_EQUAL(n.runs, RUNS);
   ground_remove(&g);
 }
-
-SUITE(core_store_repair, "core: damaged studies repaired",
-      TEST(every_damage_is_found_and_taken_out_and_the_rest_is_untouched),
-      TEST(a_whole_study_loses_nothing), TEST(measurements_go_together),
-      TEST(the_last_run_of_a_place_stands_where_nothing_else_says),
-      TEST(what_is_salvaged_is_whole_and_was_there),
-      TEST(a_damaged_structure_is_not_repaired_in_place), TEST(a_whole_study_is_salvaged_whole),
-      TEST(a_killed_salvage_leaves_no_study_and_is_called_again), TEST(salvage_overwrites_nothing));

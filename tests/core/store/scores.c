@@ -4,13 +4,15 @@
 #include "tests/support/core.h"
 #include "tests/support/suite.h"
 
+SUITE("core: tuning scores");
+
 static const char key[] = "00000000000000000000000000000001";
 
 static gl_status put(store *s, const char *of, double score, gl_error *err) {
   return store_put_score(s, &(score_record){of, "{}", score, 2.5, "2026-11-22T08:30:00Z"}, err);
 }
 
-static void a_score_is_found_by_its_key_and_recipe(void) {
+TEST(a_score_is_found_by_its_key_and_recipe) {
   scratch f;
   char path[SCRATCH_PATH_SIZE];
   double score = -1;
@@ -35,7 +37,7 @@ static void a_score_is_found_by_its_key_and_recipe(void) {
   scratch_remove(&f);
 }
 
-static void a_study_that_is_read_only_keeps_its_scores(void) {
+TEST(a_study_that_is_read_only_keeps_its_scores) {
   scratch f;
   char path[SCRATCH_PATH_SIZE];
   double score = -1;
@@ -54,7 +56,7 @@ static void a_study_that_is_read_only_keeps_its_scores(void) {
 }
 
 /* A score that is no number (a run without any evaluation) is as good as none: it is made again. */
-static void a_score_that_is_no_number_is_not_found(void) {
+TEST(a_score_that_is_no_number_is_not_found) {
   scratch f;
   char path[SCRATCH_PATH_SIZE];
   double score = -1;
@@ -66,7 +68,3 @@ static void a_score_that_is_no_number_is_not_found(void) {
   store_close(s);
   scratch_remove(&f);
 }
-
-SUITE(store_scores, "core: tuning scores", TEST(a_score_is_found_by_its_key_and_recipe),
-      TEST(a_study_that_is_read_only_keeps_its_scores),
-      TEST(a_score_that_is_no_number_is_not_found));

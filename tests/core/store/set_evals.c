@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("core: scores by evaluation set");
+
 enum { SETS = 2, EVALS = 2 };
 
 /* A run with the scores of two sets, of which the second has halves. */
@@ -32,7 +34,7 @@ static const run_part part = {.table = "set_evals",
                               .records = EVALS * 4,
                               .put = put};
 
-static void scores_by_set_are_exported_in_order(void) {
+TEST(scores_by_set_are_exported_in_order) {
   char *text = part_exported(&part);
   const char *head = strstr(text, ",step,eval_set,half,time_s,eval_score\n");
   CU_ASSERT_PTR_NOT_NULL_FATAL(head);
@@ -46,11 +48,11 @@ static void scores_by_set_are_exported_in_order(void) {
   free(text);
 }
 
-static void runs_without_sets_have_no_sum_of_them(void) {
+TEST(runs_without_sets_have_no_sum_of_them) {
   check_runs_without_part_have_no_sum(&part);
 }
 
-static void damage_is_found_by_those_who_read_and_by_check(void) {
+TEST(damage_is_found_by_those_who_read_and_by_check) {
   static const char *const damages[] = {
       "UPDATE set_evals SET eval_score = 0.75 WHERE step = 10 AND place = 0",
       "UPDATE set_evals SET eval_set = 'other' WHERE place = 0",
@@ -62,16 +64,10 @@ static void damage_is_found_by_those_who_read_and_by_check(void) {
   check_damage_of_part_is_found(&part, damages, sizeof damages / sizeof *damages);
 }
 
-static void studies_are_merged_with_their_sets_and_disagreement_is_refused(void) {
+TEST(studies_are_merged_with_their_sets_and_disagreement_is_refused) {
   check_part_is_merged(&part);
 }
 
-static void a_salvaged_study_has_its_sets(void) {
+TEST(a_salvaged_study_has_its_sets) {
   check_part_is_salvaged(&part);
 }
-
-SUITE(core_set_evals, "core: scores by evaluation set", TEST(scores_by_set_are_exported_in_order),
-      TEST(runs_without_sets_have_no_sum_of_them),
-      TEST(damage_is_found_by_those_who_read_and_by_check),
-      TEST(studies_are_merged_with_their_sets_and_disagreement_is_refused),
-      TEST(a_salvaged_study_has_its_sets));

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+SUITE("core: store");
+
 /* A study of its own for each test. */
 typedef struct fixture {
   scratch at;
@@ -54,7 +56,7 @@ static void check_verified(store *s, const char *says) {
   if (says != NULL) CU_ASSERT_PTR_NOT_NULL(strstr(err.text, says));
 }
 
-static void a_run_reads_back_as_it_was_put(void) {
+TEST(a_run_reads_back_as_it_was_put) {
   fixture f;
   fixture_make(&f);
   store_put_samples(f.s, 1, 2, 10);
@@ -72,7 +74,7 @@ static void a_run_reads_back_as_it_was_put(void) {
   fixture_remove(&f);
 }
 
-static void putting_a_run_again_replaces_all_of_it(void) {
+TEST(putting_a_run_again_replaces_all_of_it) {
   fixture f;
   fixture_make(&f);
   store_put_samples(f.s, 1, 3, 20);
@@ -88,7 +90,7 @@ static void putting_a_run_again_replaces_all_of_it(void) {
 }
 
 /* Two steps of the same number break the table's key half way through the run. */
-static void a_run_that_cannot_be_put_whole_leaves_the_old_one(void) {
+TEST(a_run_that_cannot_be_put_whole_leaves_the_old_one) {
   static sample_run bad;
   fixture f;
   gl_error err = {0};
@@ -104,7 +106,7 @@ static void a_run_that_cannot_be_put_whole_leaves_the_old_one(void) {
   fixture_remove(&f);
 }
 
-static void done_and_diverged_runs_are_finished_and_failed_ones_are_not(void) {
+TEST(done_and_diverged_runs_are_finished_and_failed_ones_are_not) {
   static const run_status statuses[] = {RUN_FAILED, RUN_DIVERGED, RUN_DONE};
   static sample_run sample;
   fixture f;
@@ -125,7 +127,7 @@ static void done_and_diverged_runs_are_finished_and_failed_ones_are_not(void) {
   fixture_remove(&f);
 }
 
-static void a_chosen_learning_rate_is_kept_and_replaced(void) {
+TEST(a_chosen_learning_rate_is_kept_and_replaced) {
   fixture f;
   fixture_make(&f);
   CU_ASSERT_EQUAL(store_put_tuned(f.s, "s", "gepo", 0.1, 0.5, NULL), GL_OK);
@@ -156,7 +158,7 @@ static void put_awkward(store *s) {
 
 #define RUN_HEADER "study,ordinal,key,algorithm,seed,optimizer.lr"
 
-static void exported_runs_are_quoted_as_rfc_4180_says(void) {
+TEST(exported_runs_are_quoted_as_rfc_4180_says) {
   fixture f;
   fixture_make(&f);
   put_awkward(f.s);
@@ -178,7 +180,7 @@ static void exported_runs_are_quoted_as_rfc_4180_says(void) {
   fixture_remove(&f);
 }
 
-static void exported_numbers_are_shortest_and_nan_is_empty_or_null(void) {
+TEST(exported_numbers_are_shortest_and_nan_is_empty_or_null) {
   fixture f;
   fixture_make(&f);
   put_awkward(f.s);
@@ -210,7 +212,7 @@ static void exported_numbers_are_shortest_and_nan_is_empty_or_null(void) {
 
 /* Columns of steps are those of core/base/metrics.h, so the expected text is built from its table.
  */
-static void exported_steps_have_a_column_for_every_metric(void) {
+TEST(exported_steps_have_a_column_for_every_metric) {
   char wanted[4096];
   size_t at = (size_t)snprintf(wanted, sizeof wanted, RUN_HEADER ",step,sampler,time_s,wait_s");
   for (int m = 0; m < METRIC_COUNT; ++m)
@@ -234,7 +236,7 @@ static void exported_steps_have_a_column_for_every_metric(void) {
 }
 
 /* A file from before a metric existed: NULL when read, and a column of its own when written. */
-static void a_metric_that_is_younger_than_the_file_is_null_and_then_added(void) {
+TEST(a_metric_that_is_younger_than_the_file_is_null_and_then_added) {
   fixture f;
   fixture_make(&f);
   store_put_samples(f.s, 1, 1, 2);
@@ -275,7 +277,7 @@ static void check_same_exports(store *a, store *b) {
   }
 }
 
-static void exports_do_not_depend_on_the_order_of_insertion(void) {
+TEST(exports_do_not_depend_on_the_order_of_insertion) {
   fixture a, b;
   fixture_make(&a);
   fixture_make(&b);
@@ -287,7 +289,7 @@ static void exports_do_not_depend_on_the_order_of_insertion(void) {
   fixture_remove(&b);
 }
 
-static void unknown_tables_and_formats_are_refused_with_the_known_ones(void) {
+TEST(unknown_tables_and_formats_are_refused_with_the_known_ones) {
   fixture f;
   gl_error err = {0};
   fixture_make(&f);
@@ -299,7 +301,7 @@ static void unknown_tables_and_formats_are_refused_with_the_known_ones(void) {
   fixture_remove(&f);
 }
 
-static void an_export_that_cannot_be_written_says_so(void) {
+TEST(an_export_that_cannot_be_written_says_so) {
   fixture f;
   gl_error err = {0};
   FILE *full = fopen("/dev/full", "w");
@@ -321,7 +323,7 @@ static void put_other(const fixture *f, char path[SCRATCH_PATH_SIZE], int first,
   store_close(other);
 }
 
-static void merging_joins_the_runs_once_however_often(void) {
+TEST(merging_joins_the_runs_once_however_often) {
   fixture whole, part;
   char other[SCRATCH_PATH_SIZE];
   fixture_make(&whole);
@@ -338,7 +340,7 @@ static void merging_joins_the_runs_once_however_often(void) {
   fixture_remove(&part);
 }
 
-static void merging_takes_a_finished_run_for_a_failed_one(void) {
+TEST(merging_takes_a_finished_run_for_a_failed_one) {
   static sample_run sample;
   fixture f;
   char other[SCRATCH_PATH_SIZE];
@@ -364,7 +366,7 @@ static void put_different(store *s, int how) {
   CU_ASSERT_EQUAL_FATAL(store_put_run(s, &sample.run, NULL), GL_OK);
 }
 
-static void studies_that_disagree_about_a_run_are_not_merged(void) {
+TEST(studies_that_disagree_about_a_run_are_not_merged) {
   for (int how = 0; how < 6; ++how) {
     fixture f;
     gl_error err = {0};
@@ -383,7 +385,7 @@ static void studies_that_disagree_about_a_run_are_not_merged(void) {
   }
 }
 
-static void studies_that_chose_different_rates_are_not_merged(void) {
+TEST(studies_that_chose_different_rates_are_not_merged) {
   fixture f;
   char path[SCRATCH_PATH_SIZE];
   gl_error err = {0};
@@ -401,7 +403,7 @@ static void studies_that_chose_different_rates_are_not_merged(void) {
   fixture_remove(&f);
 }
 
-static void merging_a_study_into_itself_is_refused(void) {
+TEST(merging_a_study_into_itself_is_refused) {
   fixture f;
   gl_error err = {0};
   fixture_make(&f);
@@ -413,7 +415,7 @@ static void merging_a_study_into_itself_is_refused(void) {
 
 /* --- one writer, many readers --- */
 
-static void a_second_writer_is_refused_by_name(void) {
+TEST(a_second_writer_is_refused_by_name) {
   fixture f;
   store *second = NULL;
   gl_error err = {0};
@@ -429,7 +431,7 @@ static void a_second_writer_is_refused_by_name(void) {
   fixture_remove(&f);
 }
 
-static void a_reader_sees_whole_runs_while_a_writer_is_open(void) {
+TEST(a_reader_sees_whole_runs_while_a_writer_is_open) {
   fixture f;
   fixture_make(&f);
   store_put_samples(f.s, 1, 2, 10);
@@ -446,7 +448,7 @@ static void a_reader_sees_whole_runs_while_a_writer_is_open(void) {
   fixture_remove(&f);
 }
 
-static void a_reader_cannot_write(void) {
+TEST(a_reader_cannot_write) {
   static sample_run sample;
   fixture f;
   gl_error err = {0};
@@ -459,7 +461,7 @@ static void a_reader_cannot_write(void) {
   fixture_remove(&f);
 }
 
-static void five_hundred_runs_of_three_hundred_steps_are_stored(void) {
+TEST(five_hundred_runs_of_three_hundred_steps_are_stored) {
   fixture f;
   struct timespec t0, t1;
   fixture_make(&f);
@@ -470,23 +472,3 @@ static void five_hundred_runs_of_three_hundred_steps_are_stored(void) {
   CU_ASSERT_EQUAL(store_number(f.s, "SELECT count(*) FROM steps"), 150000);
   fixture_remove(&f);
 }
-
-SUITE(core_store, "core: store", TEST(a_run_reads_back_as_it_was_put),
-      TEST(a_metric_that_is_younger_than_the_file_is_null_and_then_added),
-      TEST(putting_a_run_again_replaces_all_of_it),
-      TEST(a_run_that_cannot_be_put_whole_leaves_the_old_one),
-      TEST(done_and_diverged_runs_are_finished_and_failed_ones_are_not),
-      TEST(a_chosen_learning_rate_is_kept_and_replaced),
-      TEST(exported_runs_are_quoted_as_rfc_4180_says),
-      TEST(exported_numbers_are_shortest_and_nan_is_empty_or_null),
-      TEST(exported_steps_have_a_column_for_every_metric),
-      TEST(exports_do_not_depend_on_the_order_of_insertion),
-      TEST(unknown_tables_and_formats_are_refused_with_the_known_ones),
-      TEST(an_export_that_cannot_be_written_says_so),
-      TEST(merging_joins_the_runs_once_however_often),
-      TEST(merging_takes_a_finished_run_for_a_failed_one),
-      TEST(studies_that_disagree_about_a_run_are_not_merged),
-      TEST(studies_that_chose_different_rates_are_not_merged),
-      TEST(merging_a_study_into_itself_is_refused), TEST(a_second_writer_is_refused_by_name),
-      TEST(a_reader_sees_whole_runs_while_a_writer_is_open), TEST(a_reader_cannot_write),
-      TEST(five_hundred_runs_of_three_hundred_steps_are_stored));

@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+SUITE("core: studies as strangers make them");
+
 typedef struct ground {
   scratch at;
   char study[SCRATCH_PATH_SIZE];
@@ -64,7 +66,7 @@ static double number_of(const char *path, const char *sql) {
 }
 
 /* Each pair counts the same: by the view, and by the tables. */
-static void views_show_what_counts(void) {
+TEST(views_show_what_counts) {
   static const char *const pairs[][2] = {
       {"SELECT count(*) FROM runs_v1", "SELECT count(*) - 1 FROM runs"},
       {"SELECT count(DISTINCT \"key\") FROM steps_v1", "SELECT count(*) - 1 FROM runs"},
@@ -85,7 +87,7 @@ static void views_show_what_counts(void) {
 }
 
 /* A study of an older gepolab has no views: readers leave it as it is, a writer adds them. */
-static void a_study_without_views_gets_them_from_a_writer_alone(void) {
+TEST(a_study_without_views_gets_them_from_a_writer_alone) {
   static const char views[] = "SELECT count(*) FROM sqlite_schema WHERE type = 'view'";
   ground g;
   ground_make(&g);
@@ -101,7 +103,7 @@ static void a_study_without_views_gets_them_from_a_writer_alone(void) {
   ground_remove(&g);
 }
 
-static void what_is_no_study_s_schema_is_refused_by_name(void) {
+TEST(what_is_no_study_s_schema_is_refused_by_name) {
   static const char *const hand_made[][2] = {
       {"CREATE VIEW v AS SELECT 1", "no view such as 'v'"},
       {NO_VIEWS "CREATE VIEW runs_v1 AS SELECT 1", "no view such as 'runs_v1'"},
@@ -142,7 +144,7 @@ static void what_is_no_study_s_schema_is_refused_by_name(void) {
 
 /* The values of one row changed by hand: with the right types they fail the checksum, with others
  * they are named. */
-static void values_that_no_run_has_are_refused(void) {
+TEST(values_that_no_run_has_are_refused) {
   static const char *const changes[][2] = {
       {"DELETE FROM staleness; INSERT INTO staleness VALUES (1, 40, 4702111234474983745)", "run "},
       {"UPDATE staleness SET staleness = 4702111234474983745 WHERE run = 1 AND staleness = 2",
@@ -185,7 +187,7 @@ static void values_that_no_run_has_are_refused(void) {
 }
 
 /* Fixed seed; every damage either changes no export or is told. */
-static void no_flipped_bit_changes_an_export_silently(void) {
+TEST(no_flipped_bit_changes_an_export_silently) {
   enum { TRIALS = 300 };
   ground g;
   gl_error none = {0};
@@ -230,7 +232,7 @@ static void note_damage(void *self, const char *key, const char *text) {
   n[1] += key != NULL;
 }
 
-static void a_check_names_all_damage_and_damaged_runs_can_be_removed(void) {
+TEST(a_check_names_all_damage_and_damaged_runs_can_be_removed) {
   ground g;
   int n[2] = {0};
   ground_make(&g);
@@ -246,7 +248,7 @@ static void a_check_names_all_damage_and_damaged_runs_can_be_removed(void) {
   ground_remove(&g);
 }
 
-static void what_is_no_file_is_refused(void) {
+TEST(what_is_no_file_is_refused) {
   static const char *const names[] = {"",          ":memory:",  "file:x?mode=memory",
                                       "file:x.db", "/dev/null", "/tmp"};
   for (size_t i = 0; i < sizeof names / sizeof *names; ++i)
@@ -275,7 +277,7 @@ static int always(void *self) {
 }
 
 /* The reader lets go when it hears that the writer waits, or the writer is told to give up. */
-static void a_writer_waits_for_a_reader_and_says_so(void) {
+TEST(a_writer_waits_for_a_reader_and_says_so) {
   for (int stops = 0; stops < 2; ++stops) {
     ground g;
     static sample_run sample;
@@ -300,7 +302,7 @@ static void a_writer_waits_for_a_reader_and_says_so(void) {
   }
 }
 
-static void a_study_deleted_under_its_writer_is_called_so(void) {
+TEST(a_study_deleted_under_its_writer_is_called_so) {
   ground g;
   static sample_run sample;
   gl_error err = {0};
@@ -313,11 +315,3 @@ static void a_study_deleted_under_its_writer_is_called_so(void) {
   store_close(s);
   ground_remove(&g);
 }
-
-SUITE(core_strangers, "core: studies as strangers make them", TEST(views_show_what_counts),
-      TEST(a_study_without_views_gets_them_from_a_writer_alone),
-      TEST(what_is_no_study_s_schema_is_refused_by_name), TEST(values_that_no_run_has_are_refused),
-      TEST(no_flipped_bit_changes_an_export_silently),
-      TEST(a_check_names_all_damage_and_damaged_runs_can_be_removed),
-      TEST(what_is_no_file_is_refused), TEST(a_writer_waits_for_a_reader_and_says_so),
-      TEST(a_study_deleted_under_its_writer_is_called_so));

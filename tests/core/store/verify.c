@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+SUITE("core: studies with pages in wrong places");
+
 enum { PAGE = 4096, STATES = 10, MOST_TABLES = 9 };
 
 typedef struct bytes {
@@ -172,19 +174,19 @@ static void try_pages(damaging damage, const char *name, size_t others) {
   ground_remove(&g);
 }
 
-static void swapped_pages_are_told(void) {
+TEST(swapped_pages_are_told) {
   try_pages(swap_pages, "swapping pages", 0);
 }
 
-static void a_page_in_the_place_of_another_is_told(void) {
+TEST(a_page_in_the_place_of_another_is_told) {
   try_pages(repeat_page, "repeating page", 0);
 }
 
-static void a_page_of_nothing_is_told(void) {
+TEST(a_page_of_nothing_is_told) {
   try_pages(empty_page, "emptying page", 2);
 }
 
-static void a_file_cut_short_is_told(void) {
+TEST(a_file_cut_short_is_told) {
   ground g;
   ground_make(&g);
   const bytes whole = whole_of(&g);
@@ -196,7 +198,7 @@ static void a_file_cut_short_is_told(void) {
 }
 
 /* Pages as they were before a later write. */
-static void an_older_page_is_told(void) {
+TEST(an_older_page_is_told) {
   ground g;
   char how[80];
   int refused = 0;
@@ -216,7 +218,7 @@ static void an_older_page_is_told(void) {
   ground_remove(&g);
 }
 
-static void tuning_runs_are_exported_with_what_they_scored(void) {
+TEST(tuning_runs_are_exported_with_what_they_scored) {
   ground g;
   static const char *const tables[MOST_TABLES] = {"tuning"};
   ground_make(&g);
@@ -234,7 +236,7 @@ static void note(void *self, const char *key, const char *text) {
   strncat(self, text, 511 - strlen(self));
 }
 
-static void records_that_are_gone_are_told_and_done_without(void) {
+TEST(records_that_are_gone_are_told_and_done_without) {
   static const struct {
     const char *sql, *says;
   } gone[] = {
@@ -270,7 +272,7 @@ static void records_that_are_gone_are_told_and_done_without(void) {
 
 /* Files of older formats may hold several runs of one cell, and say nothing of how they came about.
  */
-static void several_runs_of_a_place_without_provenance_are_no_damage(void) {
+TEST(several_runs_of_a_place_without_provenance_are_no_damage) {
   scratch at;
   char said[512] = "", path[SCRATCH_PATH_SIZE];
   static sample_run sample[2];
@@ -289,10 +291,3 @@ static void several_runs_of_a_place_without_provenance_are_no_damage(void) {
   store_close(s);
   scratch_remove(&at);
 }
-
-SUITE(core_store_verify, "core: studies with pages in wrong places", TEST(swapped_pages_are_told),
-      TEST(a_page_in_the_place_of_another_is_told), TEST(a_page_of_nothing_is_told),
-      TEST(a_file_cut_short_is_told), TEST(an_older_page_is_told),
-      TEST(tuning_runs_are_exported_with_what_they_scored),
-      TEST(records_that_are_gone_are_told_and_done_without),
-      TEST(several_runs_of_a_place_without_provenance_are_no_damage));

@@ -8,7 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void arrays_are_zeroed_and_texts_are_copies(void) {
+SUITE("cli: memory");
+
+TEST(arrays_are_zeroed_and_texts_are_copies) {
   double *numbers = MUST_ARRAY(double, 3, "numbers");
   CU_ASSERT(numbers[0] == 0 && numbers[2] == 0);
   free(numbers);
@@ -25,7 +27,7 @@ static void arrays_are_zeroed_and_texts_are_copies(void) {
 }
 
 /* A size that no machine has, and one whose product is not a size_t. */
-static void without_memory_the_program_ends_with_1(void) {
+TEST(without_memory_the_program_ends_with_1) {
   static const size_t items[] = {SIZE_MAX / 16, SIZE_MAX / 4};
   for (size_t i = 0; i < 2; ++i) {
     fflush(NULL);
@@ -40,6 +42,3 @@ static void without_memory_the_program_ends_with_1(void) {
     CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == 1);
   }
 }
-
-SUITE(memory, "cli: memory", TEST(arrays_are_zeroed_and_texts_are_copies),
-      TEST(without_memory_the_program_ends_with_1));

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+SUITE("cli: memory limits");
+
 /* Exit code of gepolab with the arguments under a limit of so many KiB; 137: it had to be killed.
  */
 static int ends_with(const char *folder, long kib, const char *arguments) {
@@ -28,7 +30,7 @@ static int told(const char *folder) {
 }
 
 /* From less than the libraries need to plenty. */
-static void under_a_memory_limit_a_command_works_or_says_why_not(void) {
+TEST(under_a_memory_limit_a_command_works_or_says_why_not) {
   static const long limits[] = {40000, 70000, 85000, 100000, 130000, 200000, 300000, 1000000};
   static const char recipe[] = "steps: 5\nworld: {kind: bandit}\nsweep: {seed: [1, 2, 3]}\n";
   if (SANITIZED) SKIP("a sanitizer takes the address space");
@@ -54,7 +56,7 @@ static void under_a_memory_limit_a_command_works_or_says_why_not(void) {
 
 /* Memory of the laboratory grows with the contexts and not with their square: 8,000 took 16.5 GB,
  * at which rate these would take 0.6 GB. */
-static void many_contexts_of_the_laboratory_fit_into_little_memory(void) {
+TEST(many_contexts_of_the_laboratory_fit_into_little_memory) {
   if (SANITIZED) SKIP("a sanitizer takes the address space");
   char folder[64];
   cli_scratch_make(folder);
@@ -64,7 +66,7 @@ static void many_contexts_of_the_laboratory_fit_into_little_memory(void) {
 
 /* A process is bound to one core only until main(): this one, which begins as gepolab does, has the
  * cores of the process that started it. */
-static void all_cores_are_there_again(void) {
+TEST(all_cores_are_there_again) {
   cpu_set_t own, parents;
   CPU_ZERO(&own);
   CPU_ZERO(&parents);
@@ -72,8 +74,3 @@ static void all_cores_are_there_again(void) {
   CU_ASSERT_EQUAL(sched_getaffinity(getppid(), sizeof parents, &parents), 0);
   CU_ASSERT(CPU_EQUAL(&own, &parents));
 }
-
-SUITE(cli_memory_limit, "cli: memory limits",
-      TEST(under_a_memory_limit_a_command_works_or_says_why_not),
-      TEST(many_contexts_of_the_laboratory_fit_into_little_memory),
-      TEST(all_cores_are_there_again));

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("cli: provenance");
+
 /* What a shell command prints, without its last line break. */
 static void shell(char *text, size_t size, const char *line) {
   FILE *from = popen(line, "r");
@@ -23,7 +25,7 @@ static void shell(char *text, size_t size, const char *line) {
 /* --- command lines --- */
 
 /* The shell is the oracle: it prints each word between brackets. */
-static void a_shell_takes_a_quoted_command_apart_into_its_words(void) {
+TEST(a_shell_takes_a_quoted_command_apart_into_its_words) {
   static const char *const words[] = {
       "printf",      "[%s]", "plain",      "two words",    "",
       "it's",        "'",    "\"double\"", "$HOME `id`",   "a\\b",
@@ -46,7 +48,7 @@ static void a_shell_takes_a_quoted_command_apart_into_its_words(void) {
   free(text);
 }
 
-static void a_command_names_the_variables_that_change_results(void) {
+TEST(a_command_names_the_variables_that_change_results) {
   static const char *const words[] = {"/home/somebody/build/gepolab", "run", "quickstart"};
   setenv("GLIBC_TUNABLES", "a b", 1);
   setenv("OPENBLAS_CORETYPE", "Haswell", 1);
@@ -60,7 +62,7 @@ static void a_command_names_the_variables_that_change_results(void) {
   free(text);
 }
 
-static void a_long_command_is_cut_between_characters(void) {
+TEST(a_long_command_is_cut_between_characters) {
   static const char *const words[] = {"gepolab", "ääääääääääääääääääää"};
   for (size_t most = 12; most < 30; ++most) {
     char *text = provenance_command(words, 2, most);
@@ -75,7 +77,7 @@ static void a_long_command_is_cut_between_characters(void) {
 
 /* --- machines --- */
 
-static void the_processor_is_found_in_the_texts_of_several_systems(void) {
+TEST(the_processor_is_found_in_the_texts_of_several_systems) {
   static const char *const texts[][2] = {
       {"processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel name\t: AMD EPYC 9B14\n"
        "\nprocessor\t: 1\nmodel name\t: another\n",
@@ -96,7 +98,7 @@ static void the_processor_is_found_in_the_texts_of_several_systems(void) {
   CU_ASSERT_STRING_EQUAL(provenance_processor(NULL, "machine", text, sizeof text), "machine");
 }
 
-static void dates_are_those_of_the_clock(void) {
+TEST(dates_are_those_of_the_clock) {
   char before[32], after[32], now[PROVENANCE_DATE_SIZE];
   shell(before, sizeof before, "date -u +%Y-%m-%dT%H:%M:%SZ");
   provenance_now(now);
@@ -105,7 +107,7 @@ static void dates_are_those_of_the_clock(void) {
 }
 
 /* Memory that is touched stands in the peak, also when it is given back. */
-static void the_peak_counts_what_was_touched(void) {
+TEST(the_peak_counts_what_was_touched) {
   enum { MUCH = 96 << 20 };
   const int64_t before = provenance_peak_bytes();
   char *much = malloc(MUCH);
@@ -116,7 +118,7 @@ static void the_peak_counts_what_was_touched(void) {
   CU_ASSERT(provenance_peak_bytes() >= MUCH);
 }
 
-static void everything_is_filled_in(void) {
+TEST(everything_is_filled_in) {
   provenance p;
   char uname[256], version[64];
   ASSERT_OK(provenance_init(&p, &err));
@@ -163,7 +165,7 @@ static void source_of(char *text, size_t size, const char *made) {
   cli_scratch_remove(folder);
 }
 
-static void the_commit_and_what_differs_from_it_are_told(void) {
+TEST(the_commit_and_what_differs_from_it_are_told) {
   static const struct {
     const char *made;
     int dirty;
@@ -186,7 +188,7 @@ static void the_commit_and_what_differs_from_it_are_told(void) {
   }
 }
 
-static void without_a_repository_of_its_own_the_source_is_not_known(void) {
+TEST(without_a_repository_of_its_own_the_source_is_not_known) {
   static const char *const trees[] = {
       "true",
       "init; git add core; commit; mkdir ../bin; for t in dirname mkdir cat cmp rm mv grep tr sh; "
@@ -201,11 +203,3 @@ static void without_a_repository_of_its_own_the_source_is_not_known(void) {
     CU_ASSERT_STRING_EQUAL(text, "= \"\"; = -1; = \"\";");
   }
 }
-
-SUITE(cli_provenance, "cli: provenance", TEST(a_shell_takes_a_quoted_command_apart_into_its_words),
-      TEST(a_command_names_the_variables_that_change_results),
-      TEST(a_long_command_is_cut_between_characters),
-      TEST(the_processor_is_found_in_the_texts_of_several_systems),
-      TEST(dates_are_those_of_the_clock), TEST(the_peak_counts_what_was_touched),
-      TEST(everything_is_filled_in), TEST(the_commit_and_what_differs_from_it_are_told),
-      TEST(without_a_repository_of_its_own_the_source_is_not_known));

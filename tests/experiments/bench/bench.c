@@ -10,13 +10,15 @@
 
 /* --- arithmetic --- */
 
+SUITE("cli: bench");
+
 static const meter_load quiet = {0.02, 0.01}, busy = {0.3, 0};
 
 static bench_rate rate(double median, meter_load load) {
   return (bench_rate){.median = median, .low = median, .high = median, .n = 5, .load = load};
 }
 
-static void the_median_stands_between_smallest_and_largest(void) {
+TEST(the_median_stands_between_smallest_and_largest) {
   double odd[] = {5, 1, 4, 100, 3}, even[] = {4, 1, 3, 2}, one[] = {7};
   bench_rate r = bench_rate_of(odd, 5, quiet);
   CU_ASSERT_EQUAL(r.median, 4);
@@ -35,7 +37,7 @@ static double ratio(meter_load ours, meter_load theirs, int takes_busy, int *kep
   return bench_ratio(&number, &other, takes_busy, kept_back);
 }
 
-static void a_ratio_is_kept_back_where_the_machine_was_busy_for_either(void) {
+TEST(a_ratio_is_kept_back_where_the_machine_was_busy_for_either) {
   int kept_back;
   CU_ASSERT_EQUAL(ratio(quiet, quiet, 0, &kept_back), 1.5);
   CU_ASSERT_EQUAL(kept_back, 0);
@@ -47,7 +49,7 @@ static void a_ratio_is_kept_back_where_the_machine_was_busy_for_either(void) {
   CU_ASSERT_EQUAL(kept_back, 0);
 }
 
-static void what_was_not_measured_has_no_ratio_and_keeps_none_back(void) {
+TEST(what_was_not_measured_has_no_ratio_and_keeps_none_back) {
   int kept_back = 1;
   const bench_number number = {.rate = rate(30, busy)}, none = {.rate = {.n = 0}};
   const bench_peer other = {.rate = rate(20, busy)}, missing = {.rate = {.n = 0}};
@@ -57,7 +59,7 @@ static void what_was_not_measured_has_no_ratio_and_keeps_none_back(void) {
   CU_ASSERT_EQUAL(kept_back, 0);
 }
 
-static void ratios_kept_back_are_counted(void) {
+TEST(ratios_kept_back_are_counted) {
   static bench b;
   b = (bench){.n = 2};
   b.numbers[0] = (bench_number){
@@ -70,7 +72,7 @@ static void ratios_kept_back_are_counted(void) {
   CU_ASSERT_EQUAL(bench_kept_back(&b), 0);
 }
 
-static void a_number_derived_from_a_busy_rate_is_kept_back(void) {
+TEST(a_number_derived_from_a_busy_rate_is_kept_back) {
   static bench b;
   b = (bench){.n = 0};
   CU_ASSERT_EQUAL(bench_derived(&b, "quiet", 2, meter_heavier(quiet, quiet), 1, "", NULL), GL_OK);
@@ -97,7 +99,7 @@ static gl_status fail_third(void *self, gl_error *err) {
   return ++*(int *)self == 3 ? gl_fail(err, GL_EIO, "the third") : GL_OK;
 }
 
-static void a_task_warms_up_once_and_is_repeated(void) {
+TEST(a_task_warms_up_once_and_is_repeated) {
   static bench b;
   bench_number *number;
   int calls = 0;
@@ -130,7 +132,7 @@ static gl_status write_letter(void *self, gl_error *err) {
 }
 
 /* One after the other, the machine of the first row need not be that of the second. */
-static void rows_are_measured_in_turns(void) {
+TEST(rows_are_measured_in_turns) {
   static bench b;
   bench_number *number[2];
   char text[32] = "";
@@ -151,7 +153,7 @@ static void rows_are_measured_in_turns(void) {
 
 /* Two workers that seem 2.7 times as fast as one, as a machine has shown them whose processor took
  * 1.35 times as long for the same work while there was one. */
-static void a_processor_that_changed_its_speed_gives_no_speed_up(void) {
+TEST(a_processor_that_changed_its_speed_gives_no_speed_up) {
   static bench b;
   bench_number one = {.rate = rate(5.2, quiet)}, two = {.rate = rate(14, quiet)};
   b = (bench){.n = 0};
@@ -172,7 +174,7 @@ static void a_processor_that_changed_its_speed_gives_no_speed_up(void) {
   CU_ASSERT(isnan(b.numbers[3].value));
 }
 
-static void after_its_time_nothing_is_begun(void) {
+TEST(after_its_time_nothing_is_begun) {
   static bench b;
   bench_number *number;
   peer_process p = {.pid = 0};
@@ -188,7 +190,7 @@ static void after_its_time_nothing_is_begun(void) {
 }
 
 /* As on a lent machine, where the peer's number may be had in no other call. */
-static void a_peer_has_its_least_time_after_the_end_and_without_ours(void) {
+TEST(a_peer_has_its_least_time_after_the_end_and_without_ours) {
   static bench b;
   static const char *const words[] = {"sh", "-c", "read x; echo '{\"rates\": [4]}'", NULL};
   bench_number *number, *again;
@@ -205,7 +207,7 @@ static void a_peer_has_its_least_time_after_the_end_and_without_ours(void) {
   CU_ASSERT_EQUAL(number->peer[0].rate.median, 4);
 }
 
-static void computed_rates_stand_beside_and_repetitions_can_be_fewer(void) {
+TEST(computed_rates_stand_beside_and_repetitions_can_be_fewer) {
   static bench b;
   bench_number *number;
   int calls = 0, kept_back;
@@ -220,7 +222,7 @@ static void computed_rates_stand_beside_and_repetitions_can_be_fewer(void) {
   CU_ASSERT_STRING_EQUAL(number->peer[0].note, "why");
 }
 
-static void a_peer_is_asked_after_ours_and_programs_are_run(void) {
+TEST(a_peer_is_asked_after_ours_and_programs_are_run) {
   static bench b;
   static const char *const words[] = {"sh", "-c", "read x; echo '{\"rates\": [3, 1, 2]}'", NULL};
   bench_number *number;
@@ -259,7 +261,7 @@ static void all_positive(const cJSON *json, const char *const *keys, size_t n) {
 
 /* M/M/1 at load 0.9 has a mean sojourn of 1 / (1 - 0.9) = 10. Within five standard errors: fails
  * for fewer than one seed in a million, and the seed is fixed. */
-static void the_event_queue_is_measured_on_a_queue_whose_sojourn_is_known(void) {
+TEST(the_event_queue_is_measured_on_a_queue_whose_sojourn_is_known) {
   cJSON *json = numbers("des", "-n", "200");
   static const char *const keys[] = {
       "mm1_customers_per_s",       "mm1_events_per_s",
@@ -277,7 +279,7 @@ static void the_event_queue_is_measured_on_a_queue_whose_sojourn_is_known(void) 
   cJSON_Delete(json);
 }
 
-static void coefficients_and_the_laboratory_are_measured(void) {
+TEST(coefficients_and_the_laboratory_are_measured) {
   cJSON *json = numbers("policy", "lab", NULL);
   static const char *const keys[] = {"is_tokens_per_s",       "grpo_tokens_per_s",
                                      "gspo_tokens_per_s",     "gepo_tokens_per_s",
@@ -287,23 +289,10 @@ static void coefficients_and_the_laboratory_are_measured(void) {
   cJSON_Delete(json);
 }
 
-static void parts_and_shapes_are_named(void) {
+TEST(parts_and_shapes_are_named) {
   cli_result r = CLI("bench", "polcy");
   CU_ASSERT_EQUAL(r.code, 2);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "policy"));
   cli_result_fini(&r);
   REFUSED(2, "64x2", "bench", "llm", "--shape", "63x2");
 }
-
-SUITE(bench, "cli: bench", TEST(the_median_stands_between_smallest_and_largest),
-      TEST(a_ratio_is_kept_back_where_the_machine_was_busy_for_either),
-      TEST(what_was_not_measured_has_no_ratio_and_keeps_none_back),
-      TEST(ratios_kept_back_are_counted), TEST(a_number_derived_from_a_busy_rate_is_kept_back),
-      TEST(a_task_warms_up_once_and_is_repeated), TEST(rows_are_measured_in_turns),
-      TEST(a_processor_that_changed_its_speed_gives_no_speed_up),
-      TEST(after_its_time_nothing_is_begun),
-      TEST(a_peer_has_its_least_time_after_the_end_and_without_ours),
-      TEST(computed_rates_stand_beside_and_repetitions_can_be_fewer),
-      TEST(a_peer_is_asked_after_ours_and_programs_are_run),
-      TEST(the_event_queue_is_measured_on_a_queue_whose_sojourn_is_known),
-      TEST(coefficients_and_the_laboratory_are_measured), TEST(parts_and_shapes_are_named));

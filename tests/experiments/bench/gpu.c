@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("cli: bench gpu");
+
 /* No device is seen and no peer is found, whatever this machine has. */
 static cli_result alone(const char *const *arguments) {
   setenv("CUDA_VISIBLE_DEVICES", "", 1);
@@ -38,7 +40,7 @@ static const cJSON *beside(const cJSON *document, const char *key, const char *p
   return member_at(member_at(of(document, key), "peers"), peer);
 }
 
-static void help_names_its_options(void) {
+TEST(help_names_its_options) {
   cli_result r = CLI("bench", "gpu", "--help");
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "usage: gepolab bench gpu"));
@@ -49,7 +51,7 @@ static void help_names_its_options(void) {
   cli_result_fini(&r);
 }
 
-static void without_a_device_it_says_so_and_ends_well(void) {
+TEST(without_a_device_it_says_so_and_ends_well) {
   static const char *const only[] = {"limits", "parity"};
   cli_result r = ALONE("bench", "gpu");
   CU_ASSERT_EQUAL(r.code, 0);
@@ -71,7 +73,7 @@ static void without_a_device_it_says_so_and_ends_well(void) {
   }
 }
 
-static void every_part_measures_a_tiny_model_on_the_cpu(void) {
+TEST(every_part_measures_a_tiny_model_on_the_cpu) {
   static const char *const keys[] = {"limit.product",     "limit.copy",        "tiny.train",
                                      "tiny.decode.1",     "tiny.decode.2",     "tiny.decode.4",
                                      "tiny.first.1",      "tiny.logp",         "tiny.step.score",
@@ -105,7 +107,7 @@ static void every_part_measures_a_tiny_model_on_the_cpu(void) {
   cJSON_Delete(json);
 }
 
-static void parity_holds_float32_against_float64(void) {
+TEST(parity_holds_float32_against_float64) {
   cJSON *json = ANSWER(0, "--only", "parity");
   CU_ASSERT(number_at(of(json, "tiny.parity.logp"), "value") >
             0); /* two number types were compared */
@@ -118,7 +120,7 @@ static void parity_holds_float32_against_float64(void) {
   cJSON_Delete(json);
 }
 
-static void bounds_are_of_parity_and_numbers_that_are_none_are_outside(void) {
+TEST(bounds_are_of_parity_and_numbers_that_are_none_are_outside) {
   static const double good[GPU_HELD] = {0.05, 0.012, 0.999, 0.02, 0.04, 0.001};
   static const double bad[GPU_HELD] = {0.051, 0.0121, 0.998, 0.021, 0.041, 0.0011};
   CU_ASSERT_EQUAL(gpu_parity_check(good, NULL), GL_OK);
@@ -132,7 +134,7 @@ static void bounds_are_of_parity_and_numbers_that_are_none_are_outside(void) {
   }
 }
 
-static void operations_have_a_table(void) {
+TEST(operations_have_a_table) {
   setenv("GEPOLAB_CUDA_TIMES", "1", 1);
   cli_result r = ALONE("bench", "gpu", "--device", "cpu", "--quick", "--only", "train",
                        "--in-process", "length=32");
@@ -153,7 +155,7 @@ static void operations_have_a_table(void) {
 
 /* A stand-in for Python that answers as gpu.py does, about what it was asked and on which device.
  */
-static void peers_are_compared(void) {
+TEST(peers_are_compared) {
   static const char script[] =
       "#!/bin/sh\n"
       "while read kind shape; do echo on stderr >&2\n"
@@ -190,7 +192,7 @@ static void peers_are_compared(void) {
 }
 
 /* What goes wrong in a part is told at the end, and the other parts are measured. */
-static void a_part_that_fails_is_told_and_the_others_go_on(void) {
+TEST(a_part_that_fails_is_told_and_the_others_go_on) {
   cli_result r = ALONE("bench", "gpu", "--device", "cpu", "--quick", "--only", "parity,train",
                        "length=1", "--json");
   CU_ASSERT_EQUAL(r.code, 1);
@@ -202,7 +204,7 @@ static void a_part_that_fails_is_told_and_the_others_go_on(void) {
   cli_result_fini(&r);
 }
 
-static void parts_shapes_and_sizes_choose_and_wrong_words_are_told(void) {
+TEST(parts_shapes_and_sizes_choose_and_wrong_words_are_told) {
   char folder[64], path[128];
   cli_scratch_make(folder);
   cli_path(path, folder, "numbers.json");
@@ -226,7 +228,7 @@ static void parts_shapes_and_sizes_choose_and_wrong_words_are_told(void) {
 }
 
 /* What does not fit into ten minutes is refused before anything runs. */
-static void the_bundle_refuses_all_parts_in_one_call(void) {
+TEST(the_bundle_refuses_all_parts_in_one_call) {
   char folder[64], command[512];
   cli_scratch_make(folder);
   snprintf(command, sizeof command,
@@ -244,7 +246,7 @@ static void the_bundle_refuses_all_parts_in_one_call(void) {
 
 /* Each call that the record of benchmarks tells one to make is one that is not refused. Here it
  * ends at the libraries, which only a bundle has. */
-static void the_bundles_documented_calls_fit_into_their_time(void) {
+TEST(the_bundles_documented_calls_fit_into_their_time) {
   static const char script[] =
       "cp experiments/bench/gpu_bundle.sh $f/run.sh && "
       "sed -n \"s/^.*run.sh LOGS \\([^#]*\\).*/\\1/p\" experiments/BENCHMARKS.md > $f/calls && "
@@ -260,7 +262,7 @@ static void the_bundles_documented_calls_fit_into_their_time(void) {
 
 /* With false programs in the places of the bundle's, one of whose three tests fails: each test has
  * a process, the failure is named, a sanitizer says how far it came, and later parts are run. */
-static void the_bundle_names_the_test_that_fails_and_goes_on(void) {
+TEST(the_bundle_names_the_test_that_fails_and_goes_on) {
   static const char script[] =
       "mkdir -p $f/lib $f/bin && cp experiments/bench/gpu_bundle.sh $f/run.sh && cd $f && "
       "printf '#!/bin/sh\\ncase $1 in --list) printf \"llm: cuda\\\\n  one\\\\n  two\\\\nllm: cuda "
@@ -283,14 +285,3 @@ static void the_bundle_names_the_test_that_fails_and_goes_on(void) {
   CU_ASSERT_EQUAL(system(command), 0);
   cli_scratch_remove(folder);
 }
-
-SUITE(cli_bench_gpu, "cli: bench gpu", TEST(help_names_its_options),
-      TEST(without_a_device_it_says_so_and_ends_well),
-      TEST(every_part_measures_a_tiny_model_on_the_cpu), TEST(parity_holds_float32_against_float64),
-      TEST(operations_have_a_table), TEST(peers_are_compared),
-      TEST(bounds_are_of_parity_and_numbers_that_are_none_are_outside),
-      TEST(a_part_that_fails_is_told_and_the_others_go_on),
-      TEST(parts_shapes_and_sizes_choose_and_wrong_words_are_told),
-      TEST(the_bundle_refuses_all_parts_in_one_call),
-      TEST(the_bundles_documented_calls_fit_into_their_time),
-      TEST(the_bundle_names_the_test_that_fails_and_goes_on));

@@ -5,7 +5,9 @@
 
 #include <string.h>
 
-static void the_machines_times_are_read_from_its_text(void) {
+SUITE("bench: meter");
+
+TEST(the_machines_times_are_read_from_its_text) {
   static const char text[] = "cpu  100 20 30 5000 7 3 4 50 99 98\n"
                              "cpu0 50 10 15 2500 3 1 2 25 0 0\n"
                              "cpu1 50 10 15 2500 4 2 2 25 0 0\n"
@@ -18,7 +20,7 @@ static void the_machines_times_are_read_from_its_text(void) {
   ASSERT_CLOSE(r.steal_s, 0.5, 1e-12);
 }
 
-static void texts_that_are_something_else_are_refused(void) {
+TEST(texts_that_are_something_else_are_refused) {
   meter_reading r = {0};
   gl_error err = {.status = GL_OK};
   CU_ASSERT_EQUAL(meter_read_machine(&r, "", 100, &err), GL_EINPUT);
@@ -28,7 +30,7 @@ static void texts_that_are_something_else_are_refused(void) {
   CU_ASSERT_EQUAL(meter_read_machine(&r, "cpu 1 2 3 4 5 6 7 8\ncpu0 1\n", 0, NULL), GL_EINPUT);
 }
 
-static void a_process_is_read_with_its_children_whatever_its_name(void) {
+TEST(a_process_is_read_with_its_children_whatever_its_name) {
   static const char text[] = "17 (a ) b (c) S 1 17 17 0 -1 4194560 900 0 3 0 "
                              "250 50 1000 200 20 0 3 0 99999 1 2 3\n";
   ASSERT_CLOSE(meter_read_process(text, 100), 15, 1e-12);
@@ -42,7 +44,7 @@ static meter_reading reading(double wall, double busy, double steal, double own)
 }
 
 /* In 10 s four cores have 40 s: 30 were used, 22 of them by us. */
-static void others_have_what_is_neither_ours_nor_idle(void) {
+TEST(others_have_what_is_neither_ours_nor_idle) {
   const meter_reading before = reading(100, 500, 7, 20), after = reading(110, 530, 9, 42);
   const meter_load load = meter_between(&before, &after);
   ASSERT_CLOSE(load.others, 8.0 / 40, 1e-12);
@@ -50,7 +52,7 @@ static void others_have_what_is_neither_ours_nor_idle(void) {
 }
 
 /* Two stretches of one second on four cores, with ten seconds of others' work between them. */
-static void stretches_that_are_added_up_leave_out_what_lies_between(void) {
+TEST(stretches_that_are_added_up_leave_out_what_lies_between) {
   const meter_reading at[] = {reading(100, 500, 7, 20), reading(101, 502, 7, 21.5),
                               reading(111, 542, 8, 21.5), reading(112, 544, 8, 23)};
   meter_reading sum = {0};
@@ -61,21 +63,21 @@ static void stretches_that_are_added_up_leave_out_what_lies_between(void) {
   CU_ASSERT_EQUAL(meter_load_of(&sum).steal, 0);
 }
 
-static void ticks_that_lag_behind_give_no_negative_share(void) {
+TEST(ticks_that_lag_behind_give_no_negative_share) {
   const meter_reading before = reading(100, 500, 7, 20), after = reading(101, 500.98, 7, 21);
   const meter_load load = meter_between(&before, &after);
   CU_ASSERT_EQUAL(load.others, 0);
   CU_ASSERT_EQUAL(load.steal, 0);
 }
 
-static void above_a_tenth_for_others_and_steal_together_it_is_not_quiet(void) {
+TEST(above_a_tenth_for_others_and_steal_together_it_is_not_quiet) {
   CU_ASSERT(meter_is_quiet((meter_load){0, 0}));
   CU_ASSERT(meter_is_quiet((meter_load){0.06, 0.04}));
   CU_ASSERT_FALSE(meter_is_quiet((meter_load){0.07, 0.04}));
   CU_ASSERT_FALSE(meter_is_quiet((meter_load){0, 0.11}));
 }
 
-static void what_is_not_known_is_not_quiet(void) {
+TEST(what_is_not_known_is_not_quiet) {
   const meter_reading nowhere = {.wall_s = 1, .busy_s = NAN, .steal_s = NAN, .cores = NAN};
   const meter_reading later = {.wall_s = 2, .busy_s = NAN, .steal_s = NAN, .cores = NAN};
   const meter_reading same = reading(1, 2, 3, 1);
@@ -83,7 +85,7 @@ static void what_is_not_known_is_not_quiet(void) {
   CU_ASSERT_FALSE(meter_is_quiet(meter_between(&same, &same)));
 }
 
-static void the_heavier_of_two_loads_is_kept(void) {
+TEST(the_heavier_of_two_loads_is_kept) {
   const meter_load light = {0.01, 0}, heavy = {0, 0.3}, unknown = {NAN, 0};
   CU_ASSERT_EQUAL(meter_heavier(light, heavy).steal, 0.3);
   CU_ASSERT_EQUAL(meter_heavier(heavy, light).steal, 0.3);
@@ -92,7 +94,7 @@ static void the_heavier_of_two_loads_is_kept(void) {
 }
 
 /* Not how much, which is the machine's business: that the clock goes on and work is counted. */
-static void two_readings_of_this_machine_have_our_work_between_them(void) {
+TEST(two_readings_of_this_machine_have_our_work_between_them) {
   const meter_reading before = meter_now(0);
   double sum = 0;
   meter_reading after = before;
@@ -105,13 +107,3 @@ static void two_readings_of_this_machine_have_our_work_between_them(void) {
   CU_ASSERT(after.cores >= 1);
   CU_ASSERT(meter_between(&before, &after).others >= 0);
 }
-
-SUITE(meter, "bench: meter", TEST(the_machines_times_are_read_from_its_text),
-      TEST(texts_that_are_something_else_are_refused),
-      TEST(a_process_is_read_with_its_children_whatever_its_name),
-      TEST(others_have_what_is_neither_ours_nor_idle),
-      TEST(stretches_that_are_added_up_leave_out_what_lies_between),
-      TEST(ticks_that_lag_behind_give_no_negative_share),
-      TEST(above_a_tenth_for_others_and_steal_together_it_is_not_quiet),
-      TEST(what_is_not_known_is_not_quiet), TEST(the_heavier_of_two_loads_is_kept),
-      TEST(two_readings_of_this_machine_have_our_work_between_them));

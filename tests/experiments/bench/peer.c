@@ -11,12 +11,14 @@
 #include <time.h>
 #include <unistd.h>
 
+SUITE("bench: peers");
+
 static void start(peer_process *p, const char *script) {
   const char *const words[] = {"sh", "-c", script, NULL};
   peer_start(p, words, NULL);
 }
 
-static void requests_are_answered_in_turn(void) {
+TEST(requests_are_answered_in_turn) {
   peer_process p;
   peer_answer a;
   start(&p,
@@ -33,7 +35,7 @@ static void requests_are_answered_in_turn(void) {
   peer_end(&p);
 }
 
-static void a_reason_is_an_answer_and_the_peer_goes_on(void) {
+TEST(a_reason_is_an_answer_and_the_peer_goes_on) {
   peer_process p;
   peer_answer a;
   start(&p, "read x; echo '{\"missing\": \"no torch\"}'; read x; echo '{\"rates\": [1]}'");
@@ -78,7 +80,7 @@ static int takes_nothing_beside_us(pid_t pid) {
 
 /* The shell works on and on by itself, as Python does while it loads a library, and so does what it
  * has started. Between requests both stand still. */
-static void a_peer_runs_only_while_it_is_asked(void) {
+TEST(a_peer_runs_only_while_it_is_asked) {
   peer_process p;
   peer_answer a;
   start(&p, "while :; do :; done & while read x; do echo \"{\\\"rates\\\": [1], \\\"note\\\": "
@@ -109,13 +111,13 @@ static void fails(peer_process *p, double seconds, const char *words) {
   peer_end(p);
 }
 
-static void a_peer_that_is_late_is_ended(void) {
+TEST(a_peer_that_is_late_is_ended) {
   peer_process p;
   start(&p, "sleep 600; echo '{\"rates\": [1]}'");
   fails(&p, 0.1, "no answer within");
 }
 
-static void a_peer_that_dies_is_told(void) {
+TEST(a_peer_that_dies_is_told) {
   peer_process p;
   start(&p, "read x; exit 3");
   fails(&p, 20, "ended with code 3");
@@ -123,7 +125,7 @@ static void a_peer_that_dies_is_told(void) {
   fails(&p, 20, "signal 9");
 }
 
-static void other_answers_are_not_taken(void) {
+TEST(other_answers_are_not_taken) {
   static const char *const answers[] = {
       "hello", "{}", "[1, 2]", "{\"rates\": []}", "{\"rates\": [0, -1]}", "{\"rates\": \"fast\"}"};
   for (size_t i = 0; i < sizeof answers / sizeof *answers; ++i) {
@@ -135,7 +137,7 @@ static void other_answers_are_not_taken(void) {
   }
 }
 
-static void what_is_not_installed_or_not_here_is_said(void) {
+TEST(what_is_not_installed_or_not_here_is_said) {
   static const char *const words[] = {"/no/such/python", NULL};
   peer_process p;
   peer_start(&p, words, NULL);
@@ -144,7 +146,7 @@ static void what_is_not_installed_or_not_here_is_said(void) {
   fails(&p, 20, "no/such/script.py");
 }
 
-static void a_program_is_run_to_its_end(void) {
+TEST(a_program_is_run_to_its_end) {
   static const char *const good[] = {"sh", "-c", "echo one; echo two", NULL};
   static const char *const bad[] = {"sh", "-c", "echo one; exit 4", NULL};
   static const char *const slow[] = {"sh", "-c", "exec sleep 600", NULL};
@@ -160,9 +162,3 @@ static void a_program_is_run_to_its_end(void) {
   CU_ASSERT(isnan(peer_run(none, 20, text, sizeof text, why)));
   CU_ASSERT_PTR_NOT_NULL(strstr(why, "not installed"));
 }
-
-SUITE(peer, "bench: peers", TEST(requests_are_answered_in_turn),
-      TEST(a_reason_is_an_answer_and_the_peer_goes_on), TEST(a_peer_runs_only_while_it_is_asked),
-      TEST(a_peer_that_is_late_is_ended), TEST(a_peer_that_dies_is_told),
-      TEST(other_answers_are_not_taken), TEST(what_is_not_installed_or_not_here_is_said),
-      TEST(a_program_is_run_to_its_end));

@@ -2,6 +2,8 @@
 #include "experiments/bench/des.h"
 #include "tests/support/suite.h"
 
+SUITE("bench: queueing theory");
+
 /* Mean sojourn in M/G/1 (Pollaczek-Khinchine): E[S] + lambda E[S^2] / (2 (1 - lambda E[S])). */
 static double mg1_sojourn(double lambda, double mean, double mean_square) {
   return mean + lambda * mean_square / (2 * (1 - lambda * mean));
@@ -19,12 +21,12 @@ static void check_queue(double lambda, const delay_dist *service, uint64_t custo
   ASSERT_CLOSE(r.sojourn_sum / r.number_integral, 1, 1e-9);
 }
 
-static void mm1_sojourn_is_one_over_mu_minus_lambda(void) {
+TEST(mm1_sojourn_is_one_over_mu_minus_lambda) {
   check_queue(0.5, NULL, 1000000, 2);
   check_queue(0.8, NULL, 1000000, 5);
 }
 
-static void mg1_sojourn_is_pollaczek_khinchines(void) {
+TEST(mg1_sojourn_is_pollaczek_khinchines) {
   delay_dist constant = {.kind = DELAY_CONSTANT, .constant = {1}, .clamp_hi = INFINITY};
   delay_dist uniform = {.kind = DELAY_UNIFORM, .uniform = {0, 2}, .clamp_hi = INFINITY};
   delay_dist gamma = {.kind = DELAY_GAMMA, .gamma = {0.5, 1}, .clamp_hi = INFINITY};
@@ -33,7 +35,7 @@ static void mg1_sojourn_is_pollaczek_khinchines(void) {
   check_queue(0.9, &gamma, 300000, mg1_sojourn(0.9, 0.5, 0.75));
 }
 
-static void littles_dist_counts_partial_sojourns_of_an_overloaded_queue(void) {
+TEST(littles_dist_counts_partial_sojourns_of_an_overloaded_queue) {
   gl_error err = {0};
   queueing_result r;
   CU_ASSERT_EQUAL_FATAL(queueing_run(&r, 3, 1, NULL, 5, 1000, &err), GL_OK);
@@ -45,7 +47,7 @@ static void littles_dist_counts_partial_sojourns_of_an_overloaded_queue(void) {
 /* Cycles of mean 1.2 s: batches are a renewal process per sampler. Over 1,000 cycles of 500
  * samplers the standard error of the throughput is 0.85 / sqrt(500,000) = 0.12 % and that of the
  * staleness smaller; four of them: below 1e-4. Starting all at once costs less than a cycle. */
-static void a_star_delivers_once_a_cycle_and_is_as_stale_as_littles_dist_says(void) {
+TEST(a_star_delivers_once_a_cycle_and_is_as_stale_as_littles_dist_says) {
   const star_spec spec = {500, 20, 1, 0.1, 0.1};
   gl_error err = {0};
   star_result r, again;
@@ -58,8 +60,3 @@ static void a_star_delivers_once_a_cycle_and_is_as_stale_as_littles_dist_says(vo
   CU_ASSERT(again.simulated_s == r.simulated_s && again.mean_staleness == r.mean_staleness);
   CU_ASSERT_EQUAL(star_run(&r, &(star_spec){0}, 2, 10, &err), GL_EINPUT);
 }
-
-SUITE(bench_queueing, "bench: queueing theory", TEST(mm1_sojourn_is_one_over_mu_minus_lambda),
-      TEST(mg1_sojourn_is_pollaczek_khinchines),
-      TEST(littles_dist_counts_partial_sojourns_of_an_overloaded_queue),
-      TEST(a_star_delivers_once_a_cycle_and_is_as_stale_as_littles_dist_says));

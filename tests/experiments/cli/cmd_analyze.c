@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+SUITE("cli: outcomes");
+
 /* gepolab outcomes, effects and announcements on small studies that were really run. */
 
 /* A bandit that any rate solves but a tiny one, which never learns. */
@@ -16,7 +18,7 @@ static const char recipe[] =
     "train: {groups: 4, group_size: 8}\n"
     "sweep: {algorithm: [grpo], optimizer.lr: [1.0e-9, 0.5], seed: [1, 2, 3]}\n";
 
-static void runs_are_judged_and_doses_listed(void) {
+TEST(runs_are_judged_and_doses_listed) {
   char folder[64], at[128], study[128];
   cli_scratch_make(folder);
   cli_write(cli_path(at, folder, "fates.yaml"), recipe, sizeof recipe - 1);
@@ -56,7 +58,7 @@ static const char design[] =
     "sweep: {algorithm: [grpo, gepo], factorial: {factors: {A: {train.group_size: [4, 8]}, "
     "B: {optimizer.lr: [0.1, 0.5]}, C: {sampling.temperature: [1, 0.6]}}}, seed: [1, 2]}\n";
 
-static void effects_of_a_design_are_told(void) {
+TEST(effects_of_a_design_are_told) {
   char folder[64], at[128], study[128];
   cli_scratch_make(folder);
   cli_write(cli_path(at, folder, "screen.yaml"), design, sizeof design - 1);
@@ -86,7 +88,7 @@ static const char falling[] =
     "optimizer: {kind: sgd}\ntrain: {groups: 2, group_size: 4}\n"
     "sweep: {algorithm: [dr_grpo], optimizer.lr: [0.2, 20], seed: [1, 2, 3, 4, 5, 6, 7, 8]}\n";
 
-static void announcements_are_told_of_runs_that_fall(void) {
+TEST(announcements_are_told_of_runs_that_fall) {
   char folder[64], at[128], study[128];
   cli_scratch_make(folder);
   cli_write(cli_path(at, folder, "falls.yaml"), falling, sizeof falling - 1);
@@ -126,7 +128,7 @@ static void announcements_are_told_of_runs_that_fall(void) {
   cli_scratch_remove(folder);
 }
 
-static void what_is_no_study_is_refused(void) {
+TEST(what_is_no_study_is_refused) {
   CU_ASSERT(CLI_GIVES(1, "outcomes", "build/no/such.db"));
   CU_ASSERT(CLI_GIVES(2, "outcomes"));
   CU_ASSERT(CLI_GIVES(1, "features", "build/no/such.db"));
@@ -136,7 +138,7 @@ static void what_is_no_study_is_refused(void) {
 }
 
 /* A factor may set a whole section, in which some fields are the same at both levels. */
-static void a_factor_may_be_a_section(void) {
+TEST(a_factor_may_be_a_section) {
   static const char sections[] =
       "name: sections\nsteps: 20\neval_every: 5\nworld: {kind: bandit, rewards: [1, 0, 0, 0]}\n"
       "sweep: {algorithm: [grpo, gepo], seed: [1, 2, 3], factorial: {factors: {A: "
@@ -156,9 +158,7 @@ static void a_factor_may_be_a_section(void) {
   cli_scratch_remove(folder);
 }
 
-SUITE(cli_outcomes, "cli: outcomes", TEST(runs_are_judged_and_doses_listed),
-      TEST(effects_of_a_design_are_told), TEST(a_factor_may_be_a_section),
-      TEST(announcements_are_told_of_runs_that_fall), TEST(what_is_no_study_is_refused));
+SUITE("cli: contrasts");
 
 /* gepolab contrasts: declared in a recipe, checked before the sweep, told afterwards. */
 
@@ -171,7 +171,7 @@ static const char declared[] =
     STUDY "contrasts:\n  - {name: rate, measure: last, of: {algorithm: grpo, optimizer.lr: 0.5},"
           " against: {algorithm: grpo, optimizer.lr: 1.0e-9}}\n";
 
-static void declared_contrasts_are_told(void) {
+TEST(declared_contrasts_are_told) {
   char folder[64], at[128], study[128];
   cli_scratch_make(folder);
   cli_write(cli_path(at, folder, "rates.yaml"), declared, sizeof declared - 1);
@@ -193,7 +193,7 @@ static void declared_contrasts_are_told(void) {
   cli_scratch_remove(folder);
 }
 
-static void an_arm_may_name_a_field_of_its_algorithm(void) {
+TEST(an_arm_may_name_a_field_of_its_algorithm) {
   static const char right[] =
       "name: widths\nsteps: 4\nworld: {kind: bandit, rewards: [1, 0]}\n"
       "sweep: {algorithm: [grpo], algorithm.eps_low: [0.1, 0.2], seed: [1, 2]}\n"
@@ -213,7 +213,7 @@ static void an_arm_may_name_a_field_of_its_algorithm(void) {
 }
 
 /* A study that sweeps a clip that is open above: canonical recipes write infinity as 1e999. */
-static void infinite_values_of_an_axis_are_read_back(void) {
+TEST(infinite_values_of_an_axis_are_read_back) {
   static const char open[] = "name: open\nsteps: 4\nworld: {kind: bandit, rewards: [1, 0]}\n"
                              "sweep: {algorithm: [{base: grpo, eps_high: .inf}, grpo], "
                              "train.groups: [1, 2], seed: [1, 2]}\n";
@@ -232,7 +232,7 @@ static const char written_later[] =
     STUDY "contrasts:\n  - {name: rate, measure: last, of: {algorithm: grpo, optimizer.lr: 1.0e-9},"
           " against: {algorithm: grpo, optimizer.lr: 0.5}}\n";
 
-static void a_contrast_that_was_written_after_the_runs_is_called_so(void) {
+TEST(a_contrast_that_was_written_after_the_runs_is_called_so) {
   char folder[64], at[128], study[128];
   cli_scratch_make(folder);
   cli_write(cli_path(at, folder, "rates.yaml"), declared, sizeof declared - 1);
@@ -250,7 +250,7 @@ static void a_contrast_that_was_written_after_the_runs_is_called_so(void) {
   cli_scratch_remove(folder);
 }
 
-static void wrong_contrasts_stop_a_sweep_before_it_begins(void) {
+TEST(wrong_contrasts_stop_a_sweep_before_it_begins) {
   static const struct {
     const char *contrasts, *says;
   } wrong[] = {
@@ -284,7 +284,7 @@ static void wrong_contrasts_stop_a_sweep_before_it_begins(void) {
   cli_scratch_remove(folder);
 }
 
-static void a_recipe_without_contrasts_is_refused(void) {
+TEST(a_recipe_without_contrasts_is_refused) {
   char folder[64], at[128], study[128];
   cli_scratch_make(folder);
   cli_write(cli_path(at, folder, "rates.yaml"), STUDY, sizeof STUDY - 1);
@@ -293,10 +293,3 @@ static void a_recipe_without_contrasts_is_refused(void) {
   REFUSED(2, "declares no contrasts", "contrasts", study, at);
   cli_scratch_remove(folder);
 }
-
-SUITE(cli_contrasts, "cli: contrasts", TEST(declared_contrasts_are_told),
-      TEST(an_arm_may_name_a_field_of_its_algorithm),
-      TEST(infinite_values_of_an_axis_are_read_back),
-      TEST(a_contrast_that_was_written_after_the_runs_is_called_so),
-      TEST(wrong_contrasts_stop_a_sweep_before_it_begins),
-      TEST(a_recipe_without_contrasts_is_refused));

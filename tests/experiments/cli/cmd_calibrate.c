@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("cli: calibrate");
+
 enum { STEPS = 120 };
 
 /* What changes after the first half. */
@@ -69,7 +71,7 @@ static double prediction(const cJSON *page, const char *quantity, const char *me
 
 /* 30 + 2 + 18 s: the clock of parts in turn takes their sum, and 16 responses in 50 s are 0.32/s.
  */
-static void constants_are_predicted_exactly(void) {
+TEST(constants_are_predicted_exactly) {
   char folder[64], path[128];
   cli_scratch_make(folder);
   write_planted(cli_path(path, folder, "log.jsonl"), &(planted){.is_constant = true});
@@ -85,7 +87,7 @@ static void constants_are_predicted_exactly(void) {
 }
 
 /* One distribution of the second half is another one: it is named, and no other. */
-static void the_distribution_that_changes_is_named(void) {
+TEST(the_distribution_that_changes_is_named) {
   static const struct {
     planted p;
     const char *wrong;
@@ -156,7 +158,7 @@ static void write_clock(const char *path, const char *cluster, size_t steps) {
 /* With the structure of the recipe right, seconds and staleness of the rest are predicted; with a
  * wrong number of samplers no distribution is blamed. 400 steps of one seed: the standard error of
  * the mean step is about 2 %, and 8 % is four of them. */
-static void a_run_of_the_clock_is_predicted(void) {
+TEST(a_run_of_the_clock_is_predicted) {
   char folder[64], path[128], fitted[128];
   cli_scratch_make(folder);
   cli_path(path, folder, "metrics.jsonl"), cli_path(fitted, folder, "fitted.yaml");
@@ -176,7 +178,7 @@ static void a_run_of_the_clock_is_predicted(void) {
   cli_scratch_remove(folder);
 }
 
-static void what_cannot_be_calibrated_is_refused(void) {
+TEST(what_cannot_be_calibrated_is_refused) {
   char folder[64], path[128];
   cli_scratch_make(folder);
   cli_path(path, folder, "log.jsonl");
@@ -188,7 +190,3 @@ static void what_cannot_be_calibrated_is_refused(void) {
   REFUSED(2, "no cluster", "calibrate", path, "quickstart", "cluster=null");
   cli_scratch_remove(folder);
 }
-
-SUITE(cli_calibrate, "cli: calibrate", TEST(constants_are_predicted_exactly),
-      TEST(the_distribution_that_changes_is_named), TEST(a_run_of_the_clock_is_predicted),
-      TEST(what_cannot_be_calibrated_is_refused));

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+SUITE("cli: check");
+
 static const char recipe[] = "name: checked\nsteps: 12\nworld: {kind: bandit, rewards: [1, 0]}\n"
                              "train: {groups: 1, group_size: 4}\n"
                              "sweep: {algorithm: [gepo, grpo], seed: [1, 2]}\n"
@@ -52,7 +54,7 @@ static char *exported(const char *study) {
   return all;
 }
 
-static void a_repaired_study_is_made_whole_by_the_same_sweep(void) {
+TEST(a_repaired_study_is_made_whole_by_the_same_sweep) {
   ground g;
   ground_make(&g);
   char *before = exported(g.study);
@@ -73,7 +75,7 @@ static void a_repaired_study_is_made_whole_by_the_same_sweep(void) {
 }
 
 /* Without --repair nothing is written, also where the file could be. */
-static void a_check_reads_only(void) {
+TEST(a_check_reads_only) {
   ground g;
   struct stat before, after;
   ground_make(&g);
@@ -88,7 +90,7 @@ static void a_check_reads_only(void) {
   cli_scratch_remove(g.folder);
 }
 
-static void the_damage_is_listed_as_json(void) {
+TEST(the_damage_is_listed_as_json) {
   ground g;
   ground_make(&g);
   /* the run's record, and that no rate was chosen for an algorithm of that name */
@@ -107,7 +109,7 @@ static void the_damage_is_listed_as_json(void) {
 
 /* Pages of noise in the middle: refused in place, and what is whole goes into a new study, which
  * the sweep completes. */
-static void a_study_of_damaged_structure_is_salvaged(void) {
+TEST(a_study_of_damaged_structure_is_salvaged) {
   ground g;
   char saved[128], noise[4096];
   ground_make(&g);
@@ -142,7 +144,3 @@ static void a_study_of_damaged_structure_is_salvaged(void) {
   free(before), free(after);
   cli_scratch_remove(g.folder);
 }
-
-SUITE(cli_check, "cli: check", TEST(a_repaired_study_is_made_whole_by_the_same_sweep),
-      TEST(a_check_reads_only), TEST(the_damage_is_listed_as_json),
-      TEST(a_study_of_damaged_structure_is_salvaged));

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+SUITE("cli: diagnose");
+
 typedef struct log_folder {
   char folder[64], log[96], page[96], recipe[96], metrics[96];
 } log_folder;
@@ -28,7 +30,7 @@ static void folder_remove(const log_folder *f) {
   CU_ASSERT_EQUAL(rmdir(f->folder), 0);
 }
 
-static void the_page_has_seven_sections_in_every_form(void) {
+TEST(the_page_has_seven_sections_in_every_form) {
   const made_plan plan = made_with(CAUSE_AGE);
   const log_folder f = made_folder(&plan, true);
   static const char *const ids[] = {"read",  "staleness", "divergence", "weights",
@@ -49,7 +51,7 @@ static void the_page_has_seven_sections_in_every_form(void) {
   folder_remove(&f);
 }
 
-static void the_html_page_is_written_whole(void) {
+TEST(the_html_page_is_written_whole) {
   const made_plan plan = made_healthy();
   const log_folder f = made_folder(&plan, true);
   CU_ASSERT(CLI_GIVES(0, "diagnose", f.log, "-o", f.page));
@@ -62,7 +64,7 @@ static void the_html_page_is_written_whole(void) {
   folder_remove(&f);
 }
 
-static void a_log_without_versions_says_what_to_log(void) {
+TEST(a_log_without_versions_says_what_to_log) {
   const made_plan plan = made_healthy();
   const log_folder f = made_folder(&plan, false);
   cli_result r = CLI("diagnose", f.log);
@@ -74,7 +76,7 @@ static void a_log_without_versions_says_what_to_log(void) {
 }
 
 /* Without versions the first update is the floor: age is found all the same. */
-static void age_is_found_without_versions_from_the_first_update(void) {
+TEST(age_is_found_without_versions_from_the_first_update) {
   made_plan plan = made_with(CAUSE_AGE);
   const log_folder f = made_folder(&plan, false);
   cli_result r = CLI("diagnose", f.log, "--json");
@@ -86,7 +88,7 @@ static void age_is_found_without_versions_from_the_first_update(void) {
 }
 
 /* Every change has a recipe that the program can run. */
-static void recipes_of_changes_are_valid(void) {
+TEST(recipes_of_changes_are_valid) {
   for (int c = CAUSE_MISMATCH; c <= CAUSE_SMALL_BATCH; ++c) {
     const made_plan plan = made_with((diagnose_cause)c);
     const log_folder f = made_folder(&plan, true);
@@ -137,7 +139,7 @@ static void check_serial(double generation, double environment, double sync, dou
   unlink(path);
 }
 
-static void what_limits_a_serial_trainer_is_named(void) {
+TEST(what_limits_a_serial_trainer_is_named) {
   check_serial(0.7, 0.05, 0.05, 0, "generation_bound");
   check_serial(0.3, 0.4, 0.05, 0, "environment_bound");
   check_serial(0.3, 0.05, 0.4, 0, "sync_bound");
@@ -148,7 +150,7 @@ static void what_limits_a_serial_trainer_is_named(void) {
 }
 
 /* A CSV whose first column is the seconds of a step: the step is another one. */
-static void seconds_of_a_step_are_not_its_number(void) {
+TEST(seconds_of_a_step_are_not_its_number) {
   char path[] = "/tmp/gepolab-csv-XXXXXX";
   const int file = mkstemp(path);
   FILE *to = file >= 0 ? fdopen(file, "w") : NULL;
@@ -179,7 +181,7 @@ static void check_divergence(double floor, double slope, const char *cause) {
   unlink(path);
 }
 
-static void divergence_of_series_is_separated_too(void) {
+TEST(divergence_of_series_is_separated_too) {
   check_divergence(0.02, 1e-4, "engine_mismatch");
   check_divergence(0.005, 1e-4, NULL);
   check_divergence(5e-4, 0.012, "age");
@@ -209,14 +211,14 @@ static void check_series(double wait, double sync, const char *cause) {
   folder_remove(&f);
 }
 
-static void what_limits_the_speed_is_named(void) {
+TEST(what_limits_the_speed_is_named) {
   check_series(0.6, 0.02, "generation_bound");
   check_series(0.05, 0.5, "sync_bound");
   check_series(0.05, 0.05, NULL);
 }
 
 /* Two logs together, and two runs apart. */
-static void logs_of_one_run_are_read_together(void) {
+TEST(logs_of_one_run_are_read_together) {
   const made_plan plan = made_with(CAUSE_AGE);
   const log_folder f = made_folder(&plan, true), other = made_folder(&plan, true);
   made_series(f.metrics, 0.6, 0.02), made_series(other.metrics, 0.1, 0.02);
@@ -250,7 +252,7 @@ static double quantity_value(const cJSON *rows, const char *name) {
 }
 
 /* prime-rl writes token exports and the file monitor's metrics to one folder. */
-static void a_folder_with_both_kinds_of_logs_is_read_whole(void) {
+TEST(a_folder_with_both_kinds_of_logs_is_read_whole) {
   cJSON *j = CLI_JSON("diagnose", SECOND("prime_rl"), "--json");
   const cJSON *counts = rows_of(j, "read", "counts");
   CU_ASSERT_EQUAL(quantity_value(counts, "updates"), 2);
@@ -263,7 +265,7 @@ static void a_folder_with_both_kinds_of_logs_is_read_whole(void) {
   cJSON_Delete(j);
 }
 
-static void evaluations_and_repeated_tasks_of_areal_are_kept_apart(void) {
+TEST(evaluations_and_repeated_tasks_of_areal_are_kept_apart) {
   cJSON *j = CLI_JSON("diagnose", SECOND("areal"), "--json");
   const cJSON *counts = rows_of(j, "read", "counts");
   CU_ASSERT_EQUAL(quantity_value(counts, "updates"), 3);
@@ -273,7 +275,7 @@ static void evaluations_and_repeated_tasks_of_areal_are_kept_apart(void) {
 }
 
 /* verl's trainer of before V1 calls its wait for samples "gen". */
-static void the_wait_of_fully_async_verl_is_no_generation(void) {
+TEST(the_wait_of_fully_async_verl_is_no_generation) {
   cJSON *j = CLI_JSON("diagnose", SECOND("verl.jsonl"), "--json");
   CU_ASSERT_STRING_EQUAL(
       cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetObjectItem(j, "read"), "trainer")), "verl");
@@ -351,7 +353,7 @@ static double largest_member(const cJSON *node, const char *name) {
 }
 
 /* The lines that the page names have the numbers. */
-static void every_number_names_the_lines_that_it_is_from(void) {
+TEST(every_number_names_the_lines_that_it_is_from) {
   static const char *const logs[] = {"tests/golden/diagnose.jsonl",
                                      SECOND("prime_rl"),
                                      SECOND("verl.jsonl"),
@@ -381,7 +383,7 @@ static void every_number_names_the_lines_that_it_is_from(void) {
 }
 
 /* The text has the lines once, and the number of the source at each field; so has the page. */
-static void text_and_page_have_the_sources(void) {
+TEST(text_and_page_have_the_sources) {
   cli_result r = CLI("diagnose", SECOND("prime_rl"));
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "trainer_logprobs, inference_logprobs [1]\n"));
@@ -423,7 +425,7 @@ static void check_nemo(const made_plan *plan, const char *cause) {
   CU_ASSERT_EQUAL(rmdir(folder), 0);
 }
 
-static void causes_are_named_in_folders_of_nemo_rl(void) {
+TEST(causes_are_named_in_folders_of_nemo_rl) {
   made_plan plan = made_healthy();
   check_nemo(&plan, NULL);
   plan = made_with(CAUSE_DISCARD);
@@ -448,7 +450,7 @@ static void check_counter(const char *log, const char *trainer, const char *coun
   cli_result_fini(&r);
 }
 
-static void series_of_trainers_have_their_own_counters(void) {
+TEST(series_of_trainers_have_their_own_counters) {
   check_counter("tests/golden/trainer_logs/verl.jsonl", "Trainer: verl",
                 "trajectory_staleness_worst");
   check_counter("tests/golden/trainer_logs/prime_rl", "Trainer: prime-rl", "prime_rl/off_policy ");
@@ -510,7 +512,7 @@ static const cJSON *interval_named(const cJSON *page, const char *name) {
   return NULL;
 }
 
-static void numbers_and_intervals_are_those_of_numpy(void) {
+TEST(numbers_and_intervals_are_those_of_numpy) {
   cJSON *page = CLI_JSON("diagnose", "tests/golden/diagnose.jsonl", "--json");
   FILE *from = fopen("tests/golden/diagnose.txt", "r");
   CU_ASSERT_PTR_NOT_NULL_FATAL(from);
@@ -526,16 +528,3 @@ static void numbers_and_intervals_are_those_of_numpy(void) {
   fclose(from);
   cJSON_Delete(page);
 }
-
-SUITE(diagnose_suite, "cli: diagnose", TEST(the_page_has_seven_sections_in_every_form),
-      TEST(the_html_page_is_written_whole), TEST(a_log_without_versions_says_what_to_log),
-      TEST(age_is_found_without_versions_from_the_first_update), TEST(recipes_of_changes_are_valid),
-      TEST(what_limits_the_speed_is_named), TEST(what_limits_a_serial_trainer_is_named),
-      TEST(seconds_of_a_step_are_not_its_number), TEST(divergence_of_series_is_separated_too),
-      TEST(logs_of_one_run_are_read_together), TEST(causes_are_named_in_folders_of_nemo_rl),
-      TEST(series_of_trainers_have_their_own_counters),
-      TEST(every_number_names_the_lines_that_it_is_from), TEST(text_and_page_have_the_sources),
-      TEST(a_folder_with_both_kinds_of_logs_is_read_whole),
-      TEST(evaluations_and_repeated_tasks_of_areal_are_kept_apart),
-      TEST(the_wait_of_fully_async_verl_is_no_generation),
-      TEST(numbers_and_intervals_are_those_of_numpy));

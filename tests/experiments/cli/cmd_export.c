@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+SUITE("cli: export");
+
 /* A name for every reader to stumble on: a terminal, a shell, gnuplot, LaTeX, Markdown, CSV. */
 static const char evil[] =
     "100%d a\"b'\n\033[31m\t`touch ran`|$(touch ran)\\{/Symbol a}_^<b>,\xc2\x9b\x7f";
@@ -84,7 +86,7 @@ static cli_result limited(size_t bytes, const char *const *arguments) {
   return r;
 }
 
-static void an_export_is_the_old_file_until_the_new_one_is_whole(void) {
+TEST(an_export_is_the_old_file_until_the_new_one_is_whole) {
   char folder[64], db[128], csv[128], link[128];
   cli_scratch_make(folder);
   make_study(cli_path(db, folder, "s.db"), "s", 400);
@@ -112,7 +114,7 @@ static void an_export_is_the_old_file_until_the_new_one_is_whole(void) {
   cli_scratch_remove(folder);
 }
 
-static void a_folder_of_tables_is_the_old_one_until_the_new_one_is_whole(void) {
+TEST(a_folder_of_tables_is_the_old_one_until_the_new_one_is_whole) {
   char folder[64], db[128], data[128], steps[160], cells[160];
   cli_scratch_make(folder);
   make_study(cli_path(db, folder, "s.db"), "s", 400);
@@ -137,7 +139,7 @@ static void a_folder_of_tables_is_the_old_one_until_the_new_one_is_whole(void) {
   cli_scratch_remove(folder);
 }
 
-static void what_makes_no_sense_is_refused(void) {
+TEST(what_makes_no_sense_is_refused) {
   char folder[64], db[128], data[128];
   cli_scratch_make(folder);
   make_study(cli_path(db, folder, "s.db"), "s", 2);
@@ -153,7 +155,7 @@ static void what_makes_no_sense_is_refused(void) {
 }
 
 /* What is listed of a table is its header. */
-static void the_list_names_every_column(void) {
+TEST(the_list_names_every_column) {
   char folder[64], db[128];
   cli_scratch_make(folder);
   make_study(cli_path(db, folder, "s.db"), "s", 2);
@@ -174,7 +176,7 @@ static void the_list_names_every_column(void) {
   cli_scratch_remove(folder);
 }
 
-static void a_device_is_written_to_and_not_replaced(void) {
+TEST(a_device_is_written_to_and_not_replaced) {
   char folder[64], db[128];
   struct stat is;
   cli_scratch_make(folder);
@@ -207,7 +209,7 @@ static void stopped(const char *folder, const char *arguments, int is_ignored, i
   *said = cli_read(cli_path(path, folder, "err"));
 }
 
-static void a_reader_that_stops_ends_the_command_without_a_word(void) {
+TEST(a_reader_that_stops_ends_the_command_without_a_word) {
   char folder[64], db[128], arguments[4][160];
   cli_scratch_make(folder);
   make_study(cli_path(db, folder, "s.db"), "s", 3000);
@@ -230,7 +232,7 @@ static void a_reader_that_stops_ends_the_command_without_a_word(void) {
 }
 
 /* Other trouble with the output is told. */
-static void a_full_disk_below_the_output_is_told(void) {
+TEST(a_full_disk_below_the_output_is_told) {
   char folder[64], line[512];
   const char *program = getenv("GEPOLAB");
   if (access("/dev/full", W_OK) != 0) SKIP("no /dev/full");
@@ -264,7 +266,7 @@ static int tells(const char *wanted, const char *const *arguments) {
 }
 #define TELLS(wanted, ...) tells(wanted, (const char *const[]){__VA_ARGS__, NULL})
 
-static void no_name_reaches_a_terminal_as_a_command(void) {
+TEST(no_name_reaches_a_terminal_as_a_command) {
   char folder[64], db[128], csv[128], figures[128];
   cli_scratch_make(folder);
   make_study(cli_path(db, folder, "s.db"), evil, 3);
@@ -308,7 +310,7 @@ static int only_notes_of_figures(const char *text) {
   return 1;
 }
 
-static void every_figure_of_a_study_with_such_names_is_drawn_and_runs_nothing(void) {
+TEST(every_figure_of_a_study_with_such_names_is_drawn_and_runs_nothing) {
   char folder[64], db[128], figures[128], path[192];
   cli_scratch_make(folder);
   make_study(cli_path(db, folder, "s.db"), evil, 3);
@@ -339,7 +341,7 @@ static void every_figure_of_a_study_with_such_names_is_drawn_and_runs_nothing(vo
   cli_scratch_remove(folder);
 }
 
-static void studies_that_are_no_folders_are_refused(void) {
+TEST(studies_that_are_no_folders_are_refused) {
   char folder[64], db[128], figures[128];
   static const char *const names[] = {"..", ".", "a/b"};
   for (size_t i = 0; i < 3; ++i) {
@@ -355,7 +357,7 @@ static void studies_that_are_no_folders_are_refused(void) {
 }
 
 /* Data are data: a reader of CSV, TSV or JSON gets what the study holds. */
-static void exports_keep_every_byte_of_a_name(void) {
+TEST(exports_keep_every_byte_of_a_name) {
   char folder[64], db[128], quoted[2 * sizeof evil + 3] = "\"", *to = quoted + 1;
   cli_scratch_make(folder);
   make_study(cli_path(db, folder, "s.db"), "s", 3);
@@ -379,12 +381,3 @@ static void exports_keep_every_byte_of_a_name(void) {
   cli_result_fini(&json);
   cli_scratch_remove(folder);
 }
-
-SUITE(cli_export, "cli: export", TEST(an_export_is_the_old_file_until_the_new_one_is_whole),
-      TEST(a_folder_of_tables_is_the_old_one_until_the_new_one_is_whole),
-      TEST(what_makes_no_sense_is_refused), TEST(the_list_names_every_column),
-      TEST(a_device_is_written_to_and_not_replaced),
-      TEST(a_reader_that_stops_ends_the_command_without_a_word),
-      TEST(a_full_disk_below_the_output_is_told), TEST(no_name_reaches_a_terminal_as_a_command),
-      TEST(every_figure_of_a_study_with_such_names_is_drawn_and_runs_nothing),
-      TEST(studies_that_are_no_folders_are_refused), TEST(exports_keep_every_byte_of_a_name));

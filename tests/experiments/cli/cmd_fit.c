@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("cli: fit");
+
 static const delay_dist fetches = {
     .kind = DELAY_LOGNORMAL, .lognormal = {5, 0.5}, .clamp_hi = INFINITY};
 static const delay_dist lengths = {.kind = DELAY_GAMMA, .gamma = {4, 150}, .clamp_hi = 1000};
@@ -46,7 +48,7 @@ static void check_json(const char *log) {
   cli_result_fini(&r);
 }
 
-static void logs_of_every_syntax_give_the_dists_they_were_drawn_from(void) {
+TEST(logs_of_every_syntax_give_the_dists_they_were_drawn_from) {
   char folder[64], csv[128], tsv[128], json[128];
   cli_scratch_make(folder);
   write_log(cli_path(csv, folder, "log.csv"), "fetch_ms,tokens\n", "%.6f,%.0f\n");
@@ -59,7 +61,7 @@ static void logs_of_every_syntax_give_the_dists_they_were_drawn_from(void) {
 }
 
 /* The printed lines after "cluster:" are a recipe's. */
-static void a_simulation_takes_what_is_printed(void) {
+TEST(a_simulation_takes_what_is_printed) {
   char folder[64], log[128], recipe[128], text[4096];
   cli_scratch_make(folder);
   write_log(cli_path(log, folder, "log.csv"), "delay,lengths\n", "%.6f,%.0f\n");
@@ -86,7 +88,7 @@ static int refuses(const char *log, const char *text, const char *option, const 
   return ok;
 }
 
-static void hostile_logs_are_refused_with_the_place(void) {
+TEST(hostile_logs_are_refused_with_the_place) {
   char folder[64], log[128];
   cli_scratch_make(folder);
   cli_path(log, folder, "log.csv");
@@ -115,7 +117,7 @@ static void hostile_logs_are_refused_with_the_place(void) {
 }
 
 /* A run of miles without a tool: its events have no times of tools. */
-static void a_log_without_tools_gives_the_other_times(void) {
+TEST(a_log_without_tools_gives_the_other_times) {
   cli_result r = CLI("fit", "tests/golden/second_logs/miles");
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "request (one response from its submission"));
@@ -124,7 +126,7 @@ static void a_log_without_tools_gives_the_other_times(void) {
   cli_result_fini(&r);
 }
 
-static void one_value_again_and_again_is_a_constant(void) {
+TEST(one_value_again_and_again_is_a_constant) {
   char folder[64], log[128];
   cli_scratch_make(folder);
   char text[512] = "delay\n";
@@ -136,8 +138,3 @@ static void one_value_again_and_again_is_a_constant(void) {
   cli_result_fini(&r);
   cli_scratch_remove(folder);
 }
-
-SUITE(cli_fit, "cli: fit", TEST(logs_of_every_syntax_give_the_dists_they_were_drawn_from),
-      TEST(a_simulation_takes_what_is_printed), TEST(hostile_logs_are_refused_with_the_place),
-      TEST(one_value_again_and_again_is_a_constant),
-      TEST(a_log_without_tools_gives_the_other_times));

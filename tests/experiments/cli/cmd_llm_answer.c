@@ -4,12 +4,14 @@
 
 #include <string.h>
 
+SUITE("cli: llm answer");
+
 static int is_true(const cJSON *d, const char *key) {
   CU_ASSERT(cJSON_IsBool(member_at(d, key)));
   return is_true_at(d, key);
 }
 
-static void the_verdict_is_printed_first(void) {
+TEST(the_verdict_is_printed_first) {
   static const struct {
     const char *response, *reference, *verdict;
   } cases[] = {
@@ -28,7 +30,7 @@ static void the_verdict_is_printed_first(void) {
   }
 }
 
-static void the_text_says_how_both_were_read(void) {
+TEST(the_text_says_how_both_were_read) {
   cli_result r = CLI("llm", "answer", "so \\boxed{x=\\frac{1}{2}}", "--reference", "3, \\sqrt{2}");
   CU_ASSERT_STRING_EQUAL(r.out, "not equal\n"
                                 "reference: 3, \\sqrt{2} (all of the text)\n"
@@ -42,7 +44,7 @@ static void the_text_says_how_both_were_read(void) {
   cli_result_fini(&r);
 }
 
-static void json_has_the_verdict_and_the_readings(void) {
+TEST(json_has_the_verdict_and_the_readings) {
   cli_result r = CLI("llm", "answer", "so \\boxed{x=3, 5}", "--reference", "\\{5,3.0\\}", "--json");
   cJSON *d = json_of(&r);
   CU_ASSERT(is_true(d, "equal"));
@@ -69,7 +71,7 @@ static void json_has_the_verdict_and_the_readings(void) {
 }
 
 /* Where the answer is looked for is a recipe's answer_pattern, or the whole text. */
-static void the_pattern_decides_what_is_an_answer(void) {
+TEST(the_pattern_decides_what_is_an_answer) {
   static const struct {
     const char *pattern, *response;
     int equal, found;
@@ -98,7 +100,7 @@ static void the_pattern_decides_what_is_an_answer(void) {
   cli_result_fini(&r);
 }
 
-static void a_response_may_come_from_standard_input(void) {
+TEST(a_response_may_come_from_standard_input) {
   static const char *const line[] = {"llm", "answer", "-", "--reference", "\\frac12", NULL};
   cli_result r = cli_run("a long way\nto \\boxed{0.5}\n", line);
   CU_ASSERT(r.code == 0 && strncmp(r.out, "equal\n", 6) == 0);
@@ -108,7 +110,7 @@ static void a_response_may_come_from_standard_input(void) {
   cli_result_fini(&r);
 }
 
-static void help_has_an_example_and_wrong_usage_is_refused(void) {
+TEST(help_has_an_example_and_wrong_usage_is_refused) {
   cli_result r = CLI("llm", "answer", "--help");
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "examples:\n  gepolab llm answer '"));
@@ -120,8 +122,3 @@ static void help_has_an_example_and_wrong_usage_is_refused(void) {
   REFUSED(2, "", "llm", "answer", "5", "6", "--reference", "5");
   REFUSED(2, "'answer'", "llm", "anser", "5");
 }
-
-SUITE(cli_llm_answer, "cli: llm answer", TEST(the_verdict_is_printed_first),
-      TEST(the_text_says_how_both_were_read), TEST(json_has_the_verdict_and_the_readings),
-      TEST(the_pattern_decides_what_is_an_answer), TEST(a_response_may_come_from_standard_input),
-      TEST(help_has_an_example_and_wrong_usage_is_refused));

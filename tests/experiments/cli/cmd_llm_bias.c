@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+SUITE("cli: llm bias");
+
 typedef struct run_place {
   place p;
   char run[128];
@@ -40,7 +42,7 @@ static double of(const cJSON *json, size_t i, const char *key) {
   return number_at(json, path);
 }
 
-static void measurements_are_of_every_row_at_every_age(void) {
+TEST(measurements_are_of_every_row_at_every_age) {
   const run_place r = run_make();
   cli_result a = CLI("llm", "bias", r.run, "--at", "4,6", "--staleness", "0,2", "-a", "is", "-a",
                      "{base: gepo, clip: none}", "-a", "{base: gepo, denominator: exact}", "-b",
@@ -84,7 +86,7 @@ static double kept(const char *table, const char *begins, size_t column) {
 }
 
 /* A study for each checkpoint, with what was printed; measured again, its records are replaced. */
-static void measurements_are_kept_for_each_checkpoint(void) {
+TEST(measurements_are_kept_for_each_checkpoint) {
   const run_place r = run_make();
   char study[128];
   cli_path(study, r.p.folder, "bias.db");
@@ -114,7 +116,7 @@ static void measurements_are_kept_for_each_checkpoint(void) {
 }
 
 /* Fresh batches are another sample than those of another seed, of the same policies. */
-static void text_tells_sizes_and_a_seed_draws_anew(void) {
+TEST(text_tells_sizes_and_a_seed_draws_anew) {
   const run_place r = run_make();
   cli_result a = CLI("llm", "bias", r.run, "-a", "is", "-b", "16", "-q"),
              b = CLI("llm", "bias", r.run, "-a", "is", "-b", "16", "-q", "--seed", "2");
@@ -129,7 +131,7 @@ static void text_tells_sizes_and_a_seed_draws_anew(void) {
 }
 
 /* Three rows of panels, a column for each checkpoint: cosine, variance and scaled MSE. */
-static void a_figure_has_a_column_for_each_checkpoint(void) {
+TEST(a_figure_has_a_column_for_each_checkpoint) {
   const run_place r = run_make();
   char folder[128], path[160];
   cli_path(folder, r.p.folder, "figures");
@@ -158,7 +160,7 @@ static void a_figure_has_a_column_for_each_checkpoint(void) {
 
 /* Its variance is 0 and its cosine no number: there is nothing to draw, and the message says why.
  */
-static void a_model_that_never_scores_has_no_figure(void) {
+TEST(a_model_that_never_scores_has_no_figure) {
   const place p = place_make();
   char folder[128], run[128];
   cli_path(folder, p.folder, "figures"), cli_path(run, p.folder, "run");
@@ -181,7 +183,7 @@ static void damage(const char *path) {
   CU_ASSERT_FATAL(fputs("damage", f) >= 0 && fclose(f) == 0);
 }
 
-static void what_a_run_does_not_have_is_refused_by_name(void) {
+TEST(what_a_run_does_not_have_is_refused_by_name) {
   const run_place r = run_make();
   char path[200];
   REFUSED(2, "there is no checkpoint after 5 updates, but after 2, 4, 6", "llm", "bias", r.run,
@@ -204,7 +206,7 @@ static void what_a_run_does_not_have_is_refused_by_name(void) {
   run_end(&r);
 }
 
-static void what_is_no_run_of_a_transformer_is_refused(void) {
+TEST(what_is_no_run_of_a_transformer_is_refused) {
   static const char toy[] = "steps: 2\nworld: {kind: bandit, rewards: [0, 1]}\n";
   place p = place_make();
   char path[128], run[128];
@@ -216,10 +218,3 @@ static void what_is_no_run_of_a_transformer_is_refused(void) {
   cli_scratch_remove(run);
   cli_scratch_remove(p.folder);
 }
-
-SUITE(cmd_llm_bias, "cli: llm bias", TEST(measurements_are_of_every_row_at_every_age),
-      TEST(measurements_are_kept_for_each_checkpoint), TEST(text_tells_sizes_and_a_seed_draws_anew),
-      TEST(a_figure_has_a_column_for_each_checkpoint),
-      TEST(a_model_that_never_scores_has_no_figure),
-      TEST(what_a_run_does_not_have_is_refused_by_name),
-      TEST(what_is_no_run_of_a_transformer_is_refused));

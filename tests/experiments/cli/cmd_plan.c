@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("cli: plan");
+
 /* A small description, in lines that tests change. */
 static const char *const lines[] = {
     "name: mine",
@@ -47,7 +49,7 @@ static int refuses(const char *path, size_t line, const char *instead, const cha
   return ok;
 }
 
-static void what_is_wrong_is_refused_with_its_line(void) {
+TEST(what_is_wrong_is_refused_with_its_line) {
   static const struct {
     size_t line;
     const char *instead, *words;
@@ -96,7 +98,7 @@ static void what_is_wrong_is_refused_with_its_line(void) {
 }
 
 /* The recommended recipe is a simulation's and a sweep's, and simulating it gives what was said. */
-static void the_recommended_recipe_runs_as_it_is(void) {
+TEST(the_recommended_recipe_runs_as_it_is) {
   char folder[64], path[128], recipe[128], study[128], figures[128];
   cli_scratch_make(folder);
   write_lines(cli_path(path, folder, "mine.yaml"), 0, NULL);
@@ -133,7 +135,7 @@ static void the_recommended_recipe_runs_as_it_is(void) {
 }
 
 /* What `gepolab llm profile --distribution lengths` writes is included by name. */
-static void a_measured_section_is_included(void) {
+TEST(a_measured_section_is_included) {
   static const char machine[] =
       "cluster:\n  weights_bytes: 1000000\n  generation: 0.5\n"
       "  lengths: {\"law\":\"empirical\",\"file\":\"m.csv\",\"column\":\"tokens\"}\n"
@@ -160,7 +162,7 @@ static void a_measured_section_is_included(void) {
   cli_scratch_remove(folder);
 }
 
-static void limits_that_nothing_keeps_write_nothing(void) {
+TEST(limits_that_nothing_keeps_write_nothing) {
   char folder[64], path[128], recipe[128];
   cli_scratch_make(folder);
   write_lines(cli_path(path, folder, "mine.yaml"), 15, "  limits: {staleness: 0, throughput: 1}");
@@ -177,7 +179,7 @@ static void limits_that_nothing_keeps_write_nothing(void) {
 
 /* A learner that takes 20 s for a batch of 16 responses, and constant decoding: the parts of an
  * update are known, so the verdict is. */
-static void the_verdict_is_that_of_the_parts(void) {
+TEST(the_verdict_is_that_of_the_parts) {
   char folder[64], path[128];
   static const char text[] =
       "name: parts\ntrain: {groups: 1, group_size: 4}\n"
@@ -202,7 +204,7 @@ static void the_verdict_is_that_of_the_parts(void) {
 }
 
 /* The settings of every trainer, with the recommended candidate's numbers, and what is none. */
-static void settings_of_trainers_are_those_of_the_plan(void) {
+TEST(settings_of_trainers_are_those_of_the_plan) {
   char folder[64], path[128];
   static const struct {
     const char *word, *has[3], *none;
@@ -262,7 +264,7 @@ static void settings_of_trainers_are_those_of_the_plan(void) {
   cli_scratch_remove(folder);
 }
 
-static void it_stops_on_request_and_writes_nothing(void) {
+TEST(it_stops_on_request_and_writes_nothing) {
   char folder[64], path[128], recipe[128];
   cli_scratch_make(folder);
   write_lines(cli_path(path, folder, "mine.yaml"), 16,
@@ -275,9 +277,3 @@ static void it_stops_on_request_and_writes_nothing(void) {
   CU_ASSERT_EQUAL(cli_files_in(folder), 1);
   cli_scratch_remove(folder);
 }
-
-SUITE(cli_plan, "cli: plan", TEST(what_is_wrong_is_refused_with_its_line),
-      TEST(the_recommended_recipe_runs_as_it_is), TEST(a_measured_section_is_included),
-      TEST(limits_that_nothing_keeps_write_nothing), TEST(the_verdict_is_that_of_the_parts),
-      TEST(settings_of_trainers_are_those_of_the_plan),
-      TEST(it_stops_on_request_and_writes_nothing));

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+SUITE("cli: policy");
+
 /* gepolab policy against numbers worked out by hand, and its messages. */
 
 static cJSON *evaluate(const char *group, const char *const *arguments) {
@@ -36,7 +38,7 @@ static const char pair[] = "{\"rewards\": [1, 0], \"logp\": [[-1, -0.30685281944
                            " \"logq\": [[-1, -1], [-2]]}";
 
 /* is: A = r - mean of the others = 1, -1; w = P/Q = 2, 1; c = A w / G. */
-static void importance_sampling_is_advantage_times_ratio_over_g(void) {
+TEST(importance_sampling_is_advantage_times_ratio_over_g) {
   cJSON *j = EVALUATE(pair, "--algorithm", "is", "-", "--json");
   ASSERT_CLOSE(at1(j, "advantages", 0), 1, 1e-15);
   ASSERT_CLOSE(at1(j, "advantages", 1), -1, 1e-15);
@@ -55,7 +57,7 @@ static void importance_sampling_is_advantage_times_ratio_over_g(void) {
 
 /* dr_grpo: A = r - group mean = 0.5, -0.5; token ratios 1, 2 and 1, of which 2 is above 1.2 with a
  * positive advantage and so clipped; c = A w / (G max_length) with max_length 4. */
-static void dr_grpo_clips_tokens_and_divides_by_the_longest_length(void) {
+TEST(dr_grpo_clips_tokens_and_divides_by_the_longest_length) {
   const char group[] = "{\"rewards\": [1, 0], \"logp\": [[-1, -0.30685281944005469], [-2]],"
                        " \"logq\": [[-1, -1], [-2]], \"max_length\": 4}";
   cJSON *j = EVALUATE(group, "--algorithm", "dr_grpo", "-", "--json");
@@ -70,7 +72,7 @@ static void dr_grpo_clips_tokens_and_divides_by_the_longest_length(void) {
 
 /* gepo, single tokens, log_prob sum: Q = 1/2, 1/4; E = (1/4 + 1/16) / (3/4) = 5/12; P = 3/8, 1/4:
  * w = 0.9, 0.6; A = 0.5, -0.5; without clipping c = A w / G. */
-static void gepo_divides_by_the_self_normalised_group_expectation(void) {
+TEST(gepo_divides_by_the_self_normalised_group_expectation) {
   const char group[] = "{\"rewards\": [1, 0], \"logp\": [[-0.98082925301172623], "
                        "[-1.3862943611198906]], \"logq\": [[-0.69314718055994531], "
                        "[-1.3862943611198906]]}";
@@ -86,7 +88,7 @@ static void gepo_divides_by_the_self_normalised_group_expectation(void) {
 }
 
 /* Two equal groups: the batch's coefficients are those of one, halved. */
-static void several_groups_share_the_average(void) {
+TEST(several_groups_share_the_average) {
   char two[512];
   snprintf(two, sizeof two, "{\"groups\": [%s, %s]}", pair, pair);
   cJSON *one = EVALUATE(pair, "-a", "is", "-", "--json");
@@ -105,7 +107,7 @@ typedef struct bad_group {
   const char *text, *place, *says;
 } bad_group;
 
-static void bad_groups_are_refused_with_place_and_array(void) {
+TEST(bad_groups_are_refused_with_place_and_array) {
   const bad_group bad[] = {
       {"{\"rewards\": [1, 0],\n \"logp\": [[-1], [-2]\n", ":3:1:", "not JSON"},
       {"{\"rewards\": [1, 0,], \"logp\": [[-1]], \"logq\": [[-1]]}", ":1:19:", "not JSON"},
@@ -153,7 +155,7 @@ static void bad_groups_are_refused_with_place_and_array(void) {
 
 /* Ratios and rewards that double precision cannot hold: errors that name the place, where the
  * answer would have had null for the loss. */
-static void results_that_are_not_finite_are_refused_by_name(void) {
+TEST(results_that_are_not_finite_are_refused_by_name) {
   static const struct {
     const char *text, *says;
   } bad[] = {
@@ -176,7 +178,7 @@ static void results_that_are_not_finite_are_refused_by_name(void) {
 }
 
 /* 64 groups of 8 responses of 1,024 tokens, 15 MB: far above the 8 MiB that a recipe may have. */
-static void a_batch_of_half_a_million_tokens_is_read(void) {
+TEST(a_batch_of_half_a_million_tokens_is_read) {
   enum { GROUPS = 64, RESPONSES = 8, TOKENS = 1024 };
   char folder[64], path[128];
   cli_scratch_make(folder);
@@ -210,7 +212,7 @@ static void a_batch_of_half_a_million_tokens_is_read(void) {
 }
 
 /* Sparse, so it takes no room on the disk. */
-static void a_file_above_its_limit_is_refused(void) {
+TEST(a_file_above_its_limit_is_refused) {
   char folder[64], path[128];
   cli_scratch_make(folder);
   cli_path(path, folder, "large.json");
@@ -223,19 +225,13 @@ static void a_file_above_its_limit_is_refused(void) {
   cli_scratch_remove(folder);
 }
 
-static void a_decoupled_row_asks_for_nothing_it_can_do_without(void) {
+TEST(a_decoupled_row_asks_for_nothing_it_can_do_without) {
   cJSON *j = EVALUATE(pair, "-a", "decoupled_ppo", "-", "--json");
   CU_ASSERT(cJSON_IsNumber(member_at(j, "loss")));
   cJSON_Delete(j);
 }
 
-SUITE(cli_policy, "cli: policy", TEST(importance_sampling_is_advantage_times_ratio_over_g),
-      TEST(dr_grpo_clips_tokens_and_divides_by_the_longest_length),
-      TEST(gepo_divides_by_the_self_normalised_group_expectation),
-      TEST(several_groups_share_the_average), TEST(bad_groups_are_refused_with_place_and_array),
-      TEST(results_that_are_not_finite_are_refused_by_name),
-      TEST(a_batch_of_half_a_million_tokens_is_read), TEST(a_file_above_its_limit_is_refused),
-      TEST(a_decoupled_row_asks_for_nothing_it_can_do_without));
+SUITE("cli: policy by hand");
 
 /* gepolab policy on two groups typed by hand against sums written out in plain Python
  * (tests/golden/policy_by_hand.py). */
@@ -267,7 +263,7 @@ static cJSON *load(const char *path) {
   return root;
 }
 
-static void two_groups_agree_with_sums_written_out(void) {
+TEST(two_groups_agree_with_sums_written_out) {
   cJSON *root = load("tests/golden/policy_by_hand.json");
   CU_ASSERT_PTR_NOT_NULL_FATAL(root);
   char *input = cJSON_PrintUnformatted(member_at(root, "input"));
@@ -291,5 +287,3 @@ static void two_groups_agree_with_sums_written_out(void) {
   free(input);
   cJSON_Delete(root);
 }
-
-SUITE(cli_policy_by_hand, "cli: policy by hand", TEST(two_groups_agree_with_sums_written_out));

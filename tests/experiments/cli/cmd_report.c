@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+SUITE("cli: report");
+
 typedef struct fixture {
   char folder[64], db[128], page[128];
 } fixture;
@@ -69,7 +71,7 @@ static void sweep_some(const fixture *f) {
       "sweep={algorithm: [grpo, gepo], cluster.max_delay: [0, 600], seed: [1, 2]}"));
 }
 
-static void a_study_becomes_one_page_with_everything_in_it(void) {
+TEST(a_study_becomes_one_page_with_everything_in_it) {
   static const char *const sections[] = {"summary", "figures", "scores",     "clock",
                                          "recipe",  "rerun",   "provenance", "relations"};
   fixture f;
@@ -110,7 +112,7 @@ static size_t without_entities(char *text, size_t size) {
   return n;
 }
 
-static void the_recipe_on_the_page_makes_the_same_runs(void) {
+TEST(the_recipe_on_the_page_makes_the_same_runs) {
   fixture f;
   char recipe[128], again[128], keys[2][4096];
   fixture_make(&f);
@@ -135,7 +137,7 @@ static void the_recipe_on_the_page_makes_the_same_runs(void) {
   cli_scratch_remove(f.folder);
 }
 
-static void the_same_study_gives_the_same_bytes(void) {
+TEST(the_same_study_gives_the_same_bytes) {
   fixture f;
   char second[128];
   fixture_make(&f);
@@ -187,7 +189,7 @@ static store *opened(const fixture *f) {
   return s;
 }
 
-static void names_that_are_markup_are_shown_and_not_obeyed(void) {
+TEST(names_that_are_markup_are_shown_and_not_obeyed) {
   static const char name[] = "<script>alert('1')</script>\"&amp;\x1b[2J\xe2\x80\xae]]>";
   fixture f;
   fixture_make(&f);
@@ -209,7 +211,7 @@ static void names_that_are_markup_are_shown_and_not_obeyed(void) {
   cli_scratch_remove(f.folder);
 }
 
-static void what_diverged_failed_or_is_missing_is_named(void) {
+TEST(what_diverged_failed_or_is_missing_is_named) {
   fixture f;
   fixture_make(&f);
   store *s = opened(&f);
@@ -245,7 +247,7 @@ static void what_diverged_failed_or_is_missing_is_named(void) {
 }
 
 /* The plan says what is to come; a study may have nothing else yet. */
-static void what_a_plan_asks_for_and_no_run_has_made_is_named(void) {
+TEST(what_a_plan_asks_for_and_no_run_has_made_is_named) {
   static const char recipe[] =
       "{\"description\":\"<b>\",\"name\":\"planned\",\"sweep\":{\"seed\":[1,2]}}";
   const planned_cell cells[] = {{0, "p1", 0, "gepo", 1, "{\"cluster.max_delay\":60}", NULL},
@@ -270,7 +272,7 @@ static void what_a_plan_asks_for_and_no_run_has_made_is_named(void) {
   cli_scratch_remove(f.folder);
 }
 
-static void what_made_the_runs_is_told(void) {
+TEST(what_made_the_runs_is_told) {
   const run_provenance made = {.version = "9.8",
                                .source = "0123456789abcdef0123",
                                .dirty = 1,
@@ -313,7 +315,7 @@ static void what_made_the_runs_is_told(void) {
   cli_scratch_remove(f.folder);
 }
 
-static void measurements_of_the_laboratory_have_their_table(void) {
+TEST(measurements_of_the_laboratory_have_their_table) {
   fixture f;
   fixture_make(&f);
   CU_ASSERT(CLI_GIVES(0, "bias", "four_arms", "group_size=[2]", "-o", f.db));
@@ -331,7 +333,7 @@ static void measurements_of_the_laboratory_have_their_table(void) {
   cli_scratch_remove(f.folder);
 }
 
-static void each_study_of_a_file_has_a_part(void) {
+TEST(each_study_of_a_file_has_a_part) {
   fixture f;
   fixture_make(&f);
   store *s = opened(&f);
@@ -357,7 +359,7 @@ static void each_study_of_a_file_has_a_part(void) {
   cli_scratch_remove(f.folder);
 }
 
-static void a_failure_leaves_the_old_page_and_nothing_else(void) {
+TEST(a_failure_leaves_the_old_page_and_nothing_else) {
   static const char old[] = "the old page";
   fixture f;
   char nowhere[128];
@@ -401,7 +403,7 @@ static void make_old(const char *tmp) {
   closedir(all);
 }
 
-static void the_folder_of_its_figures_does_not_outlive_a_report_for_long(void) {
+TEST(the_folder_of_its_figures_does_not_outlive_a_report_for_long) {
   static const char slow[] = "#!/bin/sh\nexec sleep 1\n";
   fixture f;
   char gnuplot[128], tmp[128];
@@ -422,12 +424,3 @@ static void the_folder_of_its_figures_does_not_outlive_a_report_for_long(void) {
   cli_scratch_remove(tmp);
   cli_scratch_remove(f.folder);
 }
-
-SUITE(cli_report, "cli: report", TEST(a_study_becomes_one_page_with_everything_in_it),
-      TEST(the_recipe_on_the_page_makes_the_same_runs), TEST(the_same_study_gives_the_same_bytes),
-      TEST(names_that_are_markup_are_shown_and_not_obeyed),
-      TEST(what_diverged_failed_or_is_missing_is_named),
-      TEST(what_a_plan_asks_for_and_no_run_has_made_is_named), TEST(what_made_the_runs_is_told),
-      TEST(measurements_of_the_laboratory_have_their_table), TEST(each_study_of_a_file_has_a_part),
-      TEST(a_failure_leaves_the_old_page_and_nothing_else),
-      TEST(the_folder_of_its_figures_does_not_outlive_a_report_for_long));

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+SUITE("cli: status");
+
 /* 4 tuning runs and 8 cells. */
 static const char small_recipe[] =
     "name: small\n"
@@ -76,7 +78,7 @@ static void kill_at_once(const bench *b, const char *more) {
   cli_wait(pid);
 }
 
-static void a_sweep_keeps_its_plan_before_its_first_run(void) {
+TEST(a_sweep_keeps_its_plan_before_its_first_run) {
   bench b;
   bench_make(&b);
   kill_at_once(&b, "name=small");
@@ -117,7 +119,7 @@ static int warns(const char *const *arguments, const char *of) {
 
 /* Four cells are done; then a larger sweep, killed, plans eight. Every reader says so and shows the
  * same bytes as before. */
-static void readers_of_an_unfinished_study_say_so_and_print_the_same(void) {
+TEST(readers_of_an_unfinished_study_say_so_and_print_the_same) {
   bench b;
   char figures[128];
   bench_make(&b);
@@ -144,7 +146,7 @@ static void readers_of_an_unfinished_study_say_so_and_print_the_same(void) {
   cli_scratch_remove(b.folder);
 }
 
-static void a_shard_that_was_not_joined_is_named(void) {
+TEST(a_shard_that_was_not_joined_is_named) {
   bench b;
   char part[3][160];
   static const char *const shard[] = {"0/3", "1/3", "2/3"};
@@ -170,7 +172,7 @@ static void a_shard_that_was_not_joined_is_named(void) {
 
 /* --- plans --- */
 
-static void plans_of_a_study_add_up_and_can_be_replaced(void) {
+TEST(plans_of_a_study_add_up_and_can_be_replaced) {
   bench b;
   bench_make(&b);
   CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.db, "-q", "sweep.seed=[1]"));
@@ -201,7 +203,7 @@ static size_t lines_of(const char *db) {
 
 /* Another choice of rates makes the cells again. The runs of the one before give up their places:
  * they are neither averaged with the new ones nor lost. */
-static void runs_at_other_rates_take_the_places_of_the_old_ones(void) {
+TEST(runs_at_other_rates_take_the_places_of_the_old_ones) {
   bench b;
   bench_make(&b);
   CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.db, "-q", "tune.lr=[0.02]"));
@@ -233,7 +235,7 @@ static void runs_at_other_rates_take_the_places_of_the_old_ones(void) {
 
 /* --- watching --- */
 
-static void watching_ends_when_all_is_there(void) {
+TEST(watching_ends_when_all_is_there) {
   bench b;
   bench_make(&b);
   pid_t pid = CLI_START("sweep", b.recipe, "-o", b.db, "-j", "1", "-q", "steps=8000");
@@ -260,7 +262,7 @@ static void watching_ends_when_all_is_there(void) {
 
 /* --- where results would be lost --- */
 
-static void results_are_never_written_where_they_would_be_lost(void) {
+TEST(results_are_never_written_where_they_would_be_lost) {
   bench b;
   bench_make(&b);
   const char *const places[] = {":memory:", "file:study.db?mode=memory", "file:study.db",
@@ -280,7 +282,7 @@ static void results_are_never_written_where_they_would_be_lost(void) {
 }
 
 /* Two of four tuning runs took 10 s each, one after the other, and four cells come after them. */
-static void tuning_runs_say_how_long_it_will_take(void) {
+TEST(tuning_runs_say_how_long_it_will_take) {
   static const char *const places[] = {"t1", "t2", "t3", "t4", "c1", "c2", "c3", "c4"};
   static const char *const finished[] = {"2026-11-22T08:30:10Z", "2026-11-22T08:30:20Z"};
   planned_cell cells[8];
@@ -307,11 +309,3 @@ static void tuning_runs_say_how_long_it_will_take(void) {
   store_close(s);
   cli_scratch_remove(b.folder);
 }
-
-SUITE(cli_status, "cli: status", TEST(tuning_runs_say_how_long_it_will_take),
-      TEST(a_sweep_keeps_its_plan_before_its_first_run),
-      TEST(readers_of_an_unfinished_study_say_so_and_print_the_same),
-      TEST(a_shard_that_was_not_joined_is_named), TEST(plans_of_a_study_add_up_and_can_be_replaced),
-      TEST(runs_at_other_rates_take_the_places_of_the_old_ones),
-      TEST(watching_ends_when_all_is_there),
-      TEST(results_are_never_written_where_they_would_be_lost));

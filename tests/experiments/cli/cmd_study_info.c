@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+SUITE("cli: info");
+
 static const char recipe[] =
     "name: looked at\nsteps: 20\nworld: {kind: bandit, rewards: [1, 0]}\n"
     "train: {groups: 1, group_size: 4}\n"
@@ -56,7 +58,7 @@ static double asked_number(const char *study, const char *sql) {
   return value;
 }
 
-static void a_sweep_tells_how_its_runs_came_about(void) {
+TEST(a_sweep_tells_how_its_runs_came_about) {
   ground g;
   struct stat about;
   ground_make(&g);
@@ -84,7 +86,7 @@ static void a_sweep_tells_how_its_runs_came_about(void) {
   cli_scratch_remove(g.folder);
 }
 
-static void costs_are_those_of_the_runs(void) {
+TEST(costs_are_those_of_the_runs) {
   ground g;
   ground_make(&g);
   CU_ASSERT(CLI_GIVES(0, "sweep", g.recipe, "-o", g.study, "-q", "-j", "2"));
@@ -112,7 +114,7 @@ static void costs_are_those_of_the_runs(void) {
   cli_scratch_remove(g.folder);
 }
 
-static void one_run_is_shown_whole(void) {
+TEST(one_run_is_shown_whole) {
   ground g;
   char prefix[8];
   ground_make(&g);
@@ -137,7 +139,7 @@ static void one_run_is_shown_whole(void) {
 }
 
 /* Of 17 keys in hexadecimal digits two begin alike. */
-static void a_key_that_names_no_run_or_several_is_refused(void) {
+TEST(a_key_that_names_no_run_or_several_is_refused) {
   ground g;
   char expected[64];
   ground_make(&g);
@@ -159,7 +161,7 @@ static void a_key_that_names_no_run_or_several_is_refused(void) {
 }
 
 /* Runs of another commit and machine, and a name that a terminal would obey. */
-static void mixed_origins_are_told_and_shown_harmless(void) {
+TEST(mixed_origins_are_told_and_shown_harmless) {
   ground g;
   ground_make(&g);
   CU_ASSERT(CLI_GIVES(0, "run", g.recipe, "sweep=null", "seed=7", "-o", g.study, "-q"));
@@ -183,7 +185,7 @@ static void mixed_origins_are_told_and_shown_harmless(void) {
 }
 
 /* Parts made by two commands: the joined file keeps both origins. */
-static void joined_shards_keep_their_origins(void) {
+TEST(joined_shards_keep_their_origins) {
   ground g;
   char joined[128], part[2][152];
   ground_make(&g);
@@ -214,7 +216,7 @@ static int warns(const cJSON *d, const char *of) {
 }
 
 /* Each part of an origin, changed alone, gives its own warning. */
-static void what_is_mixed_is_named(void) {
+TEST(what_is_mixed_is_named) {
   static const run_provenance same = {.version = "1",
                                       .source = "ab",
                                       .dirty = 0,
@@ -255,7 +257,7 @@ static void what_is_mixed_is_named(void) {
 }
 
 /* Beside the runs of a sweep, and in a file of their own. */
-static void measurements_tell_how_they_came_about(void) {
+TEST(measurements_tell_how_they_came_about) {
   ground g;
   char alone[128];
   ground_make(&g);
@@ -285,7 +287,7 @@ static void measurements_tell_how_they_came_about(void) {
 
 /* A field that is stated as null, one that is left out, one of the preset and one that follows from
  * others: the study says what they were, and which is which. */
-static void values_in_effect_are_stored_with_their_origins(void) {
+TEST(values_in_effect_are_stored_with_their_origins) {
   static const char *const expected[][3] = {{"null", "$.null.\"optimizer.lr\"", "0.05"},
                                             {"stated", "$.stated.\"train.group_size\"", "4"},
                                             {"default", "$.default.\"optimizer.beta1\"", "0.9"},
@@ -315,10 +317,3 @@ static void values_in_effect_are_stored_with_their_origins(void) {
   free(key);
   cli_scratch_remove(g.folder);
 }
-
-SUITE(cli_info, "cli: info", TEST(values_in_effect_are_stored_with_their_origins),
-      TEST(measurements_tell_how_they_came_about), TEST(a_sweep_tells_how_its_runs_came_about),
-      TEST(costs_are_those_of_the_runs), TEST(one_run_is_shown_whole),
-      TEST(a_key_that_names_no_run_or_several_is_refused),
-      TEST(mixed_origins_are_told_and_shown_harmless), TEST(joined_shards_keep_their_origins),
-      TEST(what_is_mixed_is_named));

@@ -4,12 +4,14 @@
 
 #include <string.h>
 
+SUITE("cli: commands");
+
 static const char *const commands[] = {"run", "sweep", "study", "analyze", "plot",   "report",
                                        "sim", "plan",  "fit",   "policy",  "whatif", "diagnose",
                                        "lab", "llm",   "list",  "doctor",  "bench",  "results"};
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 
-static void every_command_has_help_with_an_example(void) {
+TEST(every_command_has_help_with_an_example) {
   for (size_t i = 0; i < N_COMMANDS; ++i) {
     cli_result r = CLI(commands[i], "--help");
     CU_ASSERT_EQUAL(r.code, 0);
@@ -23,7 +25,7 @@ static void every_command_has_help_with_an_example(void) {
 }
 
 /* The overview is read on a terminal of 24 lines of 80 columns, the last of which is the prompt. */
-static void help_lists_every_command_on_one_terminal(void) {
+TEST(help_lists_every_command_on_one_terminal) {
   cli_result r = CLI("help");
   size_t lines = 0, columns = 0;
   CU_ASSERT_EQUAL(r.code, 0);
@@ -39,7 +41,7 @@ static void help_lists_every_command_on_one_terminal(void) {
 }
 
 /* An old first word does what the new words do, and its help begins with them. */
-static void old_words_work_and_say_the_new_ones(void) {
+TEST(old_words_work_and_say_the_new_ones) {
   static const char *const words[][3] = {
       {"status", "study", "status"},     {"export", "study", "export"},
       {"merge", "study", "merge"},       {"bias", "lab", "bias"},
@@ -64,7 +66,7 @@ static void old_words_work_and_say_the_new_ones(void) {
 }
 
 /* An option chooses among the tables of `analyze`, wherever it stands. */
-static void a_table_of_analyze_is_chosen_by_an_option(void) {
+TEST(a_table_of_analyze_is_chosen_by_an_option) {
   cli_result old = CLI("outcomes", "no.db"), now = CLI("analyze", "no.db", "--table=outcomes"),
              last = CLI("analyze", "--table", "outcomes", "no.db");
   CU_ASSERT(old.code != 0 && old.code == now.code && old.code == last.code);
@@ -75,7 +77,7 @@ static void a_table_of_analyze_is_chosen_by_an_option(void) {
   cli_result_fini(&old);
 }
 
-static void the_version_is_printed(void) {
+TEST(the_version_is_printed) {
   cli_result r = CLI("--version");
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT(strncmp(r.out, "gepolab ", 8) == 0);
@@ -87,7 +89,7 @@ typedef struct slip {
   const char *hint;
 } slip;
 
-static void slips_of_the_pen_get_the_nearest_name(void) {
+TEST(slips_of_the_pen_get_the_nearest_name) {
   const slip slips[] = {
       {{"sweeep"}, "'sweep'"},
       {{"polcy"}, "'policy'"},
@@ -114,7 +116,7 @@ static void slips_of_the_pen_get_the_nearest_name(void) {
   }
 }
 
-static void wrong_usage_exits_with_two(void) {
+TEST(wrong_usage_exits_with_two) {
   CU_ASSERT(CLI_GIVES(2, "run"));
   CU_ASSERT(CLI_GIVES(2, "run", "quickstart", "stray word"));
   CU_ASSERT(CLI_GIVES(2, "sweep", "delay_sweep", "-q"));
@@ -132,7 +134,7 @@ static void wrong_usage_exits_with_two(void) {
   cli_result_fini(&r);
 }
 
-static void a_sweep_is_not_run_as_one_run(void) {
+TEST(a_sweep_is_not_run_as_one_run) {
   cli_result r = CLI("run", "delay_sweep");
   CU_ASSERT_EQUAL(r.code, 2);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "gepolab sweep"));
@@ -140,7 +142,7 @@ static void a_sweep_is_not_run_as_one_run(void) {
   cli_result_fini(&r);
 }
 
-static void json_answers_parse(void) {
+TEST(json_answers_parse) {
   const char *const asked[][6] = {
       {"algorithms", "--json"},        {"algorithms", "gepo", "--json"},
       {"recipes", "--json"},           {"metrics", "--json"},
@@ -156,7 +158,7 @@ static void json_answers_parse(void) {
 }
 
 /* Both forms of the answer; and outside of every range no number, but the condition. */
-static void sim_prints_theory_beside_the_simulated_numbers(void) {
+TEST(sim_prints_theory_beside_the_simulated_numbers) {
   const char *const synchronous = "cluster={preset: sync, generation: 90, delay: 5}";
   cli_result r = CLI("sim", "quickstart", synchronous, "steps=200", "--theory", "--json");
   cJSON *json = cJSON_Parse(r.out);
@@ -183,7 +185,7 @@ static void sim_prints_theory_beside_the_simulated_numbers(void) {
   CU_ASSERT(CLI_GIVES(2, "sim", "quickstart", synchronous, "--theory", "--schedule", "csv"));
 }
 
-static void sim_tells_what_the_issue_asks(void) {
+TEST(sim_tells_what_the_issue_asks) {
   static const char *const keys[] = {"learner_utilisation", "sampler_utilisation",
                                      "batches_trained",     "batches_dropped",
                                      "samples_per_s",       "bytes_up",
@@ -203,7 +205,7 @@ static void sim_tells_what_the_issue_asks(void) {
   cJSON_Delete(json);
 }
 
-static void a_recipe_inside_the_program_can_be_written_out_and_run(void) {
+TEST(a_recipe_inside_the_program_can_be_written_out_and_run) {
   char folder[64], path[128];
   cli_scratch_make(folder);
   cli_result text = CLI("recipes", "quickstart");
@@ -237,7 +239,7 @@ static int manual_has_options(const char *manual, const char *help) {
   return all;
 }
 
-static void the_manual_names_every_command_and_option(void) {
+TEST(the_manual_names_every_command_and_option) {
   cli_result manual = CLI("help", "--man");
   static const char *const lines[][4] = {{"run"},
                                          {"sweep"},
@@ -284,7 +286,7 @@ static void the_manual_names_every_command_and_option(void) {
   cli_result_fini(&manual);
 }
 
-static void kinds_are_listed_with_their_parameters(void) {
+TEST(kinds_are_listed_with_their_parameters) {
   cJSON *kinds = CLI_JSON("kinds", "--json");
   const cJSON *dist = cJSON_GetArrayItem(member_at(kinds, "delay laws"), 9);
   CU_ASSERT_STRING_EQUAL(text_at(dist, "name"), "gilbert_elliott");
@@ -294,7 +296,7 @@ static void kinds_are_listed_with_their_parameters(void) {
   cJSON_Delete(kinds);
 }
 
-static void presets_are_listed_with_their_sources(void) {
+TEST(presets_are_listed_with_their_sources) {
   cli_result r = CLI("presets", "--json");
   cJSON *presets = cJSON_Parse(r.out), *item = NULL;
   CU_ASSERT_EQUAL(r.code, 0);
@@ -315,7 +317,7 @@ static void presets_are_listed_with_their_sources(void) {
   REFUSED(2, "'areal'", "presets", "areall");
 }
 
-static void renamed_options_are_refused_with_the_new_name(void) {
+TEST(renamed_options_are_refused_with_the_new_name) {
   cli_result r = CLI("sim", "quickstart", "--plot", "figures");
   CU_ASSERT_EQUAL(r.code, 2);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "--figures"));
@@ -323,7 +325,7 @@ static void renamed_options_are_refused_with_the_new_name(void) {
   REFUSED(2, "--threads", "bias", "four_arms", "--jobs", "2");
 }
 
-static void the_fields_of_recipes_are_listed_with_default_and_unit(void) {
+TEST(the_fields_of_recipes_are_listed_with_default_and_unit) {
   cli_result r = CLI("fields", "--json");
   CU_ASSERT_EQUAL(r.code, 0);
   cJSON *fields = cJSON_Parse(r.out), *field = NULL;
@@ -351,15 +353,3 @@ static void the_fields_of_recipes_are_listed_with_default_and_unit(void) {
   cli_result_fini(&r);
   REFUSED(2, "'cluster'", "fields", "cluster", "clusterr");
 }
-
-SUITE(cli_commands, "cli: commands", TEST(every_command_has_help_with_an_example),
-      TEST(help_lists_every_command_on_one_terminal), TEST(old_words_work_and_say_the_new_ones),
-      TEST(a_table_of_analyze_is_chosen_by_an_option), TEST(the_version_is_printed),
-      TEST(the_manual_names_every_command_and_option),
-      TEST(renamed_options_are_refused_with_the_new_name),
-      TEST(the_fields_of_recipes_are_listed_with_default_and_unit),
-      TEST(kinds_are_listed_with_their_parameters), TEST(presets_are_listed_with_their_sources),
-      TEST(slips_of_the_pen_get_the_nearest_name), TEST(wrong_usage_exits_with_two),
-      TEST(a_sweep_is_not_run_as_one_run), TEST(json_answers_parse),
-      TEST(sim_prints_theory_beside_the_simulated_numbers), TEST(sim_tells_what_the_issue_asks),
-      TEST(a_recipe_inside_the_program_can_be_written_out_and_run));

@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+SUITE("cli: completion");
+
 /* Both drivers read the file `lines` of the folder and print, for each line of it, that line behind
  * "> " and then the words that are offered. bash: the function is called as bash does when the
  * tabulator key is pressed at the line's end. */
@@ -169,7 +171,7 @@ static void check_lines(const char *shell, const char *driver, const typed *own,
 }
 
 /* What follows a key is part of the word that bash offers. */
-static void bash_completes_what_the_tables_say(void) {
+TEST(bash_completes_what_the_tables_say) {
   static const typed own[] = {
       {"gepolab run quickstart cluster.max_d", "cluster.max_delay=", NULL},
       {"gepolab policy -a gepo eps_l", "eps_low=", NULL},
@@ -178,7 +180,7 @@ static void bash_completes_what_the_tables_say(void) {
   check_lines("bash", bash_driver, own, 3);
 }
 
-static void zsh_completes_what_the_tables_say(void) {
+TEST(zsh_completes_what_the_tables_say) {
   static const typed own[] = {{"gepolab run quickstart cluster.max_d", "cluster.max_delay", NULL},
                               {"gepolab run quickstart algorithm.eps_l", "eps_low", NULL}};
   if (system("command -v zsh >/dev/null 2>&1") != 0) SKIP("no zsh");
@@ -206,7 +208,7 @@ static void check_options(const ground *g, const char *command) {
   cli_result_fini(&help);
 }
 
-static void bash_offers_every_option_of_every_help(void) {
+TEST(bash_offers_every_option_of_every_help) {
   if (access("/bin/bash", X_OK) != 0) SKIP("no bash");
   static const char *const commands[] = {"run",  "sweep",  "status", "export", "analyze",
                                          "plot", "doctor", "bias",   "check",  "bench"};
@@ -216,7 +218,7 @@ static void bash_offers_every_option_of_every_help(void) {
   ground_remove(&g);
 }
 
-static void bash_offers_every_command(void) {
+TEST(bash_offers_every_command) {
   if (access("/bin/bash", X_OK) != 0) SKIP("no bash");
   ground g;
   ground_make(&g, "bash", bash_driver);
@@ -238,11 +240,7 @@ static void bash_offers_every_command(void) {
   ground_remove(&g);
 }
 
-static void other_shells_are_refused(void) {
+TEST(other_shells_are_refused) {
   REFUSED(2, "'zsh'", "help", "--completion", "zssh");
   CU_ASSERT(CLI_GIVES(2, "help", "--completion"));
 }
-
-SUITE(cli_completion, "cli: completion", TEST(bash_completes_what_the_tables_say),
-      TEST(zsh_completes_what_the_tables_say), TEST(bash_offers_every_option_of_every_help),
-      TEST(bash_offers_every_command), TEST(other_shells_are_refused));

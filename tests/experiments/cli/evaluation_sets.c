@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("cli: evaluation sets");
+
 #define RECIPE(evaluation)                                                                         \
   "name: sets\nsteps: 60\neval_every: 5\n"                                                         \
   "world: {kind: sequence, vocabulary: 3, horizon: 3, prompts: 4, task: sum_mod" evaluation        \
@@ -57,7 +59,7 @@ static char *without_keys(char *text) {
   return text;
 }
 
-static void sets_change_nothing_else_of_a_study(void) {
+TEST(sets_change_nothing_else_of_a_study) {
   static const char *const tables[] = {"steps", "evals", "staleness", "clock"};
   bench b;
   bench_make(&b);
@@ -74,7 +76,7 @@ static void sets_change_nothing_else_of_a_study(void) {
   cli_scratch_remove(b.folder);
 }
 
-static void scores_do_not_depend_on_workers_or_on_merging(void) {
+TEST(scores_do_not_depend_on_workers_or_on_merging) {
   bench b;
   char shard[140];
   bench_make(&b);
@@ -103,7 +105,7 @@ static double number_of(const cJSON *o, const char *key) {
   return cJSON_IsObject(v) ? number_at(v, "iqm") : v->valuedouble;
 }
 
-static void analyze_tells_every_set_and_their_average(void) {
+TEST(analyze_tells_every_set_and_their_average) {
   bench b;
   bench_make(&b);
   cli_result json = CLI("analyze", b.db, "--json"), text = CLI("analyze", b.db),
@@ -135,7 +137,7 @@ static void analyze_tells_every_set_and_their_average(void) {
   cli_scratch_remove(b.folder);
 }
 
-static void commands_take_a_set_by_name(void) {
+TEST(commands_take_a_set_by_name) {
   bench b;
   char figures[128], path[200];
   bench_make(&b);
@@ -172,7 +174,7 @@ static void commands_take_a_set_by_name(void) {
   cli_scratch_remove(b.folder);
 }
 
-static void a_study_without_sets_says_so(void) {
+TEST(a_study_without_sets_says_so) {
   bench b;
   bench_make(&b);
   CU_ASSERT_FATAL(CLI_GIVES(0, "sweep", b.plain, "-o", b.plain_db, "-q", "steps=5"));
@@ -191,7 +193,7 @@ static void a_study_without_sets_says_so(void) {
 
 /* Every set has its rows in the report, with the numbers of the table; and outcomes say that halves
  * chose their bests. */
-static void reports_and_outcomes_know_the_sets(void) {
+TEST(reports_and_outcomes_know_the_sets) {
   bench b;
   char page[128];
   bench_make(&b);
@@ -210,8 +212,3 @@ static void reports_and_outcomes_know_the_sets(void) {
   cli_result_fini(&r);
   cli_scratch_remove(b.folder);
 }
-
-SUITE(cli_evaluation_sets, "cli: evaluation sets", TEST(sets_change_nothing_else_of_a_study),
-      TEST(scores_do_not_depend_on_workers_or_on_merging),
-      TEST(analyze_tells_every_set_and_their_average), TEST(commands_take_a_set_by_name),
-      TEST(a_study_without_sets_says_so), TEST(reports_and_outcomes_know_the_sets));

@@ -6,9 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
+SUITE("cli: exports");
+
 #define SAMPLE(name) "tests/golden/exports/" name
 
-static void exports_of_several_kinds_become_one_figure(void) {
+TEST(exports_of_several_kinds_become_one_figure) {
   char folder[64], figures[128];
   cli_scratch_make(folder);
   cli_path(figures, folder, "figures");
@@ -24,7 +26,7 @@ static void exports_of_several_kinds_become_one_figure(void) {
 
 /* gnuplot code, LaTeX, escape sequences of terminals and commands of shells are shown, not obeyed.
  */
-static void hostile_names_are_only_ever_text(void) {
+TEST(hostile_names_are_only_ever_text) {
   char folder[64], figures[128];
   cli_scratch_make(folder);
   cli_path(figures, folder, "figures");
@@ -45,7 +47,7 @@ static void hostile_names_are_only_ever_text(void) {
   cli_scratch_remove(folder);
 }
 
-static void exports_of_gepolab_are_read_again(void) {
+TEST(exports_of_gepolab_are_read_again) {
   char folder[64], db[128], evals[128], figures[128];
   cli_scratch_make(folder);
   cli_path(db, folder, "study.db");
@@ -68,7 +70,7 @@ static void exports_of_gepolab_are_read_again(void) {
 
 /* One run: staleness and KL give the window figure; without staleness nothing is drawn against it,
  * and what has no values is no empty picture. */
-static void exports_of_one_setting_have_a_window_and_no_empty_figures(void) {
+TEST(exports_of_one_setting_have_a_window_and_no_empty_figures) {
   static const char kl[] = "step,[paper]GEPO_diff32 - train/cppo_kl,[paper]GEPO_diff32 - "
                            "train/step_diff\n1,0.5,0\n2,0.25,1\n3,0.125,2\n",
                     variance[] = "step,GEPO - train/sts_var/ratio_pEqQ\n1,0.5\n2,0.25\n";
@@ -90,7 +92,7 @@ static void exports_of_one_setting_have_a_window_and_no_empty_figures(void) {
 }
 
 /* An export has no simulated clock: the figure's text file says so, and not the figure. */
-static void quantities_that_an_export_cannot_have_are_not_in_the_figure(void) {
+TEST(quantities_that_an_export_cannot_have_are_not_in_the_figure) {
   char folder[64], figures[128], path[160];
   cli_scratch_make(folder);
   cli_path(figures, folder, "figures");
@@ -105,7 +107,7 @@ static void quantities_that_an_export_cannot_have_are_not_in_the_figure(void) {
 }
 
 /* With --no-notes the text below a figure is in NAME.txt and not in the picture. */
-static void notes_of_a_figure_can_be_left_to_a_file(void) {
+TEST(notes_of_a_figure_can_be_left_to_a_file) {
   char kl[256] = "step,gepo - train/kl\n", folder[64], log[128], path[160], line[32];
   for (int step = 0; step < 9; ++step) {
     snprintf(line, sizeof line, "%d,0.%d\n", step, step + 1);
@@ -128,7 +130,7 @@ static void notes_of_a_figure_can_be_left_to_a_file(void) {
 }
 
 /* What is logged before the first update, and every 64 updates, stands where it was logged. */
-static void a_sparse_log_stands_at_its_steps(void) {
+TEST(a_sparse_log_stands_at_its_steps) {
   static const char kl[] = "step,gepo - train/kl\n0,0.5\n64,0.25\n192,0.125\n";
   char folder[64], figures[128], log[128], path[160], text[4096] = "";
   cli_scratch_make(folder);
@@ -147,7 +149,7 @@ static void a_sparse_log_stands_at_its_steps(void) {
   cli_scratch_remove(folder);
 }
 
-static void wrong_words_are_refused(void) {
+TEST(wrong_words_are_refused) {
   CU_ASSERT(CLI_GIVES(2, "analyze", SAMPLE("wide.csv"), "--at", "end"));
   CU_ASSERT(CLI_GIVES(2, "analyze", SAMPLE("wide.csv"), "--columns", "rows"));
   CU_ASSERT(CLI_GIVES(2, "plot", SAMPLE("wide.csv"), SAMPLE("wide.csv")));
@@ -161,7 +163,7 @@ static const char *paper_data(void) {
   return folder ? folder : "../shared/paper-data";
 }
 
-static void the_papers_exports_give_tables_and_figures_by_one_command_each(void) {
+TEST(the_papers_exports_give_tables_and_figures_by_one_command_each) {
   char folder[64], figures[128], path[5][160];
   static const char *const names[] = {"eval_math500_maxdelay64", "eval_train_maxdelay64",
                                       "iw_variance_online", "kl_maxdiff32", "staleness_maxdiff32"};
@@ -185,11 +187,3 @@ static void the_papers_exports_give_tables_and_figures_by_one_command_each(void)
   CU_ASSERT(cli_has(figures, "by_staleness.pdf") && cli_has(figures, "window.pdf"));
   cli_scratch_remove(folder);
 }
-
-SUITE(cli_import, "cli: exports", TEST(exports_of_several_kinds_become_one_figure),
-      TEST(hostile_names_are_only_ever_text), TEST(exports_of_gepolab_are_read_again),
-      TEST(exports_of_one_setting_have_a_window_and_no_empty_figures),
-      TEST(quantities_that_an_export_cannot_have_are_not_in_the_figure),
-      TEST(notes_of_a_figure_can_be_left_to_a_file), TEST(a_sparse_log_stands_at_its_steps),
-      TEST(wrong_words_are_refused),
-      TEST(the_papers_exports_give_tables_and_figures_by_one_command_each));

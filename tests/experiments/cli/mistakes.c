@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("cli: mistakes");
+
 typedef struct mistake {
   const char *arguments[6];
   const char *answer; /* part of the message */
@@ -31,7 +33,7 @@ static void refuse_each(const mistake *all, size_t n) {
   { "run", "quickstart", "steps=2", word }
 
 /* Fields under the names that TRL, verl, AReaL and network engineers give them. */
-static void names_of_other_programs_are_answered_with_ours(void) {
+TEST(names_of_other_programs_are_answered_with_ours) {
   static const mistake all[] = {
       {RUN("lr=0.1"), "write optimizer.lr"},
       {RUN("learning_rate=0.1"), "write optimizer.lr"},
@@ -60,7 +62,7 @@ static void names_of_other_programs_are_answered_with_ours(void) {
   refuse_each(all, sizeof all / sizeof *all);
 }
 
-static void a_field_written_as_an_option_is_answered_as_a_field(void) {
+TEST(a_field_written_as_an_option_is_answered_as_a_field) {
   static const mistake all[] = {
       {{"run", "quickstart", "--steps", "20"}, "key=value: steps=20"},
       {{"run", "quickstart", "--lr=0.1"}, "key=value: optimizer.lr=0.1"},
@@ -72,7 +74,7 @@ static void a_field_written_as_an_option_is_answered_as_a_field(void) {
 }
 
 /* Forty things that somebody types on the first day. */
-static void forty_mistakes_of_the_first_day_are_answered(void) {
+TEST(forty_mistakes_of_the_first_day_are_answered) {
   static const mistake all[] = {
       {{"train", "quickstart"}, "use `gepolab run`"},
       {{"compare", "a.db"}, "use `gepolab analyze`"},
@@ -121,7 +123,7 @@ static void forty_mistakes_of_the_first_day_are_answered(void) {
 }
 
 /* Tried by hand, after the forty. */
-static void more_mistakes_of_the_first_day_are_answered(void) {
+TEST(more_mistakes_of_the_first_day_are_answered) {
   static const mistake all[] = {
       {RUN("max_delay=10"), "write cluster.max_delay"},
       {{"run", "quickstart", "cluster.max_delay=10", "min"}, "cluster.max_delay=10min"},
@@ -146,7 +148,7 @@ static void more_mistakes_of_the_first_day_are_answered(void) {
 }
 
 /* Settings and options of TRL, verl, AReaL and W&B, as their users type them. */
-static void settings_of_trainers_are_answered(void) {
+TEST(settings_of_trainers_are_answered) {
 #define SWEEP(word)                                                                                \
   { "sweep", "quickstart", word, "-o", "s.db" }
   static const mistake all[] = {
@@ -198,7 +200,7 @@ static void settings_of_trainers_are_answered(void) {
 }
 
 /* A file of another kind where a recipe is read. */
-static void a_file_that_is_no_recipe_is_answered_by_what_it_is(void) {
+TEST(a_file_that_is_no_recipe_is_answered_by_what_it_is) {
   char folder[64], study[128], text[128];
   cli_scratch_make(folder);
   cli_path(study, folder, "study.db");
@@ -220,7 +222,7 @@ static void a_file_that_is_no_recipe_is_answered_by_what_it_is(void) {
   cli_scratch_remove(folder);
 }
 
-static void a_recipe_for_another_command_says_for_which(void) {
+TEST(a_recipe_for_another_command_says_for_which) {
   static const mistake all[] = {
       {{"lab", "bias", "quickstart"}, "a recipe for `gepolab run`; as one for `gepolab lab bias`"},
       {{"run", "four_arms"}, "a recipe for `gepolab lab bias`"},
@@ -229,7 +231,7 @@ static void a_recipe_for_another_command_says_for_which(void) {
   refuse_each(all, sizeof all / sizeof *all);
 }
 
-static void algorithms_are_found_in_any_case(void) {
+TEST(algorithms_are_found_in_any_case) {
   cli_result a = CLI("run", "quickstart", "algorithm=GSPO", "steps=5", "-q", "--json"),
              b = CLI("run", "quickstart", "algorithm=gspo", "steps=5", "-q", "--json");
   CU_ASSERT_EQUAL(a.code, 0);
@@ -244,7 +246,7 @@ static void algorithms_are_found_in_any_case(void) {
 }
 
 /* Both spellings are one cell: the second sweep finds it done. */
-static void the_case_of_a_name_makes_no_other_cell(void) {
+TEST(the_case_of_a_name_makes_no_other_cell) {
   char folder[64], path[128];
   cli_scratch_make(folder);
   cli_path(path, folder, "s.db");
@@ -258,7 +260,7 @@ static void the_case_of_a_name_makes_no_other_cell(void) {
   cli_scratch_remove(folder);
 }
 
-static void fields_and_metrics_are_searched(void) {
+TEST(fields_and_metrics_are_searched) {
   cli_result r = CLI("list", "fields", "staleness");
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "cluster.window "));
@@ -272,7 +274,7 @@ static void fields_and_metrics_are_searched(void) {
   REFUSED(2, "`gepolab list metrics` lists them", "list", "metrics", "sharpe");
 }
 
-static void recipes_are_listed_with_their_commands(void) {
+TEST(recipes_are_listed_with_their_commands) {
   static const char *const pairs[][2] = {{"quickstart", "run"},
                                          {"delay_sweep", "sweep"},
                                          {"four_arms", "lab bias"},
@@ -294,7 +296,7 @@ static void recipes_are_listed_with_their_commands(void) {
   cJSON_Delete(list);
 }
 
-static void lists_fit_80_columns(void) {
+TEST(lists_fit_80_columns) {
   static const char *const lists[][4] = {{"list", "recipes"},
                                          {"list", "metrics"},
                                          {"list", "kinds"},
@@ -314,7 +316,7 @@ static void lists_fit_80_columns(void) {
   }
 }
 
-static void help_of_help_is_the_overview(void) {
+TEST(help_of_help_is_the_overview) {
   cli_result help = CLI("help"), of_help = CLI("help", "help"), asked = CLI("help", "--help");
   CU_ASSERT_EQUAL(of_help.code, 0);
   CU_ASSERT_STRING_EQUAL(help.out, of_help.out);
@@ -325,7 +327,7 @@ static void help_of_help_is_the_overview(void) {
 }
 
 /* Letters that stand for one option in all commands that show them; others are still understood. */
-static void a_letter_has_one_meaning(void) {
+TEST(a_letter_has_one_meaning) {
   static const char *const letters[] = {"-f", "-o", "-t"}, *const names[] = {"--figures",
                                                                              "--output", "--table"};
   cli_result r = CLI("help", "--completion", "bash");
@@ -349,7 +351,7 @@ static void a_letter_has_one_meaning(void) {
   cli_result_fini(&now);
 }
 
-static void what_is_inside_the_program_is_printed(void) {
+TEST(what_is_inside_the_program_is_printed) {
   cli_result r = CLI("run", "quickstart", "--print"), same = CLI("list", "recipes", "quickstart");
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_STRING_EQUAL(r.out, same.out);
@@ -366,11 +368,11 @@ static void what_is_inside_the_program_is_printed(void) {
 }
 
 /* The recipe describes a model of its own; a folder takes its place. */
-static void another_model_takes_the_place_of_the_recipes(void) {
+TEST(another_model_takes_the_place_of_the_recipes) {
   REFUSED(2, "there is no folder '/nowhere'", "run", "llm_quick", "world.model.path=/nowhere");
 }
 
-static void a_seed_above_2_53_is_printed_whole(void) {
+TEST(a_seed_above_2_53_is_printed_whole) {
   cli_result r = CLI("run", "quickstart", "seed=9007199254740993", "steps=2", "-q", "--json");
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "\"seed\":\t9007199254740993,"));
@@ -382,7 +384,7 @@ static void a_seed_above_2_53_is_printed_whole(void) {
 }
 
 /* Bytes that are no UTF-8 are shown in JSON as they are elsewhere. */
-static void names_that_are_not_utf_8_leave_json_valid(void) {
+TEST(names_that_are_not_utf_8_leave_json_valid) {
   char folder[64], path[128];
   cli_scratch_make(folder);
   cli_path(path, folder, "s\xff.db");
@@ -409,7 +411,7 @@ static void names_that_are_not_utf_8_leave_json_valid(void) {
   cli_scratch_remove(folder);
 }
 
-static void files_without_a_run_say_how_to_get_one(void) {
+TEST(files_without_a_run_say_how_to_get_one) {
   char folder[64], path[128];
   cli_scratch_make(folder);
   cli_write(cli_path(path, folder, "empty.db"), "", 0);
@@ -421,7 +423,7 @@ static void files_without_a_run_say_how_to_get_one(void) {
 }
 
 /* The uniform policy over two letters in two places has the mean of what the file says. */
-static void rewards_of_a_sequence_world_come_from_a_file(void) {
+TEST(rewards_of_a_sequence_world_come_from_a_file) {
   static const char text[] = "prompt,response,reward\n*,0 0,1\n0,0 1,2\n0,1 1,5\n1,1 1,7\n",
                     wrong[] = "0,0 2,1\n";
   static const char recipe[] =
@@ -446,7 +448,7 @@ static void rewards_of_a_sequence_world_come_from_a_file(void) {
 }
 
 /* Ctrl-C prints the summary so far and says how to go on another time. */
-static void a_run_that_is_stopped_says_how_far_it_came(void) {
+TEST(a_run_that_is_stopped_says_how_far_it_came) {
   char folder[64], err[128], out[128];
   cli_scratch_make(folder);
   const pid_t pid = CLI_START_WRITING(cli_path(out, folder, "out"), cli_path(err, folder, "err"),
@@ -466,18 +468,3 @@ static void a_run_that_is_stopped_says_how_far_it_came(void) {
   free(told);
   cli_scratch_remove(folder);
 }
-
-SUITE(cli_mistakes, "cli: mistakes", TEST(names_of_other_programs_are_answered_with_ours),
-      TEST(a_field_written_as_an_option_is_answered_as_a_field),
-      TEST(forty_mistakes_of_the_first_day_are_answered),
-      TEST(more_mistakes_of_the_first_day_are_answered), TEST(settings_of_trainers_are_answered),
-      TEST(a_file_that_is_no_recipe_is_answered_by_what_it_is),
-      TEST(a_recipe_for_another_command_says_for_which), TEST(algorithms_are_found_in_any_case),
-      TEST(the_case_of_a_name_makes_no_other_cell), TEST(fields_and_metrics_are_searched),
-      TEST(recipes_are_listed_with_their_commands), TEST(lists_fit_80_columns),
-      TEST(help_of_help_is_the_overview), TEST(a_letter_has_one_meaning),
-      TEST(what_is_inside_the_program_is_printed),
-      TEST(another_model_takes_the_place_of_the_recipes), TEST(a_seed_above_2_53_is_printed_whole),
-      TEST(names_that_are_not_utf_8_leave_json_valid), TEST(files_without_a_run_say_how_to_get_one),
-      TEST(rewards_of_a_sequence_world_come_from_a_file),
-      TEST(a_run_that_is_stopped_says_how_far_it_came));

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+SUITE("cli: outputs");
+
 static const char one_run[] = "name: one\n"
                               "steps: 2\n"
                               "world: {kind: bandit, contexts: 4, arms: 3}\n"
@@ -35,7 +37,7 @@ static void check_kept(kept *k) {
   free(now), free(k->text);
 }
 
-static void an_output_onto_the_input_is_refused(void) {
+TEST(an_output_onto_the_input_is_refused) {
   cli_study s;
   outputs_make(&s);
   kept study = keep(s.db), recipe = keep(s.recipe);
@@ -54,7 +56,7 @@ static void an_output_onto_the_input_is_refused(void) {
   cli_scratch_remove(s.folder);
 }
 
-static void an_output_onto_a_study_is_refused(void) {
+TEST(an_output_onto_a_study_is_refused) {
   cli_study s;
   outputs_make(&s);
   kept study = keep(s.db);
@@ -67,7 +69,7 @@ static void an_output_onto_a_study_is_refused(void) {
   cli_scratch_remove(s.folder);
 }
 
-static void links_are_followed(void) {
+TEST(links_are_followed) {
   cli_study s;
   char soft[128], hard[128];
   outputs_make(&s);
@@ -83,7 +85,7 @@ static void links_are_followed(void) {
   cli_scratch_remove(s.folder);
 }
 
-static void two_outputs_into_one_new_file_are_refused(void) {
+TEST(two_outputs_into_one_new_file_are_refused) {
   cli_study s;
   char again[192];
   cli_study_make(&s, "one.yaml", one_run);
@@ -94,7 +96,7 @@ static void two_outputs_into_one_new_file_are_refused(void) {
   cli_scratch_remove(s.folder);
 }
 
-static void a_file_writer_does_not_replace_a_study(void) {
+TEST(a_file_writer_does_not_replace_a_study) {
   cli_study s;
   file_writer w;
   gl_error err = {.status = GL_OK};
@@ -104,7 +106,7 @@ static void a_file_writer_does_not_replace_a_study(void) {
   cli_scratch_remove(s.folder);
 }
 
-static void a_device_is_no_file_that_could_be_lost(void) {
+TEST(a_device_is_no_file_that_could_be_lost) {
   cli_study s;
   outputs_make(&s);
   CU_ASSERT(CLI_GIVES(0, "export", s.db, "-o", "/dev/stdout"));
@@ -113,7 +115,7 @@ static void a_device_is_no_file_that_could_be_lost(void) {
 }
 
 /* A pipe that nobody reads or writes keeps who opens it waiting for ever. */
-static void a_pipe_keeps_no_command_waiting(void) {
+TEST(a_pipe_keeps_no_command_waiting) {
   cli_study s;
   char pipe[128], empirical[256];
   outputs_make(&s);
@@ -133,7 +135,7 @@ static void put_file(char path[128], const char *folder, const char *name, const
 }
 
 /* What a recipe includes and what its fields name are inputs of the command, too. */
-static void files_that_only_the_recipe_names_are_kept(void) {
+TEST(files_that_only_the_recipe_names_are_kept) {
   char folder[64], base[128], recipe[128], times[128];
   cli_scratch_make(folder);
   put_file(base, folder, "base.yaml", one_run);
@@ -153,7 +155,7 @@ static void files_that_only_the_recipe_names_are_kept(void) {
 }
 
 /* Figures have names of their own; of the folder that they go into only their files are written. */
-static void a_figure_is_not_written_onto_what_it_is_drawn_from(void) {
+TEST(a_figure_is_not_written_onto_what_it_is_drawn_from) {
   cli_study s;
   char tsv[128], txt[128], recipe[128];
   outputs_make(&s);
@@ -169,10 +171,3 @@ static void a_figure_is_not_written_onto_what_it_is_drawn_from(void) {
   check_kept(&one), check_kept(&other);
   cli_scratch_remove(s.folder);
 }
-
-SUITE(cli_outputs, "cli: outputs", TEST(an_output_onto_the_input_is_refused),
-      TEST(an_output_onto_a_study_is_refused), TEST(links_are_followed),
-      TEST(two_outputs_into_one_new_file_are_refused), TEST(a_file_writer_does_not_replace_a_study),
-      TEST(a_device_is_no_file_that_could_be_lost), TEST(a_pipe_keeps_no_command_waiting),
-      TEST(files_that_only_the_recipe_names_are_kept),
-      TEST(a_figure_is_not_written_onto_what_it_is_drawn_from));

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("cli: own algorithms");
+
 static const char rows[] = "algorithms:\n  mine: {base: gepo, clip: none}\n";
 static const char group[] = "{\"rewards\": [1, 0], \"logp\": [[-1.0, -0.5], [-2.0]], "
                             "\"logq\": [[-1.2, -0.4], [-1.8]]}";
@@ -40,7 +42,7 @@ static void check_same(const char *const *a, const char *const *b) {
   check_same((const char *const[]){UNPACK a, NULL}, (const char *const[]){UNPACK b, NULL})
 #define UNPACK(...) __VA_ARGS__
 
-static void commands_take_the_name_for_the_fields(void) {
+TEST(commands_take_the_name_for_the_fields) {
   files f;
   files_init(&f);
   SAME(("policy", "--algorithms", f.rows, "-a", "mine", f.group),
@@ -61,7 +63,7 @@ static void commands_take_the_name_for_the_fields(void) {
 }
 
 /* Exports hold no times, so that equal runs export equal bytes, the hash of the recipe included. */
-static void a_study_keeps_the_fields(void) {
+TEST(a_study_keeps_the_fields) {
   files f;
   files_init(&f);
   CU_ASSERT(CLI_GIVES(0, "run", "quickstart", "-q", "steps=3", "--algorithms", f.rows,
@@ -81,7 +83,7 @@ static const char both[] = "algorithms:\n  mine: {base: gepo, clip: none}\n"
                            "presets:\n  my_site: {base: areal, samplers: 2, delay: 20s}\n";
 #define SITE "{preset: areal, samplers: 2, delay: 20}"
 
-static void presets_are_taken_for_their_fields(void) {
+TEST(presets_are_taken_for_their_fields) {
   files f;
   files_init(&f);
   cli_write(f.rows, both, sizeof both - 1);
@@ -108,7 +110,7 @@ static void presets_are_taken_for_their_fields(void) {
 }
 
 /* Also by the environment, and by a recipe that includes the file. */
-static void a_study_keeps_a_preset_s_fields_and_goes_on_without_the_file(void) {
+TEST(a_study_keeps_a_preset_s_fields_and_goes_on_without_the_file) {
   files f;
   char recipe[128];
   files_init(&f);
@@ -139,7 +141,3 @@ static void a_study_keeps_a_preset_s_fields_and_goes_on_without_the_file(void) {
   cli_result_fini(&r);
   cli_scratch_remove(f.folder);
 }
-
-SUITE(cli_own_algorithms, "cli: own algorithms", TEST(commands_take_the_name_for_the_fields),
-      TEST(a_study_keeps_the_fields), TEST(presets_are_taken_for_their_fields),
-      TEST(a_study_keeps_a_preset_s_fields_and_goes_on_without_the_file));

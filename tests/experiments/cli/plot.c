@@ -7,7 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static void a_swept_recipe_becomes_figures_and_tables(void) {
+SUITE("cli: figures");
+
+TEST(a_swept_recipe_becomes_figures_and_tables) {
   char folder[64], db[128], figures[128];
   cli_scratch_make(folder);
   cli_path(db, folder, "study.db");
@@ -41,7 +43,7 @@ static void a_swept_recipe_becomes_figures_and_tables(void) {
   cli_scratch_remove(folder);
 }
 
-static void a_schedule_is_drawn_without_a_study(void) {
+TEST(a_schedule_is_drawn_without_a_study) {
   char folder[64], figures[128];
   cli_scratch_make(folder);
   cli_path(figures, folder, "figures");
@@ -52,7 +54,7 @@ static void a_schedule_is_drawn_without_a_study(void) {
 }
 
 /* The run is short: its learner waits, trains and, at the end, has two batches in its queue. */
-static void a_clock_is_drawn_as_a_timeline_between_two_times(void) {
+TEST(a_clock_is_drawn_as_a_timeline_between_two_times) {
   static const char one[] = "cluster={preset: fifo, samplers: 3, generation: 40, learner: "
                             "{step: 30}, up: {bandwidth: 1000}, rollout_bytes: 5000}";
   char folder[64], figures[128];
@@ -84,7 +86,7 @@ static void a_clock_is_drawn_as_a_timeline_between_two_times(void) {
 /* By hand: three samplers in a chain of relays of 10 bytes a second have a batch at 40 s; the
  * learner trains it until 70 s and sends two shards of 100 bytes; each is handed on as soon as it
  * is there. */
-static void hops_between_relays_are_drawn(void) {
+TEST(hops_between_relays_are_drawn) {
   static const char chain[] = "cluster={preset: sync, samplers: 3, generation: 40, weights_bytes: "
                               "200, learner: {step: 30}, "
                               "network: {egress: {bandwidth: 10}, relay: {kind: tree, fanout: 1, "
@@ -114,7 +116,7 @@ static void hops_between_relays_are_drawn(void) {
 
 /* Of the distributions that a sweep names, the constant one is told and the uniform one is 1 / 8
  * high. */
-static void the_dists_of_all_cells_are_drawn_as_densities(void) {
+TEST(the_dists_of_all_cells_are_drawn_as_densities) {
   static const char sweep[] =
       "sweep={algorithm: [grpo, gepo], cluster.delay: [none, {law: uniform, "
       "min: 2, max: 10}, {law: lognormal, interval: [2, 10], clamp: true}]}";
@@ -141,8 +143,3 @@ static void the_dists_of_all_cells_are_drawn_as_densities(void) {
   CU_ASSERT(CLI_GIVES(2, "sim", "quickstart", "-d", "-f", figures, "cluster={preset: fifo}"));
   cli_scratch_remove(folder);
 }
-
-SUITE(cli_plot, "cli: figures", TEST(a_swept_recipe_becomes_figures_and_tables),
-      TEST(a_schedule_is_drawn_without_a_study),
-      TEST(a_clock_is_drawn_as_a_timeline_between_two_times), TEST(hops_between_relays_are_drawn),
-      TEST(the_dists_of_all_cells_are_drawn_as_densities));

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+SUITE("cli: published");
+
 /* A response takes 10 s. In turns an update follows it; a step behind, the longer of both counts,
  * and with two updates a batch the times of two are compared. */
 static const char by_hand[] =
@@ -18,7 +20,7 @@ static const char by_hand[] =
     "  - {preset: roll_flash, samplers: 1, concurrency: 8, lengths: 100, tokens_per_s: 10, "
     "learner: {step: 20}, compare: {seconds: 60, updates: 2, name: its learner, fitted: true}}\n";
 
-static void seconds_and_speedups_are_those_worked_out_by_hand(void) {
+TEST(seconds_and_speedups_are_those_worked_out_by_hand) {
   char folder[64], path[128];
   cli_scratch_make(folder);
   cli_write(cli_path(path, folder, "by_hand.yaml"), by_hand, strlen(by_hand));
@@ -53,7 +55,7 @@ static void seconds_and_speedups_are_those_worked_out_by_hand(void) {
   cli_scratch_remove(folder);
 }
 
-static void what_cannot_be_compared_is_refused_at_its_place(void) {
+TEST(what_cannot_be_compared_is_refused_at_its_place) {
   static const struct {
     const char *clusters, *says;
   } cases[] = {
@@ -108,7 +110,7 @@ static void check_declared(const cJSON *json) {
 }
 
 /* The cases in turns are given by their parts, so that the clock has nothing to say about them. */
-static void cases_in_turns_take_what_was_published(void) {
+TEST(cases_in_turns_take_what_was_published) {
   cJSON *json = CLI_JSON("published", "steps=40", "--json"), *item = NULL;
   size_t in_turns = 0, others = 0;
   cJSON_ArrayForEach(item, member_at(json, "cases")) {
@@ -129,7 +131,7 @@ static void cases_in_turns_take_what_was_published(void) {
   cJSON_Delete(json);
 }
 
-static void wrong_tables_of_predictions_are_refused(void) {
+TEST(wrong_tables_of_predictions_are_refused) {
   static const char *const wrong[] = {"case\tquantity\n", "what\n",
                                       "case\tquantity\tunit\tpredicted\tleast\tlargest\tmeasured\ts"
                                       "een\tsource\na\tb\ts\t1\t1\t1\tx\tno"
@@ -149,7 +151,7 @@ static void wrong_tables_of_predictions_are_refused(void) {
   }
 }
 
-static void the_figure_has_a_pair_for_every_asynchronous_case(void) {
+TEST(the_figure_has_a_pair_for_every_asynchronous_case) {
   char folder[64], path[128];
   cli_scratch_make(folder);
   cli_write(cli_path(path, folder, "by_hand.yaml"), by_hand, strlen(by_hand));
@@ -166,8 +168,3 @@ static void the_figure_has_a_pair_for_every_asynchronous_case(void) {
   CU_ASSERT_PTR_NULL(strstr(text, "in turns"));
   cli_scratch_remove(folder);
 }
-
-SUITE(cli_published, "cli: published", TEST(seconds_and_speedups_are_those_worked_out_by_hand),
-      TEST(what_cannot_be_compared_is_refused_at_its_place),
-      TEST(cases_in_turns_take_what_was_published), TEST(wrong_tables_of_predictions_are_refused),
-      TEST(the_figure_has_a_pair_for_every_asynchronous_case));

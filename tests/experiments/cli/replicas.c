@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+SUITE("cli: replicas");
+
 /* Three seeds by themselves: mean, and with Student's t of two degrees of freedom (4.30265) the
  * interval of it. */
-static void numbers_are_those_of_the_single_runs(void) {
+TEST(numbers_are_those_of_the_single_runs) {
   cJSON *all = CLI_JSON("sim", "shared_egress", "seed=5", "steps=60", "--replicas", "3", "--json");
   double sum = 0, squares = 0, longest = 0;
   for (int seed = 5; seed < 8; ++seed) {
@@ -31,7 +33,7 @@ static void numbers_are_those_of_the_single_runs(void) {
   cJSON_Delete(all);
 }
 
-static void threads_change_nothing(void) {
+TEST(threads_change_nothing) {
   cli_result one = CLI("sim", "packet_loss", "steps=40", "--replicas", "9", "-j", "1"),
              four = CLI("sim", "packet_loss", "steps=40", "--replicas", "9", "-j", "4");
   CU_ASSERT_EQUAL(one.code, 0);
@@ -41,12 +43,9 @@ static void threads_change_nothing(void) {
   cli_result_fini(&four);
 }
 
-static void what_is_of_one_run_is_refused(void) {
+TEST(what_is_of_one_run_is_refused) {
   CU_ASSERT(CLI_GIVES(2, "sim", "quickstart", "--replicas", "1"));
   CU_ASSERT(CLI_GIVES(2, "sim", "quickstart", "--replicas", "4", "--theory"));
   CU_ASSERT(CLI_GIVES(2, "sim", "quickstart", "--replicas", "4", "--schedule", "csv"));
   CU_ASSERT(CLI_GIVES(2, "sim", "quickstart", "--replicas", "0"));
 }
-
-SUITE(cli_replicas, "cli: replicas", TEST(numbers_are_those_of_the_single_runs),
-      TEST(threads_change_nothing), TEST(what_is_of_one_run_is_refused));

@@ -8,7 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static void documents_say_what_is_stored(void) {
+SUITE("cli: stored results");
+
+TEST(documents_say_what_is_stored) {
   CU_ASSERT(CLI_GIVES(0, "results", "check", "README.md", "paper/findings.md",
                       "paper/FINDINGS-lab.md", "--without", "llm_delay_sweep"));
   char folder[64], numbers[128];
@@ -20,7 +22,7 @@ static void documents_say_what_is_stored(void) {
   cli_scratch_remove(folder);
 }
 
-static void a_document_that_differs_is_found_and_written(void) {
+TEST(a_document_that_differs_is_found_and_written) {
   static const char template[] = "rho\n{{delay_sweep correlations[delay,kl_exact].spearman .2f}}\n";
   char folder[64], document[128], source[128];
   cli_scratch_make(folder);
@@ -44,7 +46,7 @@ static void a_document_that_differs_is_found_and_written(void) {
   cli_scratch_remove(folder);
 }
 
-static void every_stored_result_says_how_it_came_about(void) {
+TEST(every_stored_result_says_how_it_came_about) {
   static const char *const heads[] = {
       "# recipe: ", "\n# commit: ", "\n# processor: ", "\n# command: gepolab ", "\n# date: 20"};
   DIR *results = opendir("paper/results");
@@ -67,7 +69,3 @@ static void every_stored_result_says_how_it_came_about(void) {
   closedir(results);
   CU_ASSERT(n >= 7);
 }
-
-SUITE(cli_results, "cli: stored results", TEST(documents_say_what_is_stored),
-      TEST(a_document_that_differs_is_found_and_written),
-      TEST(every_stored_result_says_how_it_came_about));

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("cli: selection");
+
 static double sum(const cJSON *rows, const char *key) {
   double total = 0;
   const cJSON *row;
@@ -15,7 +17,7 @@ static double sum(const cJSON *rows, const char *key) {
 
 /* The recipe's question: hardly any group of the fastest quarter of prompts is too stale, and most
  * of the slowest are. Where the learner waits instead, all quarters fare alike. */
-static void stale_groups_that_are_discarded_are_those_of_slow_prompts(void) {
+TEST(stale_groups_that_are_discarded_are_those_of_slow_prompts) {
   cli_result r = CLI("sim", "slow_prompts", "--json", "--selection");
   CU_ASSERT_EQUAL(r.code, 0);
   cJSON *json = cJSON_Parse(r.out);
@@ -46,7 +48,7 @@ static void stale_groups_that_are_discarded_are_those_of_slow_prompts(void) {
   cli_result_fini(&r);
 }
 
-static void the_table_names_fates_lengths_and_prompts(void) {
+TEST(the_table_names_fates_lengths_and_prompts) {
   static const char *const words[] = {"trained", "stale",       "pending", "to 1023 tokens",
                                       "drawn",   "4 (slowest)", "groups",  "longest response",
                                       "evicted", "1 (fastest)"};
@@ -62,7 +64,7 @@ static void the_table_names_fates_lengths_and_prompts(void) {
 /* Groups of the world, drawn by its learner for the clock, have their longest responses in the
  * exact shares, within five standard deviations. What comes late is thrown away and has another
  * gradient; a window that nothing exceeds throws nothing away. */
-static void what_arrives_has_another_gradient_than_what_was_drawn(void) {
+TEST(what_arrives_has_another_gradient_than_what_was_drawn) {
   cli_result r = CLI("selection", "what_arrives", "--json");
   CU_ASSERT_EQUAL_FATAL(r.code, 0);
   cJSON *json = cJSON_Parse(r.out);
@@ -103,7 +105,7 @@ static double arriving(const char *decay) {
 /* What is trained with less weight counts as much less: with a factor of 1 for every version beyond
  * the window everything counts whole, with one of almost nothing as little as if it were thrown
  * away, and between them the more the larger the factor. */
-static void what_is_downweighted_counts_as_much_less(void) {
+TEST(what_is_downweighted_counts_as_much_less) {
   const double none = arriving("cluster.stale_decay=1e-9"),
                half = arriving("cluster.stale_decay=0.5"),
                most = arriving("cluster.stale_decay=0.9"), all = arriving("cluster.stale_decay=1");
@@ -112,7 +114,7 @@ static void what_is_downweighted_counts_as_much_less(void) {
   CU_ASSERT(none < 0.3);
 }
 
-static void what_has_no_exact_selection_is_refused(void) {
+TEST(what_has_no_exact_selection_is_refused) {
   CU_ASSERT(CLI_GIVES(2, "selection", "quickstart"));
   CU_ASSERT(
       CLI_GIVES(2, "selection", "what_arrives", "cluster.unit=batch", "cluster.partial=null"));
@@ -130,7 +132,7 @@ static int lines_of(const char *table, const char *field) {
 /* Two policies can be had of the recipe's cluster; wait needs `ahead`, and the figure says that it
  * is not shown. Standard output is JSON still, with the numbers of the recipe's own policy, also
  * where that is downweight with a weight of its own. */
-static void the_figure_shows_the_policies_that_the_cluster_can_have(void) {
+TEST(the_figure_shows_the_policies_that_the_cluster_can_have) {
   char folder[64], path[128];
   cli_scratch_make(folder);
   cli_result r = CLI("selection", "what_arrives", "steps=60", "cluster.stale=downweight",
@@ -163,9 +165,3 @@ static void the_figure_shows_the_policies_that_the_cluster_can_have(void) {
   cli_result_fini(&r);
   cli_scratch_remove(folder);
 }
-
-SUITE(cli_selection, "cli: selection", TEST(what_arrives_has_another_gradient_than_what_was_drawn),
-      TEST(what_is_downweighted_counts_as_much_less), TEST(what_has_no_exact_selection_is_refused),
-      TEST(stale_groups_that_are_discarded_are_those_of_slow_prompts),
-      TEST(the_table_names_fates_lengths_and_prompts),
-      TEST(the_figure_shows_the_policies_that_the_cluster_can_have));

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("cli: definitions of staleness");
+
 #define ON_POLICY "cluster={preset: sync, learner: {step: 1}}"
 
 static cJSON *compared(const char *const *overrides, size_t n) {
@@ -32,7 +34,7 @@ static double reading(const cJSON *json, int row, const char *column) {
                             : value->valuedouble; /* exact text */
 }
 
-static void every_setting_of_a_sweep_has_its_columns(void) {
+TEST(every_setting_of_a_sweep_has_its_columns) {
   static const char *const overrides[] = {
       "steps=10", ON_POLICY,
       "sweep={train.minibatches: [1, 3], cluster.learner.queue: [fifo, lifo], seed: [1, 2]}"};
@@ -45,7 +47,7 @@ static void every_setting_of_a_sweep_has_its_columns(void) {
   cJSON_Delete(json);
 }
 
-static void without_a_sweep_there_is_one_pair(void) {
+TEST(without_a_sweep_there_is_one_pair) {
   static const char *const overrides[] = {"steps=10", "sweep=null", ON_POLICY};
   cJSON *json = compared(overrides, 3);
   CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetArrayItem(json, 0)), 4);
@@ -54,7 +56,7 @@ static void without_a_sweep_there_is_one_pair(void) {
   cJSON_Delete(json);
 }
 
-static void a_coupled_cluster_without_lengths_is_refused(void) {
+TEST(a_coupled_cluster_without_lengths_is_refused) {
   static const char *const overrides[] = {"sweep=null", "cluster={preset: sync, coupled: true}"};
   cfg_doc *doc = NULL;
   recipe r;
@@ -69,7 +71,7 @@ static void a_coupled_cluster_without_lengths_is_refused(void) {
   cfg_free(doc);
 }
 
-static void every_definition_says_where_it_was_read(void) {
+TEST(every_definition_says_where_it_was_read) {
   table *t = definitions_table();
   cJSON *json = table_to_json(t);
   table_free(t);
@@ -84,8 +86,3 @@ static void every_definition_says_where_it_was_read(void) {
   }
   cJSON_Delete(json);
 }
-
-SUITE(clock_definitions, "cli: definitions of staleness",
-      TEST(every_setting_of_a_sweep_has_its_columns), TEST(without_a_sweep_there_is_one_pair),
-      TEST(a_coupled_cluster_without_lengths_is_refused),
-      TEST(every_definition_says_where_it_was_read));

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("cli: plan of a log");
+
 #define GIVEN                                                                                      \
   "plan.sites=[{name: here, gpus: 8}]", "plan.learner.gpus=2", "plan.sampler.gpus=1",              \
       "train.groups=12", "train.group_size=4"
@@ -49,7 +51,7 @@ static void write_in_turn(const char *path, double mean, double most, double tok
 /* The longest of 48 responses of a lognormal with sigma 0.7 and mean 1000 has the median
  * 1000 exp(0.7 z - 0.7^2 / 2), z the normal quantile of 0.5^(1/48), which is 2.187945 (Python
  * NormalDist.inv_cdf). At 40 tokens/s it takes that / 40 s. */
-static void a_run_in_turn_gives_its_distributions(void) {
+TEST(a_run_in_turn_gives_its_distributions) {
   char folder[64], path[128];
   const double most = 1000 * exp(0.7 * 2.1879450843710546 - 0.245), seconds = most / 40 + 9.5;
   cli_scratch_make(folder);
@@ -122,7 +124,7 @@ static void write_asynchronous(const char *path, size_t steps) {
 }
 
 /* 400 steps of one seed: standard errors of the mean step and of the mean length are about 1 %. */
-static void a_run_that_waits_gives_its_distributions(void) {
+TEST(a_run_that_waits_gives_its_distributions) {
   char folder[64], path[128];
   cli_scratch_make(folder);
   write_asynchronous(cli_path(path, folder, "verl.jsonl"), 400);
@@ -139,7 +141,7 @@ static void a_run_that_waits_gives_its_distributions(void) {
 }
 
 /* The description that --describe prints gives the same plan as the log. */
-static void the_description_can_be_kept(void) {
+TEST(the_description_can_be_kept) {
   char folder[64], path[128], kept[128], json[128];
   cli_scratch_make(folder);
   write_in_turn(cli_path(path, folder, "verl.jsonl"), 1000, 3000, 40);
@@ -171,7 +173,7 @@ static void the_description_can_be_kept(void) {
 
 /* Logs that trainers' own code wrote (tests/golden/second_logs.py, trainer_logs.py), which are too
  * short or lack what a plan needs. */
-static void what_a_log_lacks_is_named(void) {
+TEST(what_a_log_lacks_is_named) {
   static const char verl[] = "tests/golden/second_logs/verl.jsonl";
   static const char csv[] = "step,timing_s/step,timing_s/gen\n1,9,4\n2,8,5\n";
   static const char v1[] = "tests/golden/trainer_logs/verl.jsonl";
@@ -196,7 +198,3 @@ static void what_a_log_lacks_is_named(void) {
                       "plan.sampler.decoding=[{concurrency: 8, tokens_per_s: 40}]"));
   cli_scratch_remove(folder);
 }
-
-SUITE(cli_plan_log, "cli: plan of a log", TEST(a_run_in_turn_gives_its_distributions),
-      TEST(a_run_that_waits_gives_its_distributions), TEST(the_description_can_be_kept),
-      TEST(what_a_log_lacks_is_named));

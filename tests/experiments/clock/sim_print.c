@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("cli: printed schedules");
+
 /* One sampler begins a batch at 0, 4 and 8 s, an update takes 2 s, and weights arrive 1 s after it:
  * those of the first update, ready at 6 s, at 7 s, in time for the third batch. */
 #define CLUSTER "{preset: fifo, samplers: 1, generation: 4, delay: 1, learner: {step: 2}"
@@ -37,7 +39,7 @@ static void print_csv(const schedule *s, const cluster_spec *spec, FILE *to) {
   schedule_print_csv(s, to);
 }
 
-static void every_batch_is_a_line_of_csv(void) {
+TEST(every_batch_is_a_line_of_csv) {
   char *text = printed(CLUSTER "}", print_csv);
   CU_ASSERT_STRING_EQUAL(text, "step,sampler,version,staleness,segments,tokens,bytes,start_s,"
                                "generated_s,arrived_s,trained_s,end_s,from_weights,"
@@ -49,7 +51,7 @@ static void every_batch_is_a_line_of_csv(void) {
 }
 
 /* The learner works 6 of 14 s; 64 responses a batch. */
-static void the_table_has_the_sums_of_the_schedule(void) {
+TEST(the_table_has_the_sums_of_the_schedule) {
   static const char *const lines[] = {
       "preset                fifo\n",
       "updates               3 \n",
@@ -72,7 +74,7 @@ static void the_table_has_the_sums_of_the_schedule(void) {
 }
 
 /* Shares 1/3 and 2/3 of staleness 0 and 1 against all of it at 1. */
-static void the_distance_to_measured_staleness_is_named_and_sourced(void) {
+TEST(the_distance_to_measured_staleness_is_named_and_sourced) {
   char *text = printed(with_measured, schedule_print_table);
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "ks_distance           0.3333 to ru\\x1b[1mn (a\\nb)\n"));
   free(text);
@@ -81,7 +83,7 @@ static void the_distance_to_measured_staleness_is_named_and_sourced(void) {
   free(text);
 }
 
-static void json_has_the_same_numbers(void) {
+TEST(json_has_the_same_numbers) {
   schedule s;
   cluster_spec *spec;
   cJSON *json = NULL;
@@ -103,8 +105,3 @@ static void json_has_the_same_numbers(void) {
   schedule_fini(&s);
   cluster_free(spec);
 }
-
-SUITE(schedule_print, "cli: printed schedules", TEST(every_batch_is_a_line_of_csv),
-      TEST(the_table_has_the_sums_of_the_schedule),
-      TEST(the_distance_to_measured_staleness_is_named_and_sourced),
-      TEST(json_has_the_same_numbers));

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+SUITE("cli: doctor");
+
 /* A folder with programs of our own, which stands alone on the PATH. */
 typedef struct ground {
   char folder[64], *path_before;
@@ -40,7 +42,7 @@ static found_thing look(const char *name) {
   return t;
 }
 
-static void every_thing_says_what_it_is_for_and_how_to_get_it(void) {
+TEST(every_thing_says_what_it_is_for_and_how_to_get_it) {
   found_thing t;
   size_t n = 0, needed = 0;
   ground g;
@@ -55,7 +57,7 @@ static void every_thing_says_what_it_is_for_and_how_to_get_it(void) {
   ground_remove(&g);
 }
 
-static void gnuplot_is_found_with_its_version_only_if_it_can_draw(void) {
+TEST(gnuplot_is_found_with_its_version_only_if_it_can_draw) {
   ground g;
   ground_make(&g);
   found_thing t = look("gnuplot");
@@ -72,7 +74,7 @@ static void gnuplot_is_found_with_its_version_only_if_it_can_draw(void) {
   ground_remove(&g);
 }
 
-static void a_font_that_another_stands_in_for_is_missing(void) {
+TEST(a_font_that_another_stands_in_for_is_missing) {
   ground g;
   ground_make(&g);
   put_program(&g, "fc-match", "#!/bin/sh\nprintf 'DejaVu Sans'\n");
@@ -84,7 +86,7 @@ static void a_font_that_another_stands_in_for_is_missing(void) {
   ground_remove(&g);
 }
 
-static void the_python_that_is_named_is_asked(void) {
+TEST(the_python_that_is_named_is_asked) {
   ground g;
   char path[128];
   ground_make(&g);
@@ -101,7 +103,7 @@ static void the_python_that_is_named_is_asked(void) {
   ground_remove(&g);
 }
 
-static void the_cache_folder_is_one_that_can_be_made(void) {
+TEST(the_cache_folder_is_one_that_can_be_made) {
   ground g;
   char path[128];
   ground_make(&g);
@@ -118,7 +120,7 @@ static void the_cache_folder_is_one_that_can_be_made(void) {
   ground_remove(&g);
 }
 
-static void the_exit_code_is_that_of_what_is_needed(void) {
+TEST(the_exit_code_is_that_of_what_is_needed) {
   ground g;
   ground_make(&g);
   cli_result r = CLI("doctor", "--no-test", "--json");
@@ -145,9 +147,3 @@ static void the_exit_code_is_that_of_what_is_needed(void) {
   cli_result_fini(&r);
   ground_remove(&g);
 }
-
-SUITE(doctor_found, "cli: doctor", TEST(every_thing_says_what_it_is_for_and_how_to_get_it),
-      TEST(gnuplot_is_found_with_its_version_only_if_it_can_draw),
-      TEST(a_font_that_another_stands_in_for_is_missing), TEST(the_python_that_is_named_is_asked),
-      TEST(the_cache_folder_is_one_that_can_be_made),
-      TEST(the_exit_code_is_that_of_what_is_needed));

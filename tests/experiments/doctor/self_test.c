@@ -5,13 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("cli: doctor's self-test");
+
 static const bench_number *speed(const self_test *t, const char *key) {
   for (size_t i = 0; i < t->speeds.n; ++i)
     if (strcmp(t->speeds.numbers[i].key, key) == 0) return &t->speeds.numbers[i];
   return NULL;
 }
 
-static void all_parts_pass_and_are_timed(void) {
+TEST(all_parts_pass_and_are_timed) {
   static const char *const keys[] = {"updates_per_s", "gepo_tokens_per_s", "lab_exact_groups_per_s",
                                      "llm_64x2_train_tokens_per_s"};
   self_test *t = malloc(sizeof *t);
@@ -30,12 +32,9 @@ static void all_parts_pass_and_are_timed(void) {
   free(t);
 }
 
-static void one_failure_fails_all(void) {
+TEST(one_failure_fails_all) {
   self_test t = {.checks = {{"a", 1, ""}, {"b", 1, ""}}, .n_checks = 2};
   CU_ASSERT(self_test_passed(&t));
   t.checks[1].passed = 0;
   CU_ASSERT(!self_test_passed(&t));
 }
-
-SUITE(doctor_self_test, "cli: doctor's self-test", TEST(all_parts_pass_and_are_timed),
-      TEST(one_failure_fails_all));

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("lab: gradients of what arrives");
+
 enum { MOST = 256, GROUP = 3 };
 
 /* Of all responses to all prompts, each prompt's means taken off. */
@@ -61,7 +63,7 @@ static void list_groups(listed *out, const lab_tables *t, double prompt, const d
       }
 }
 
-static void gradients_are_those_of_all_groups(void) {
+TEST(gradients_are_those_of_all_groups) {
   static const char world_text[] =
       "world: {kind: sequence, vocabulary: 3, horizon: 3, prompts: 2, end_token: true}\n";
   cfg_doc *doc = NULL;
@@ -113,5 +115,3 @@ static void gradients_are_those_of_all_groups(void) {
   toy_world_free(world);
   cfg_free(doc);
 }
-
-SUITE(lab_arrivals, "lab: gradients of what arrives", TEST(gradients_are_those_of_all_groups));

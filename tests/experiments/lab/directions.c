@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+SUITE("lab: directions");
+
 #define RECIPE                                                                                     \
   "seed: 3\nworld: {kind: bandit, rewards: [1, 0, 0.5, 0.2]}\nlearner_probs: [0.4, 0.3, 0.2, "     \
   "0.1]\ngroup_size: [2, 3]\nalgorithms: [is, {base: gepo, clip: none}]\n"
@@ -29,7 +31,7 @@ static double number(const cJSON *row, const char *key, const char *level) {
 
 /* Of two directions the first is that of a recipe without `directions`, so the median gives the
  * second; the quantiles and fractions then follow. */
-static void quantiles_are_those_of_single_directions(void) {
+TEST(quantiles_are_those_of_single_directions) {
   cJSON *one = rows_along(""), *two = rows_along(", directions: 2");
   CU_ASSERT_EQUAL_FATAL(cJSON_GetArraySize(one), 8);
   CU_ASSERT_EQUAL_FATAL(cJSON_GetArraySize(two), 8);
@@ -62,12 +64,9 @@ static void quantiles_are_those_of_single_directions(void) {
   cJSON_Delete(two);
 }
 
-static void other_dials_have_no_directions(void) {
+TEST(other_dials_have_no_directions) {
   cli_result r = cli_bias(RECIPE "dial: {kind: hotter, kl: [0.1], directions: 2}\n", "--json");
   CU_ASSERT_EQUAL(r.code, 2);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "dial.directions counts random directions"));
   cli_result_fini(&r);
 }
-
-SUITE(lab_directions, "lab: directions", TEST(quantiles_are_those_of_single_directions),
-      TEST(other_dials_have_no_directions));

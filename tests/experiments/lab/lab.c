@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+SUITE("cli: bias and theory");
+
 #define ARMS "world: {kind: bandit, rewards: [1, 0, 0.5]}\n"
 #define FOUR "algorithms: [is, snis, grpo, gepo]\ngroup_size: [4]\n"
 #define PROBS "learner_probs: [0.5, 0.3, 0.2]\nsampler_probs: [0.2, 0.3, 0.5]\n"
@@ -47,7 +49,7 @@ static int table_is_clean(const char *recipe) {
 
 /* --- keys and reference numbers --- */
 
-static void four_arms_give_the_keys_and_the_reference_numbers(void) {
+TEST(four_arms_give_the_keys_and_the_reference_numbers) {
   static const char *const keys[] = {
       "algorithm",     "group_size", "kl_exact",    "method",      "groups",   "expected_gradient",
       "true_gradient", "bias",       "cosine",      "scaled_bias", "variance", "mse",
@@ -72,7 +74,7 @@ static void four_arms_give_the_keys_and_the_reference_numbers(void) {
   cJSON_Delete(rows);
 }
 
-static void beyond_the_budget_numbers_are_sampled_and_say_so(void) {
+TEST(beyond_the_budget_numbers_are_sampled_and_say_so) {
   cJSON *rows = rows_of(ARMS PROBS FOUR "budget: 2\nsamples: 4096\n");
   cJSON *exact = rows_of(ARMS PROBS FOUR);
   for (int i = 0; i < 4; ++i) {
@@ -91,7 +93,7 @@ static void beyond_the_budget_numbers_are_sampled_and_say_so(void) {
 
 /* --- edge cases --- */
 
-static void degenerate_recipes_have_the_right_answer_and_no_nan(void) {
+TEST(degenerate_recipes_have_the_right_answer_and_no_nan) {
   static const char zeros[] =
       ARMS FOUR "learner_probs: [0.5, 0.3, 0.2]\nsampler_probs: [0.5, 0.5, 0]\n";
   static const char equal[] = "world: {kind: bandit, rewards: [1, 1, 1]}\n" PROBS FOUR;
@@ -122,7 +124,7 @@ typedef struct wrong_recipe {
   const char *text, *place, *says; /* place: line:column, or the beginning of it */
 } wrong_recipe;
 
-static void wrong_laboratory_recipes_are_refused_with_their_place(void) {
+TEST(wrong_laboratory_recipes_are_refused_with_their_place) {
   static const wrong_recipe wrong[] = {
       {ARMS "learner_probs: [0.5, 0.3, 0.3]\nsampler_probs: [0.2, 0.3, 0.5]\n", "2:16", "sum to"},
       {ARMS "learner_probs: [0.5, 0.7, -0.2]\nsampler_probs: [0.2, 0.3, 0.5]\n", "2:16", "-0.2"},
@@ -171,7 +173,7 @@ static void wrong_laboratory_recipes_are_refused_with_their_place(void) {
 
 /* --- the dial and the worlds --- */
 
-static void every_dial_reaches_its_kl_through_a_recipe(void) {
+TEST(every_dial_reaches_its_kl_through_a_recipe) {
   static const char *const kinds[] = {"direction", "hotter", "colder", "mixture"};
   for (size_t i = 0; i < 4; ++i) {
     char recipe[512];
@@ -190,7 +192,7 @@ static void every_dial_reaches_its_kl_through_a_recipe(void) {
   }
 }
 
-static void staleness_zero_is_on_policy_and_divergence_grows_with_it(void) {
+TEST(staleness_zero_is_on_policy_and_divergence_grows_with_it) {
   cJSON *rows = rows_of(ARMS "algorithms: is\ndial: {kind: staleness, steps: 40, updates: "
                              "{from: 0, to: 40, points: 5}}\n");
   ASSERT_CLOSE(number_at(cJSON_GetArrayItem(rows, 0), "kl_exact"), 0, 1e-15);
@@ -204,7 +206,7 @@ static void staleness_zero_is_on_policy_and_divergence_grows_with_it(void) {
 
 /* Off-policy too: `is` weighs whole trajectories, so that its expectation is the true gradient,
  * which decision processes compute by dynamic programming. */
-static void importance_sampling_is_unbiased_in_every_world(void) {
+TEST(importance_sampling_is_unbiased_in_every_world) {
   static const char *const worlds[] = {
       "chain, states: 3, horizon: 3",
       "gridworld, width: 2, height: 2, horizon: 2",
@@ -238,7 +240,7 @@ static size_t lines_with(const char *text_, const char *word) {
   return n;
 }
 
-static void a_study_keeps_the_rows_once(void) {
+TEST(a_study_keeps_the_rows_once) {
   char folder[64], db[128];
   cli_scratch_make(folder);
   cli_path(db, folder, "study.db");
@@ -255,7 +257,7 @@ static void a_study_keeps_the_rows_once(void) {
 
 #define SMALL_THEORY "theory", "outcomes=[2,16]", "pairs=50", "starts=6", "search_outcomes=3"
 
-static void theory_finds_the_crossing_the_constant_and_the_violation(void) {
+TEST(theory_finds_the_crossing_the_constant_and_the_violation) {
   cJSON *all = parsed(CLI(SMALL_THEORY, "--json"));
   const cJSON *one = member_at(all, "theorem1"), *o;
   const cJSON *constants = member_at(one, "constants");
@@ -280,7 +282,7 @@ static void theory_finds_the_crossing_the_constant_and_the_violation(void) {
   cJSON_Delete(all);
 }
 
-static void the_theory_table_has_no_nan(void) {
+TEST(the_theory_table_has_no_nan) {
   cli_result r = CLI(SMALL_THEORY);
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT(strstr(r.out, "Theorem 3") != NULL && strstr(r.out, "nan") == NULL);
@@ -292,7 +294,7 @@ static void the_theory_table_has_no_nan(void) {
 /* Four arms at 0.4, 0.3, 0.2, 0.1 under top-k 2 are drawn with 4/7 and 3/7, whose squares sum to
  * 25/49: the mean of p(y) over that sum is (0.4 * 4/7 + 0.3 * 3/7) / (25/49) = 0.7. With raw
  * weights the sum is 0.3, and the mean 25/21. */
-static void the_exact_denominator_is_of_the_dist_that_weights_see(void) {
+TEST(the_exact_denominator_is_of_the_dist_that_weights_see) {
   static const struct {
     const char *weights;
     double mean;
@@ -319,7 +321,7 @@ static int counts_to_the_end(cli_result r, const char *count) {
   return ok;
 }
 
-static void progress_is_shown_on_a_terminal_and_nowhere_else(void) {
+TEST(progress_is_shown_on_a_terminal_and_nowhere_else) {
   CU_ASSERT(counts_to_the_end(
       CLI_ON_TERMINAL("bias", "bias_groups", "group_size=[2,3]", "dial={kl: [0.1, 0.5]}"),
       " 4/4 measurements"));
@@ -332,14 +334,3 @@ static void progress_is_shown_on_a_terminal_and_nowhere_else(void) {
   CU_ASSERT_STRING_EQUAL(r.err, "");
   cli_result_fini(&r);
 }
-
-SUITE(cli_lab, "cli: bias and theory", TEST(the_exact_denominator_is_of_the_dist_that_weights_see),
-      TEST(four_arms_give_the_keys_and_the_reference_numbers),
-      TEST(beyond_the_budget_numbers_are_sampled_and_say_so),
-      TEST(degenerate_recipes_have_the_right_answer_and_no_nan),
-      TEST(wrong_laboratory_recipes_are_refused_with_their_place),
-      TEST(every_dial_reaches_its_kl_through_a_recipe),
-      TEST(staleness_zero_is_on_policy_and_divergence_grows_with_it),
-      TEST(importance_sampling_is_unbiased_in_every_world), TEST(a_study_keeps_the_rows_once),
-      TEST(theory_finds_the_crossing_the_constant_and_the_violation),
-      TEST(the_theory_table_has_no_nan), TEST(progress_is_shown_on_a_terminal_and_nowhere_else));

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("cli: laboratory on a transformer");
+
 enum { G = 3, K = 9, T = 2 };
 
 typedef struct fixture {
@@ -123,7 +125,7 @@ static lab_spec spec_of(const fixture *f, size_t budget) {
                     .threads = 2};
 }
 
-static void multisets_agree_with_all_tuples(void) {
+TEST(multisets_agree_with_all_tuples) {
   fixture f;
   fixture_init(&f);
   const lab_spec spec = spec_of(&f, 100000);
@@ -150,7 +152,7 @@ static void multisets_agree_with_all_tuples(void) {
 
 /* Each coordinate within six standard errors of the exact one: 32 parts give a t-distribution of 31
  * degrees, beyond six with probability 1e-6. */
-static void monte_carlo_is_within_its_errors(void) {
+TEST(monte_carlo_is_within_its_errors) {
   fixture f;
   fixture_init(&f);
   const lab_spec all = spec_of(&f, 100000), drawn = spec_of(&f, 10);
@@ -178,7 +180,7 @@ static cJSON *run(const char *recipe, const char *override, const char *algorith
   return json;
 }
 
-static void importance_sampling_is_unbiased_through_a_network(void) {
+TEST(importance_sampling_is_unbiased_through_a_network) {
   cJSON *json = run("llm_exact_bias", "group_size=[2, 3]", "algorithms=[is, gspo]");
   CU_ASSERT_EQUAL(cJSON_GetArraySize(json), 24);
   double before = 0;
@@ -200,7 +202,7 @@ static void importance_sampling_is_unbiased_through_a_network(void) {
   cJSON_Delete(json);
 }
 
-static void ten_thousand_responses_are_enumerated(void) {
+TEST(ten_thousand_responses_are_enumerated) {
   cJSON *json = run("llm_exact_gradient", "samples=256", "algorithms=[is]");
   const cJSON *row = cJSON_GetArrayItem(json, 1);
   CU_ASSERT_STRING_EQUAL(text_at(row, "method"), "monte_carlo");
@@ -209,7 +211,7 @@ static void ten_thousand_responses_are_enumerated(void) {
   cJSON_Delete(json);
 }
 
-static void what_would_not_fit_is_refused(void) {
+TEST(what_would_not_fit_is_refused) {
   cli_result r = CLI("bias", "llm_exact_gradient", "world.model.hidden=64");
   CU_ASSERT_EQUAL(r.code, 2);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "too many to keep all scores"));
@@ -220,8 +222,3 @@ static void what_would_not_fit_is_refused(void) {
   CU_ASSERT_EQUAL(r.code, 2);
   cli_result_fini(&r);
 }
-
-SUITE(cli_llm_lab, "cli: laboratory on a transformer", TEST(multisets_agree_with_all_tuples),
-      TEST(monte_carlo_is_within_its_errors),
-      TEST(importance_sampling_is_unbiased_through_a_network),
-      TEST(ten_thousand_responses_are_enumerated), TEST(what_would_not_fit_is_refused));

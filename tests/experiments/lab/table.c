@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+SUITE("cli: bias without a list");
+
 #define WORLD                                                                                      \
   "world: {kind: automaton, vocabulary: 3, horizon: 3, end_token: true, prompts: 2, listed: %s, "  \
   "policy: {init: {kind: normal, scale: 0.7}}}\n"
@@ -58,7 +60,7 @@ static void check_row(const cJSON *drawn, const cJSON *exact) {
   }
 }
 
-static void sampled_steps_cover_the_enumerated_ones_and_sums_are_exact(void) {
+TEST(sampled_steps_cover_the_enumerated_ones_and_sums_are_exact) {
   cJSON *drawn = rows_of("false"), *exact = rows_of("true");
   const int n = cJSON_GetArraySize(drawn);
   CU_ASSERT(n == 6 && cJSON_GetArraySize(exact) == n);
@@ -67,7 +69,7 @@ static void sampled_steps_cover_the_enumerated_ones_and_sums_are_exact(void) {
   cJSON_Delete(exact);
 }
 
-static void what_needs_a_list_is_refused_and_named(void) {
+TEST(what_needs_a_list_is_refused_and_named) {
   static const struct {
     const char *more, *says;
   } wrong[] = {
@@ -88,7 +90,7 @@ static void what_needs_a_list_is_refused_and_named(void) {
   }
 }
 
-static void the_population_limit_is_not_applicable_there(void) {
+TEST(the_population_limit_is_not_applicable_there) {
   char recipe[1024];
   snprintf(recipe, sizeof recipe,
            WORLD "dial: {kl: [0.1]}\nalgorithms: [is]\npopulation: true\ngroup_size: []\n",
@@ -98,8 +100,3 @@ static void the_population_limit_is_not_applicable_there(void) {
   if (r.code != 0) fprintf(stderr, "%s", r.err);
   cli_result_fini(&r);
 }
-
-SUITE(lab_counted, "cli: bias without a list",
-      TEST(sampled_steps_cover_the_enumerated_ones_and_sums_are_exact),
-      TEST(what_needs_a_list_is_refused_and_named),
-      TEST(the_population_limit_is_not_applicable_there));

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("lab: theorems on pairs from training");
+
 enum { ARMS = 4, UPDATES = 24, AGE = 3 };
 static const double rewards[ARMS] = {1, 0.6, 0.3, 0};
 static const char recipe_text[] =
@@ -101,7 +103,7 @@ static void check_told(const cJSON *document, const said *s) {
   CU_ASSERT_EQUAL(number_at(all, "aw_expected"), number_at(one, "aw_expected"));
 }
 
-static void pairs_are_those_of_the_path_and_their_numbers_are_sums_over_arms(void) {
+TEST(pairs_are_those_of_the_path_and_their_numbers_are_sums_over_arms) {
   lab_recipe r = {0};
   cfg_doc *doc = NULL;
   table *tables = NULL;
@@ -130,7 +132,7 @@ static void pairs_are_those_of_the_path_and_their_numbers_are_sums_over_arms(voi
 
 /* --- as a user sees it --- */
 
-static void recipes_come_with_the_program_and_threads_change_nothing(void) {
+TEST(recipes_come_with_the_program_and_threads_change_nothing) {
   static const char small[] = "training.updates=20";
   cli_result one = CLI("theory", "theory_training", small, "training.seeds=1", "training.lr=[1]",
                        "training.stalenesses=[1,4]", "-j", "1", "--json"),
@@ -152,7 +154,7 @@ static void recipes_come_with_the_program_and_threads_change_nothing(void) {
   cli_result_fini(&text);
 }
 
-static void mistakes_are_told(void) {
+TEST(mistakes_are_told) {
   CU_ASSERT(CLI_GIVES(2, "theory", "theory_training", "training.stalenesses=[0]"));
   CU_ASSERT(CLI_GIVES(2, "theory", "theory_training", "training.stalenesses=[1.5]"));
   CU_ASSERT(CLI_GIVES(2, "theory", "theory_training", "training.updates=30"));
@@ -160,11 +162,9 @@ static void mistakes_are_told(void) {
   REFUSED(2, "stalenesses", "theory", "sample_efficiency");
 }
 
-SUITE(lab_theory_training, "lab: theorems on pairs from training",
-      TEST(pairs_are_those_of_the_path_and_their_numbers_are_sums_over_arms),
-      TEST(recipes_come_with_the_program_and_threads_change_nothing), TEST(mistakes_are_told));
-
 /* --- against NumPy (tests/golden/pairs_tally.py) --- */
+
+SUITE("lab: pairs of laws");
 
 enum { MOST = 64 };
 
@@ -206,7 +206,7 @@ static void check_set(FILE *from) {
   pairs_tally_fini(&t);
 }
 
-static void counts_are_those_of_numpy(void) {
+TEST(counts_are_those_of_numpy) {
   int sets = 0;
   FILE *from = fopen("tests/golden/pairs_tally.txt", "r");
   CU_ASSERT_PTR_NOT_NULL_FATAL(from);
@@ -217,7 +217,7 @@ static void counts_are_those_of_numpy(void) {
 }
 
 /* p/q has no finite variance where q cannot draw what p does: no theorem speaks of such a pair. */
-static void a_pair_without_a_variance_is_counted_apart(void) {
+TEST(a_pair_without_a_variance_is_counted_apart) {
   const double p[] = {0.5, 0.5}, q[] = {1, 0}, r[] = {1, 0};
   pairs_tally t;
   pairs_tally_init(&t);
@@ -227,6 +227,3 @@ static void a_pair_without_a_variance_is_counted_apart(void) {
   CU_ASSERT(t.pairs == 1 && t.infinite == 1 && t.variance[0][0] == 1);
   pairs_tally_fini(&t);
 }
-
-SUITE(lab_pairs_tally, "lab: pairs of laws", TEST(counts_are_those_of_numpy),
-      TEST(a_pair_without_a_variance_is_counted_apart));

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("cli: learning curves");
+
 /* A short training of `is` and `gspo`, by the options up to a NULL. */
 static cli_result train(const char *threads, const char *form, const char *value) {
   return CLI("bias", "sample_efficiency", "training.seeds=2", "training.tuning_seeds=1",
@@ -14,7 +16,7 @@ static cli_result train(const char *threads, const char *form, const char *value
              "training.lr=[1,10]", "algorithms=[is, gspo]", "-j", threads, form, value);
 }
 
-static void on_policy_importance_sampling_is_unbiased_along_its_path_and_learns(void) {
+TEST(on_policy_importance_sampling_is_unbiased_along_its_path_and_learns) {
   cli_result r = train("1", "--json", NULL);
   CU_ASSERT_EQUAL(r.code, 0);
   cJSON *curves = cJSON_Parse(r.out), *point = NULL;
@@ -38,7 +40,7 @@ static void on_policy_importance_sampling_is_unbiased_along_its_path_and_learns(
   cli_result_fini(&r);
 }
 
-static void curves_do_not_depend_on_threads(void) {
+TEST(curves_do_not_depend_on_threads) {
   cli_result one = train("1", "--format", "tsv"), two = train("2", "--format", "tsv");
   CU_ASSERT_EQUAL(one.code, 0);
   CU_ASSERT_STRING_EQUAL(one.out, two.out);
@@ -48,7 +50,7 @@ static void curves_do_not_depend_on_threads(void) {
   cli_result_fini(&two);
 }
 
-static void the_table_names_the_rate_that_was_chosen(void) {
+TEST(the_table_names_the_rate_that_was_chosen) {
   cli_result r = train("2", NULL, NULL);
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "final return"));
@@ -56,14 +58,9 @@ static void the_table_names_the_rate_that_was_chosen(void) {
   cli_result_fini(&r);
 }
 
-static void curves_are_not_kept_in_a_study(void) {
+TEST(curves_are_not_kept_in_a_study) {
   cli_result r = CLI("bias", "sample_efficiency", "-o", "/nonexistent/x.db");
   CU_ASSERT(r.code != 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "--format tsv"));
   cli_result_fini(&r);
 }
-
-SUITE(lab_training, "cli: learning curves",
-      TEST(on_policy_importance_sampling_is_unbiased_along_its_path_and_learns),
-      TEST(curves_do_not_depend_on_threads), TEST(the_table_names_the_rate_that_was_chosen),
-      TEST(curves_are_not_kept_in_a_study));

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+SUITE("cli: truncation in the laboratory");
+
 #define P "[.20, .06, .10, .02, .18, .14, .12, .08, .10]"
 #define Q "[.11, .12, .08, .10, .09, .20, .04, .06, .20]"
 #define WORLD                                                                                      \
@@ -21,7 +23,7 @@ static cJSON *rows_of(const char *recipe) {
   return json;
 }
 
-static void expected_steps_and_drifts_are_those_of_an_independent_enumeration(void) {
+TEST(expected_steps_and_drifts_are_those_of_an_independent_enumeration) {
   static const char *const sampler[] = {P, Q}, *const weights[] = {"raw", "truncated"};
   static const char *const dist[] = {"top_p: 0.6", "top_k: 2"};
   FILE *golden = fopen("tests/golden/truncation.txt", "r");
@@ -58,7 +60,7 @@ static void expected_steps_and_drifts_are_those_of_an_independent_enumeration(vo
 
 /* Without truncation nothing is kept or not, and the gradient on the kept tokens is the gradient.
  */
-static void without_truncation_there_is_no_drift(void) {
+TEST(without_truncation_there_is_no_drift) {
   cJSON *rows =
       rows_of(WORLD "sampler_probs: " Q "\ntruncation: {top_p: [1, 0.5], weights: [raw]}\n");
   CU_ASSERT(cJSON_GetArraySize(rows) == 4);
@@ -72,7 +74,7 @@ static void without_truncation_there_is_no_drift(void) {
   cJSON_Delete(rows);
 }
 
-static void the_study_that_comes_along_is_a_table_and_a_figure(void) {
+TEST(the_study_that_comes_along_is_a_table_and_a_figure) {
   cli_result r = CLI("bias", "truncation", "truncation.top_p=[0.6,1]", "algorithms=[is,gepo,gspo]",
                      "group_size=2");
   CU_ASSERT(r.code == 0 && strstr(r.out, "top_p=0.6") != NULL && strstr(r.out, "nan") == NULL);
@@ -92,7 +94,7 @@ static void the_study_that_comes_along_is_a_table_and_a_figure(void) {
   cli_scratch_remove(folder);
 }
 
-static void wrong_studies_are_refused_with_their_place(void) {
+TEST(wrong_studies_are_refused_with_their_place) {
   static const struct {
     const char *more, *says;
   } wrong[] = {
@@ -113,9 +115,3 @@ static void wrong_studies_are_refused_with_their_place(void) {
     cli_result_fini(&r);
   }
 }
-
-SUITE(lab_truncation, "cli: truncation in the laboratory",
-      TEST(expected_steps_and_drifts_are_those_of_an_independent_enumeration),
-      TEST(without_truncation_there_is_no_drift),
-      TEST(the_study_that_comes_along_is_a_table_and_a_figure),
-      TEST(wrong_studies_are_refused_with_their_place));

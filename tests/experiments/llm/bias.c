@@ -8,6 +8,8 @@
 
 /* --- all responses of a tiny task --- */
 
+SUITE("llm: bias of gradients");
+
 /* Parity of three bits over an alphabet of three letters and three special tokens, with responses
  * of at most two tokens. */
 #define TINY                                                                                       \
@@ -290,13 +292,10 @@ static void check_coverage(int stale) {
   listed_fini(&w);
 }
 
-static void intervals_cover_the_exact_numbers_on_policy(void) {
+TEST(intervals_cover_the_exact_numbers_on_policy) {
   check_coverage(0);
 }
 
-static void intervals_cover_the_exact_numbers_under_staleness(void) {
+TEST(intervals_cover_the_exact_numbers_under_staleness) {
   check_coverage(1);
 }
-
-SUITE(llm_bias, "llm: bias of gradients", TEST(intervals_cover_the_exact_numbers_on_policy),
-      TEST(intervals_cover_the_exact_numbers_under_staleness));

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+SUITE("cli: llm folders");
+
 static const char data_recipe[] =
     "name: sums\nseed: 3\nsteps: 2\n"
     "world:\n"
@@ -56,7 +58,7 @@ static void shell_end(shell *s) {
   free(s->program);
 }
 
-static void eval_finds_the_data_of_sft_from_any_directory(void) {
+TEST(eval_finds_the_data_of_sft_from_any_directory) {
   char folder[64], path[128], elsewhere[128], model[128];
   shell s = shell_begin();
   cli_scratch_make(folder);
@@ -80,7 +82,7 @@ static void eval_finds_the_data_of_sft_from_any_directory(void) {
   cli_scratch_remove(folder);
 }
 
-static void what_has_moved_is_found_or_named_with_the_remedy(void) {
+TEST(what_has_moved_is_found_or_named_with_the_remedy) {
   char folder[64], path[128], moved[128], model[128], away[128], set[200];
   cli_scratch_make(folder);
   write_sums(folder, "sums.jsonl", 1);
@@ -123,7 +125,7 @@ static void says(const cli_result *r, const char *text) {
   CU_ASSERT(r->code == 0 && strstr(r->err, text) != NULL);
 }
 
-static void keys_of_config_json_are_refused_or_named(void) {
+TEST(keys_of_config_json_are_refused_or_named) {
   static const char known[] = "keys that gepolab does not know and passes over: mystery";
   place p = place_with_model();
   char set[160], db[128];
@@ -155,7 +157,7 @@ static void keys_of_config_json_are_refused_or_named(void) {
 }
 
 /* As in a real model, whose vocabulary is rounded up. */
-static void tokens_that_the_tokenizer_lacks_give_no_text(void) {
+TEST(tokens_that_the_tokenizer_lacks_give_no_text) {
   place p = place_make();
   char path[192];
   CU_ASSERT_FATAL(
@@ -181,8 +183,3 @@ static void tokens_that_the_tokenizer_lacks_give_no_text(void) {
   cli_scratch_remove(p.model);
   cli_scratch_remove(p.folder);
 }
-
-SUITE(cli_llm_folder, "cli: llm folders", TEST(eval_finds_the_data_of_sft_from_any_directory),
-      TEST(what_has_moved_is_found_or_named_with_the_remedy),
-      TEST(keys_of_config_json_are_refused_or_named),
-      TEST(tokens_that_the_tokenizer_lacks_give_no_text));

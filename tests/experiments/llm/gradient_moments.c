@@ -8,6 +8,8 @@
 #include <gsl/gsl_cdf.h>
 #include <stdlib.h>
 
+SUITE("llm: moments of gradients");
+
 enum { N = 7, EACH_G = 3, EACH_H = 2, G = EACH_G * GRADIENT_BLOCKS, H = EACH_H * GRADIENT_BLOCKS };
 
 typedef struct vectors {
@@ -99,7 +101,7 @@ static double jackknife(gradient_number which, const vectors *g, const vectors *
   return sqrt(variance);
 }
 
-static void numbers_are_those_of_all_pairs(void) {
+TEST(numbers_are_those_of_all_pairs) {
   static vectors g, h;
   gradient_sample of_g, of_h;
   gradient_estimate e[GRADIENT_NUMBERS];
@@ -136,7 +138,7 @@ static void numbers_are_those_of_all_pairs(void) {
 
 /* Gradients without a mean: whatever is divided by their length is not told, and no bias is found
  * below zero. */
-static void what_is_lost_in_noise_is_not_told(void) {
+TEST(what_is_lost_in_noise_is_not_told) {
   static vectors g, h;
   gradient_sample of_g, of_h;
   gradient_estimate e[GRADIENT_NUMBERS];
@@ -156,6 +158,3 @@ static void what_is_lost_in_noise_is_not_told(void) {
   }
   CU_ASSERT(told <= 2);
 }
-
-SUITE(gradient_moments, "llm: moments of gradients", TEST(numbers_are_those_of_all_pairs),
-      TEST(what_is_lost_in_noise_is_not_told));

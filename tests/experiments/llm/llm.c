@@ -6,7 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static void a_warm_up_lowers_the_loss_and_leaves_a_folder(void) {
+SUITE("cli: llm");
+
+TEST(a_warm_up_lowers_the_loss_and_leaves_a_folder) {
   place p = place_make();
   cli_result r = CLI("llm", "sft", p.recipe, "-o", p.model, "--json", "-q", "--every", "10");
   cJSON *d = json_of(&r);
@@ -31,7 +33,7 @@ static void a_warm_up_lowers_the_loss_and_leaves_a_folder(void) {
   cli_scratch_remove(p.folder);
 }
 
-static void info_names_sizes_and_memory(void) {
+TEST(info_names_sizes_and_memory) {
   place p = place_with_model();
   const char *const sources[] = {p.recipe, p.model};
   for (size_t i = 0; i < 2; ++i) {
@@ -48,7 +50,7 @@ static void info_names_sizes_and_memory(void) {
 }
 
 /* On the CPU replicas share the machine's memory. */
-static void info_counts_for_each_device(void) {
+TEST(info_counts_for_each_device) {
   place p = place_make();
   cJSON *a = CLI_JSON("llm", "info", p.recipe, "--json", "world.backend=cpu"),
         *b = CLI_JSON("llm", "info", p.recipe, "--json", "world.backend=cpu", "world.devices=2");
@@ -65,7 +67,7 @@ static void info_counts_for_each_device(void) {
   cli_scratch_remove(p.folder);
 }
 
-static void evaluation_repeats_and_its_numbers_fit_together(void) {
+TEST(evaluation_repeats_and_its_numbers_fit_together) {
   place p = place_with_model();
   const char *const line[] = {"llm", "eval",  p.model, "--samples", "6",
                               "--k", "1,2,6", "-q",    "--json",    NULL};
@@ -90,7 +92,7 @@ static void evaluation_repeats_and_its_numbers_fit_together(void) {
   cli_scratch_remove(p.folder);
 }
 
-static void every_evaluation_set_is_measured(void) {
+TEST(every_evaluation_set_is_measured) {
   place p = place_with_model();
   cli_result one = CLI("llm", "eval", p.recipe, "-q", "--json"),
              r = CLI(
@@ -114,7 +116,7 @@ static void every_evaluation_set_is_measured(void) {
   cli_scratch_remove(p.folder);
 }
 
-static void a_recipe_is_evaluated_after_its_warm_up(void) {
+TEST(a_recipe_is_evaluated_after_its_warm_up) {
   place p = place_with_model();
   cli_result folder = CLI("llm", "eval", p.model, "-q", "--json"),
              recipe = CLI("llm", "eval", p.recipe, "-q", "--json");
@@ -128,7 +130,7 @@ static void a_recipe_is_evaluated_after_its_warm_up(void) {
   cli_scratch_remove(p.folder);
 }
 
-static void text_comes_from_words_or_standard_input(void) {
+TEST(text_comes_from_words_or_standard_input) {
   place p = place_with_model();
   const char *const piped[] = {"llm", "generate", p.model, "-n", "2", NULL};
   cli_result words = CLI("llm", "generate", p.model, "3+4=", "1+1=", "-n", "2"),
@@ -146,7 +148,7 @@ static void text_comes_from_words_or_standard_input(void) {
   cli_scratch_remove(p.folder);
 }
 
-static void generated_log_probabilities_are_printed(void) {
+TEST(generated_log_probabilities_are_printed) {
   place p = place_with_model();
   cJSON *d = CLI_JSON("llm", "generate", p.model, "3+4=", "--json", "-n", "3", "--top-k", "2",
                       "--temperature", "1.5", "--max-tokens", "2", "--seed", "9");
@@ -174,7 +176,7 @@ static void generated_log_probabilities_are_printed(void) {
 }
 
 /* RL is what `run` does, and its last evaluation is that of the model it leaves. */
-static void reinforcement_learning_keeps_its_model(void) {
+TEST(reinforcement_learning_keeps_its_model) {
   place p = place_with_model();
   char trained[128], db[128];
   cli_path(trained, p.folder, "trained");
@@ -197,7 +199,7 @@ static void reinforcement_learning_keeps_its_model(void) {
 }
 
 /* The profile as overrides, and as files, is what a cluster section takes. */
-static void profiles_are_dists_that_recipes_take(void) {
+TEST(profiles_are_dists_that_recipes_take) {
   place p = place_make();
   char yaml[128], line[600];
   cli_result r = CLI("llm", "profile", p.recipe, "-n", "3", "-q", "--overrides");
@@ -222,10 +224,3 @@ static void profiles_are_dists_that_recipes_take(void) {
   cli_result_fini(&r);
   cli_scratch_remove(p.folder);
 }
-
-SUITE(cli_llm, "cli: llm", TEST(a_warm_up_lowers_the_loss_and_leaves_a_folder),
-      TEST(info_names_sizes_and_memory), TEST(info_counts_for_each_device),
-      TEST(evaluation_repeats_and_its_numbers_fit_together), TEST(every_evaluation_set_is_measured),
-      TEST(a_recipe_is_evaluated_after_its_warm_up), TEST(text_comes_from_words_or_standard_input),
-      TEST(generated_log_probabilities_are_printed), TEST(reinforcement_learning_keeps_its_model),
-      TEST(profiles_are_dists_that_recipes_take));

@@ -4,6 +4,8 @@
 #include "experiments/llm/profile.h"
 #include "tests/support/suite.h"
 
+SUITE("cli: llm numbers");
+
 /* The share of the k-subsets of n responses, the first c of them right, that hold a right one. */
 static double by_subsets(unsigned n, unsigned c, unsigned k) {
   unsigned all = 0, solved = 0;
@@ -17,7 +19,7 @@ static double by_subsets(unsigned n, unsigned c, unsigned k) {
   return (double)solved / (double)all;
 }
 
-static void pass_at_k_is_the_share_of_subsets_with_a_right_response(void) {
+TEST(pass_at_k_is_the_share_of_subsets_with_a_right_response) {
   for (unsigned n = 1; n <= 9; ++n)
     for (unsigned c = 0; c <= n; ++c)
       for (unsigned k = 1; k <= n; ++k)
@@ -26,7 +28,7 @@ static void pass_at_k_is_the_share_of_subsets_with_a_right_response(void) {
   ASSERT_CLOSE(llm_pass_problem(4096, 1, 1), 1.0 / 4096, 1e-12);
 }
 
-static void right_or_wrong_problems_have_wilsons_interval(void) {
+TEST(right_or_wrong_problems_have_wilsons_interval) {
   /* Newcombe (1998), Statistics in Medicine 17:857, table I, method 3: 81/263, 15/148, 0/20, 1/29.
    */
   static const struct {
@@ -45,7 +47,7 @@ static void right_or_wrong_problems_have_wilsons_interval(void) {
   }
 }
 
-static void other_problems_have_a_bootstrap_interval_and_a_standard_error(void) {
+TEST(other_problems_have_a_bootstrap_interval_and_a_standard_error) {
   enum { PROBLEMS = 40, SAMPLES = 4 };
   size_t correct[PROBLEMS];
   llm_pass p, again;
@@ -64,7 +66,7 @@ static void other_problems_have_a_bootstrap_interval_and_a_standard_error(void) 
   CU_ASSERT(isnan(p.standard_error));
 }
 
-static void decoding_ends_with_the_last_slot(void) {
+TEST(decoding_ends_with_the_last_slot) {
   static const double lengths[] = {4, 1, 2, 5, 1};
   double slots[5];
   ASSERT_CLOSE(llm_profile_makespan(lengths, 5, slots, 1), 13, 0);
@@ -72,9 +74,3 @@ static void decoding_ends_with_the_last_slot(void) {
   ASSERT_CLOSE(llm_profile_makespan(lengths, 5, slots, 3), 6, 0); /* 4, 1 5, 2 1 */
   ASSERT_CLOSE(llm_profile_makespan(lengths, 5, slots, 5), 5, 0);
 }
-
-SUITE(cli_llm_numbers, "cli: llm numbers",
-      TEST(pass_at_k_is_the_share_of_subsets_with_a_right_response),
-      TEST(right_or_wrong_problems_have_wilsons_interval),
-      TEST(other_problems_have_a_bootstrap_interval_and_a_standard_error),
-      TEST(decoding_ends_with_the_last_slot));

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+SUITE("cli: llm runs");
+
 /* The embedded recipe, cut down to a moment. */
 #define QUICK                                                                                      \
   "run", "llm_quick", "world.warmup={steps: 60, lr: 0.003}", "world.evaluation.prompts=32",        \
@@ -27,7 +29,7 @@ static void end(const char *folder) {
 }
 
 /* Made, kept, with other threads, and with no cache at all: the same numbers. */
-static void llm_quick_runs_and_says_the_same_however_it_is_run(void) {
+TEST(llm_quick_runs_and_says_the_same_however_it_is_run) {
   char folder[64], cache[128];
   begin(folder);
   cli_result made = CLI(QUICK, "-t", "2");
@@ -50,7 +52,7 @@ static void llm_quick_runs_and_says_the_same_however_it_is_run(void) {
   end(folder);
 }
 
-static void a_sweep_of_transformers_does_not_depend_on_its_workers(void) {
+TEST(a_sweep_of_transformers_does_not_depend_on_its_workers) {
   static const char text[] =
       "steps: 3\neval_every: 3\nworld: {kind: llm, backend: cpu, model: {layers: 1, hidden: 16, "
       "heads: 2, context: 24}, task: {kind: sorting, length: 3}, evaluation: {prompts: 8}, warmup: "
@@ -106,12 +108,12 @@ static void says_what_is_missing(const char *name) {
   end(folder);
 }
 
-static void recipes_for_a_checkpoint_of_ones_own_say_what_is_missing(void) {
+TEST(recipes_for_a_checkpoint_of_ones_own_say_what_is_missing) {
   says_what_is_missing("qwen3_math");
   says_what_is_missing("released_qwen3");
 }
 
-static void a_machine_without_cuda_says_so(void) {
+TEST(a_machine_without_cuda_says_so) {
   if (access("/dev/nvidiactl", F_OK) == 0) SKIP("there is a CUDA device");
   char folder[64];
   begin(folder);
@@ -129,7 +131,7 @@ static const char small[] =
     "train: {groups: 2, group_size: 4}\n"
     "sweep: {algorithm: [grpo, gepo], seed: [1, 2]}\n";
 
-static void a_sweep_that_this_machine_cannot_run_is_one_message_and_no_file(void) {
+TEST(a_sweep_that_this_machine_cannot_run_is_one_message_and_no_file) {
   char folder[64], path[128], db[128];
   begin(folder);
   cli_write(cli_path(path, folder, "small.yaml"), small, sizeof small - 1);
@@ -151,7 +153,7 @@ static void a_sweep_that_this_machine_cannot_run_is_one_message_and_no_file(void
 }
 
 /* Of a study that is begun only what is left asks for the machine. */
-static void cells_that_are_finished_need_no_machine(void) {
+TEST(cells_that_are_finished_need_no_machine) {
   char folder[64], path[128], db[128];
   begin(folder);
   cli_write(cli_path(path, folder, "small.yaml"), small, sizeof small - 1);
@@ -171,7 +173,7 @@ static void cells_that_are_finished_need_no_machine(void) {
   end(folder);
 }
 
-static void what_a_transformer_cannot_do_is_told_with_its_place(void) {
+TEST(what_a_transformer_cannot_do_is_told_with_its_place) {
   static const char wrong[] =
       "world: {kind: llm, model: {layers: 1, hidden: 16, heads: 2, context: 24}, "
       "task: {kind: sorting, length: 3}}\n"
@@ -215,7 +217,7 @@ static gl_status check_file(const char *path, const char *override, recipe_world
 }
 
 /* A data set that is gone is missed by the first cell that asks for it, and by no other. */
-static void cells_of_one_world_read_its_files_once(void) {
+TEST(cells_of_one_world_read_its_files_once) {
   static const char line[] = "{\"prompt\": \"1+1?\", \"answer\": \"2\"}\n"
                              "{\"prompt\": \"1+2?\", \"answer\": \"3\"}\n";
   static const char text[] =
@@ -241,12 +243,3 @@ static void cells_of_one_world_read_its_files_once(void) {
   recipe_worlds_fini(&known);
   end(folder);
 }
-
-SUITE(cli_llm_run, "cli: llm runs", TEST(llm_quick_runs_and_says_the_same_however_it_is_run),
-      TEST(a_sweep_of_transformers_does_not_depend_on_its_workers),
-      TEST(recipes_for_a_checkpoint_of_ones_own_say_what_is_missing),
-      TEST(a_machine_without_cuda_says_so),
-      TEST(a_sweep_that_this_machine_cannot_run_is_one_message_and_no_file),
-      TEST(cells_that_are_finished_need_no_machine),
-      TEST(what_a_transformer_cannot_do_is_told_with_its_place),
-      TEST(cells_of_one_world_read_its_files_once));

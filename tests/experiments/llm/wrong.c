@@ -7,7 +7,9 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
-static void wrong_usage_is_told(void) {
+SUITE("cli: llm refusals");
+
+TEST(wrong_usage_is_told) {
   place p = place_make();
   REFUSED(2, "'generate'", "llm", "genrate", p.recipe);
   REFUSED(2, "usage", "llm", "eval");
@@ -31,7 +33,7 @@ static void wrong_usage_is_told(void) {
   cli_scratch_remove(p.folder);
 }
 
-static void every_word_has_help_with_examples(void) {
+TEST(every_word_has_help_with_examples) {
   static const char *const words[] = {"info", "tasks", "sft", "rl", "eval", "generate", "profile"};
   for (size_t i = 0; i < sizeof words / sizeof *words; ++i) {
     cli_result r = CLI("llm", words[i], "--help");
@@ -45,14 +47,14 @@ static void every_word_has_help_with_examples(void) {
   cli_result_fini(&r);
 }
 
-static void prompts_that_no_token_writes_are_refused(void) {
+TEST(prompts_that_no_token_writes_are_refused) {
   place p = place_with_model();
   REFUSED(2, "alphabet", "llm", "generate", p.model, "3+x=");
   REFUSED(2, "context", "llm", "generate", p.model, "1111111111111111111111111111111111111111");
   cli_scratch_remove(p.folder);
 }
 
-static void what_does_not_fit_into_memory_is_refused_before_it_starts(void) {
+TEST(what_does_not_fit_into_memory_is_refused_before_it_starts) {
   place p = place_make();
   const char *const large = "world.model={layers: 64, hidden: 16384, context: 32}";
   cli_result r = CLI("llm", "info", p.recipe, large);
@@ -91,7 +93,7 @@ static void refuses_model(const place *p, const char *says) {
   cli_result_fini(&r);
 }
 
-static void damaged_folders_are_named_and_refused(void) {
+TEST(damaged_folders_are_named_and_refused) {
   place p = place_with_model();
   char path[192];
   damage(p.model, "config.json", "\"hidden_size\"", "\"hidden_sise\"");
@@ -125,7 +127,7 @@ static void end_with(const char *path, const unsigned char bits[4]) {
 }
 
 /* "pass@1 0.0000" and exit code 0 would be taken for a result. */
-static void weights_that_are_not_finite_are_refused_by_every_word(void) {
+TEST(weights_that_are_not_finite_are_refused_by_every_word) {
   static const unsigned char nan_bits[4] = {0, 0, 0xc0, 0x7f}, infinity[4] = {0, 0, 0x80, 0x7f};
   place p = place_with_model();
   char path[192], other[192];
@@ -142,7 +144,7 @@ static void weights_that_are_not_finite_are_refused_by_every_word(void) {
   cli_scratch_remove(p.folder);
 }
 
-static void outputs_that_cannot_be_written_are_found_first(void) {
+TEST(outputs_that_cannot_be_written_are_found_first) {
   place p = place_make();
   char below[192];
   snprintf(below, sizeof below, "%s/missing/model", p.folder);
@@ -154,7 +156,7 @@ static void outputs_that_cannot_be_written_are_found_first(void) {
   cli_scratch_remove(p.folder);
 }
 
-static void a_full_disk_leaves_no_half_model(void) {
+TEST(a_full_disk_leaves_no_half_model) {
   char folder[64], recipe[128], model[128], path[192];
   cli_scratch_make(folder);
   if (mount("tmpfs", folder, "tmpfs", 0, "size=40k") != 0) {
@@ -174,18 +176,10 @@ static void a_full_disk_leaves_no_half_model(void) {
   cli_scratch_remove(folder);
 }
 
-static void a_device_that_is_not_there_is_told(void) {
+TEST(a_device_that_is_not_there_is_told) {
   place p = place_make();
   cli_result r = CLI("llm", "info", p.recipe, "world.backend=cuda");
   if (r.code != 0) check_refusal(&r, 1, "no CUDA device");
   cli_result_fini(&r);
   cli_scratch_remove(p.folder);
 }
-
-SUITE(cli_llm_wrong, "cli: llm refusals", TEST(wrong_usage_is_told),
-      TEST(every_word_has_help_with_examples), TEST(prompts_that_no_token_writes_are_refused),
-      TEST(what_does_not_fit_into_memory_is_refused_before_it_starts),
-      TEST(damaged_folders_are_named_and_refused),
-      TEST(weights_that_are_not_finite_are_refused_by_every_word),
-      TEST(outputs_that_cannot_be_written_are_found_first), TEST(a_full_disk_leaves_no_half_model),
-      TEST(a_device_that_is_not_there_is_told));

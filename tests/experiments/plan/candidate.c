@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("experiments: scaled distributions");
+
 static delay_dist *parse(const char *text) {
   char line[1024];
   cfg_doc *doc = NULL;
@@ -40,7 +42,7 @@ static void check(const char *text) {
   cfg_free(doc);
 }
 
-static void every_kind_of_dist_is_multiplied(void) {
+TEST(every_kind_of_dist_is_multiplied) {
   check("12");
   check("none");
   check("{value: 3}");
@@ -55,7 +57,7 @@ static void every_kind_of_dist_is_multiplied(void) {
   check("{law: gilbert_elliott, good: 1, bad: {law: exponential, mean: 5}, to_bad: 0.3}");
 }
 
-static void an_empirical_dist_reads_its_file_from_everywhere(void) {
+TEST(an_empirical_dist_reads_its_file_from_everywhere) {
   scratch s;
   char csv[SCRATCH_PATH_SIZE], text[400];
   scratch_make(&s);
@@ -64,6 +66,3 @@ static void an_empirical_dist_reads_its_file_from_everywhere(void) {
   check(text);
   scratch_remove(&s);
 }
-
-SUITE(plan_candidate, "experiments: scaled distributions", TEST(every_kind_of_dist_is_multiplied),
-      TEST(an_empirical_dist_reads_its_file_from_everywhere));

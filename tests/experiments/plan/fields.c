@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("experiments: fields of plans");
+
 static bool is_listed(const char *section, const char *key, size_t length) {
   char path[128];
   snprintf(path, sizeof path, "%s.%.*s", section, (int)length, key);
@@ -28,7 +30,7 @@ static size_t listed_below(const char *section) {
 }
 
 /* A key that is not known is answered with those that are. */
-static void fields_that_are_read_are_those_that_are_listed(void) {
+TEST(fields_that_are_read_are_those_that_are_listed) {
   static const struct {
     const char *section, *override;
   } cases[] = {{"plan", "plan.zzz=1"},
@@ -63,6 +65,3 @@ static void fields_that_are_read_are_those_that_are_listed(void) {
     cfg_free(doc);
   }
 }
-
-SUITE(plan_fields, "experiments: fields of plans",
-      TEST(fields_that_are_read_are_those_that_are_listed));

@@ -6,6 +6,8 @@
 
 #include <stdint.h>
 
+SUITE("experiments: ranking and selection");
+
 enum { MOST = 16, RUNS = 200 };
 
 /* Normal systems with a common part in every replicate, as common random numbers make. */
@@ -85,20 +87,20 @@ static size_t errors(const double *mean, size_t n, double sd, size_t most) {
 }
 
 /* The least favourable case: all others lie a little more than the zone below the best. */
-static void the_best_is_selected_as_often_as_promised(void) {
+TEST(the_best_is_selected_as_often_as_promised) {
   static const double mean[] = {98.999, 98.999, 98.999, 100, 98.999, 98.999, 98.999, 98.999};
   CU_ASSERT(errors(mean, 8, 0.6, 4000) <= MOST_ERRORS);
 }
 
 /* Exact ties of the best, among systems just beyond the zone. Any of the tied ones is right. */
-static void exact_ties_are_as_good(void) {
+TEST(exact_ties_are_as_good) {
   static const double mean[] = {100, 98.999, 100, 98.999, 100, 98.999, 100, 98.999};
   CU_ASSERT(errors(mean, 8, 0.6, 4000) <= MOST_ERRORS);
 }
 
 /* A chain, each less than the zone below the one before: what beats the best may be beaten itself
  * by what is not good. */
-static void a_chain_of_near_ties_does_not_slip(void) {
+TEST(a_chain_of_near_ties_does_not_slip) {
   static const double mean[] = {100, 99.4, 98.8, 98.2, 97.6, 97, 96.4, 95.8};
   CU_ASSERT(errors(mean, 8, 0.6, 4000) <= MOST_ERRORS);
 }
@@ -106,13 +108,13 @@ static void a_chain_of_near_ties_does_not_slip(void) {
 /* 16 systems, the best two of them tied, with a noise of three zones in every difference: two
  * selections in a row, one for the best and one among what is as good, would need 750 replicates.
  */
-static void a_noisy_tie_ends(void) {
+TEST(a_noisy_tie_ends) {
   const double tied[MOST] = {100, 100, 90, 90, 90, 90, 90, 90, 90, 90, 90, 90, 90, 90, 90, 90};
   CU_ASSERT(errors(tied, MOST, 3 / sqrt(2), 650) <= MOST_ERRORS);
 }
 
 /* The zone as a share is one of the selected system's mean. */
-static void a_share_is_of_the_selected_system(void) {
+TEST(a_share_is_of_the_selected_system) {
   size_t wrong = 0;
   for (uint64_t run = 0; run < RUNS; ++run) {
     world w = {.n = 4, .sd = 0.6, .common = 1, .run = 9000 + run};
@@ -127,7 +129,7 @@ static void a_share_is_of_the_selected_system(void) {
 
 /* Systems that lie exactly on their limit may be found either, and nothing waits for them for ever.
  * The selected one misses no limit by the tolerance, and is as good as those that keep it. */
-static void exactly_on_the_limit_either_is_right(void) {
+TEST(exactly_on_the_limit_either_is_right) {
   size_t wrong = 0;
   for (uint64_t run = 0; run < RUNS; ++run) {
     world w = {.n = 6, .sd = 0.3, .common = 2, .run = 7000 + run};
@@ -145,7 +147,7 @@ static void exactly_on_the_limit_either_is_right(void) {
 }
 
 /* Where replicates run out, the zone that they suffice for is told, and holds as often. */
-static void the_reached_zone_holds_as_often(void) {
+TEST(the_reached_zone_holds_as_often) {
   size_t wrong = 0;
   for (uint64_t run = 0; run < RUNS; ++run) {
     world w = {.n = 6, .sd = 4, .common = 5, .run = 3000 + run};
@@ -163,7 +165,7 @@ static void the_reached_zone_holds_as_often(void) {
 }
 
 /* A faster system that misses the limit by the slack is not taken. */
-static void what_misses_a_limit_is_not_selected(void) {
+TEST(what_misses_a_limit_is_not_selected) {
   size_t wrong = 0;
   for (uint64_t run = 0; run < 100; ++run) {
     world w = {.n = 4, .sd = 0.3, .common = 2, .run = 5000 + run};
@@ -179,7 +181,7 @@ static void what_misses_a_limit_is_not_selected(void) {
   CU_ASSERT(wrong <= 19); /* at 10 %, 20 or more have a chance of 0.2 % */
 }
 
-static void among_equals_the_second_quantity_decides(void) {
+TEST(among_equals_the_second_quantity_decides) {
   world w = {.n = 5, .sd = 0.05, .common = 3, .run = 9};
   static const double mean[] = {100, 100.1, 99.9, 90, 100}, second[] = {-4, -3, -1, 0, -2};
   for (size_t i = 0; i < w.n; ++i) w.mean[i] = mean[i], w.second[i] = second[i];
@@ -193,7 +195,7 @@ static void among_equals_the_second_quantity_decides(void) {
 }
 
 /* Systems without any noise, and equal ones, end in the first stage. */
-static void exact_ties_end_at_once(void) {
+TEST(exact_ties_end_at_once) {
   world w = {.n = 6, .run = 3};
   for (size_t i = 0; i < w.n; ++i) w.mean[i] = 7, w.second[i] = (double)i;
   const ranking_request q = request_of(&w);
@@ -206,7 +208,7 @@ static void exact_ties_end_at_once(void) {
   ranking_fini(&r);
 }
 
-static void where_nothing_keeps_the_limits_nothing_is_selected(void) {
+TEST(where_nothing_keeps_the_limits_nothing_is_selected) {
   world w = {.n = 3, .sd = 1, .slack = {-2, -3, -2}, .run = 4};
   ranking_request q = request_of(&w);
   q.n_limits = 1;
@@ -217,7 +219,7 @@ static void where_nothing_keeps_the_limits_nothing_is_selected(void) {
   ranking_fini(&r);
 }
 
-static void it_says_when_the_replicates_did_not_suffice(void) {
+TEST(it_says_when_the_replicates_did_not_suffice) {
   world w = {.n = 2, .sd = 50, .mean = {1, 1}, .run = 6};
   ranking_request q = request_of(&w);
   q.most = 20;
@@ -233,7 +235,7 @@ static void it_says_when_the_replicates_did_not_suffice(void) {
 }
 
 /* t(0.975, 4) = 2.776 of 1, 2, 3, 4, 5: 3 +- 2.776 sqrt(2.5 / 5). */
-static void intervals_are_students(void) {
+TEST(intervals_are_students) {
   static const double x[] = {1, 2, 3, 4, 5};
   double mean, half;
   ranking_interval(x, 5, 0.95, &mean, &half);
@@ -242,12 +244,3 @@ static void intervals_are_students(void) {
   ranking_interval(x, 1, 0.95, &mean, &half);
   CU_ASSERT(mean == 1 && isnan(half));
 }
-
-SUITE(plan_ranking, "experiments: ranking and selection",
-      TEST(the_best_is_selected_as_often_as_promised), TEST(exact_ties_are_as_good),
-      TEST(a_chain_of_near_ties_does_not_slip), TEST(a_noisy_tie_ends),
-      TEST(a_share_is_of_the_selected_system), TEST(exactly_on_the_limit_either_is_right),
-      TEST(the_reached_zone_holds_as_often), TEST(what_misses_a_limit_is_not_selected),
-      TEST(among_equals_the_second_quantity_decides), TEST(exact_ties_end_at_once),
-      TEST(where_nothing_keeps_the_limits_nothing_is_selected),
-      TEST(it_says_when_the_replicates_did_not_suffice), TEST(intervals_are_students));

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("experiments: plans");
+
 enum { MOST_OVERRIDES = 16, TRUE_REPLICATES = 24 };
 
 typedef struct planned {
@@ -66,20 +68,20 @@ static void check(const char *cluster, const char *const *overrides, size_t n) {
   "train.groups=8", "plan.search.batches=1", "plan.search.window=[1, 2, 4]",                       \
       "plan.search.publish_every=1", "plan.selection.updates=40"
 
-static void enumeration_agrees_on_one_node(void) {
+TEST(enumeration_agrees_on_one_node) {
   static const char *const o[] = {SMALL, "plan.learner.choices=[1, 2, 4]",
                                   "plan.limits.staleness=1.5",
                                   "cluster.learner.step={law: lognormal, mu: 2.5, sigma: 0.05}"};
   check("one_node", o, sizeof o / sizeof *o);
 }
 
-static void enumeration_agrees_in_a_data_centre(void) {
+TEST(enumeration_agrees_in_a_data_centre) {
   static const char *const o[] = {SMALL, "plan.learner.choices=[16, 32]", "plan.limits.staleness=2",
                                   "cluster.learner.step={law: lognormal, mu: 4.5, sigma: 0.05}"};
   check("data_centre", o, sizeof o / sizeof *o);
 }
 
-static void enumeration_agrees_on_three_continents(void) {
+TEST(enumeration_agrees_on_three_continents) {
   static const char *const o[] = {SMALL, "plan.learner.choices=[8, 16]",
                                   "plan.limits.staleness=2.5",
                                   "cluster.learner.step={law: lognormal, mu: 4.0, sigma: 0.05}"};
@@ -87,7 +89,7 @@ static void enumeration_agrees_on_three_continents(void) {
 }
 
 /* A larger limit admits all that a smaller one does. */
-static void a_larger_limit_never_lowers_throughput(void) {
+TEST(a_larger_limit_never_lowers_throughput) {
   static const char *const limits[] = {"plan.limits.staleness=0.8", "plan.limits.staleness=1.5",
                                        "plan.limits.staleness=3", "plan.limits.staleness=50"};
   double before = 0;
@@ -104,7 +106,7 @@ static void a_larger_limit_never_lowers_throughput(void) {
 }
 
 /* The front rises, and no point of it is both staler and slower than another. */
-static void the_front_rises_with_staleness(void) {
+TEST(the_front_rises_with_staleness) {
   static const char *const o[] = {SMALL, "plan.learner.choices=[1, 2, 4]"};
   planned p;
   plan(&p, "one_node", o, sizeof o / sizeof *o);
@@ -120,7 +122,7 @@ static void the_front_rises_with_staleness(void) {
 
 /* A slow learner on constant steps is what binds: its rate is that of its step, and another GPU
  * brings what its step is shortened by, 2 / 1 without a serial share. */
-static void a_slow_learner_binds_and_another_gpu_doubles_it(void) {
+TEST(a_slow_learner_binds_and_another_gpu_doubles_it) {
   static const char *const o[] = {SMALL, "plan.learner.choices=1", "plan.learner.serial=0",
                                   "cluster.learner.step=500"};
   planned p;
@@ -137,7 +139,7 @@ static void a_slow_learner_binds_and_another_gpu_doubles_it(void) {
 }
 
 /* And a slow link is, where weights take longer than updates. */
-static void a_slow_link_binds(void) {
+TEST(a_slow_link_binds) {
   static const char *const o[] = {SMALL, "plan.learner.choices=2",
                                   "plan.inside={bandwidth: 10MB/s}"};
   planned p;
@@ -153,7 +155,7 @@ static void a_slow_link_binds(void) {
 }
 
 /* What closed forms leave out is never simulated, and is too slow indeed. */
-static void closed_forms_leave_out_what_is_too_slow(void) {
+TEST(closed_forms_leave_out_what_is_too_slow) {
   static const char *const o[] = {SMALL, "plan.learner.choices=[1, 2]", "plan.learner.serial=0",
                                   "cluster.learner.step=100", "plan.limits.throughput=3000"};
   planned p;
@@ -172,7 +174,7 @@ static void closed_forms_leave_out_what_is_too_slow(void) {
   planned_fini(&p);
 }
 
-static void threads_change_nothing(void) {
+TEST(threads_change_nothing) {
   static const char *const o[] = {SMALL, "plan.learner.choices=[1, 2]"};
   planned a, b;
   plan(&a, "one_node", o, sizeof o / sizeof *o);
@@ -197,7 +199,7 @@ static plan_measures truth_of(const plan_candidate *c, const plan_description *d
 
 /* Two sites, of which one is far away; few samplers feed the learner. Of the far ones those stay
  * out that bring nothing, and the first whose absence costs something stays. */
-static void samplers_that_bring_nothing_stay_out(void) {
+TEST(samplers_that_bring_nothing_stay_out) {
   static const char *const o[] = {
       SMALL, "plan.sites=[{name: here, gpus: 8}, {name: far, gpus: 16}]",
       "plan.links=[{between: [here, far], latency: 1}]",
@@ -219,7 +221,7 @@ static void samplers_that_bring_nothing_stay_out(void) {
 }
 
 /* A cluster that needs all its samplers keeps them, and is slower without either site. */
-static void what_each_site_brings_is_told(void) {
+TEST(what_each_site_brings_is_told) {
   static const char *const o[] = {SMALL, "plan.sites=[{name: here, gpus: 3}, {name: far, gpus: 2}]",
                                   "plan.links=[{between: [here, far], latency: 1}]",
                                   "plan.learner={gpus: 1, sites: [here], choices: [1]}",
@@ -240,7 +242,7 @@ static void what_each_site_brings_is_told(void) {
 }
 
 /* The table is that of the stored results. */
-static void what_methods_bear_is_what_the_study_says(void) {
+TEST(what_methods_bear_is_what_the_study_says) {
   char line[512], wanted[128];
   size_t found = 0, rows = 0;
   FILE *stored = fopen("paper/results/frontier.tsv", "r");
@@ -264,11 +266,3 @@ static void what_methods_bear_is_what_the_study_says(void) {
   fclose(stored);
   CU_ASSERT(found == rows && rows == 65);
 }
-
-SUITE(plan_search, "experiments: plans", TEST(enumeration_agrees_on_one_node),
-      TEST(enumeration_agrees_in_a_data_centre), TEST(enumeration_agrees_on_three_continents),
-      TEST(a_larger_limit_never_lowers_throughput), TEST(the_front_rises_with_staleness),
-      TEST(a_slow_learner_binds_and_another_gpu_doubles_it), TEST(a_slow_link_binds),
-      TEST(samplers_that_bring_nothing_stay_out), TEST(what_each_site_brings_is_told),
-      TEST(what_methods_bear_is_what_the_study_says), TEST(closed_forms_leave_out_what_is_too_slow),
-      TEST(threads_change_nothing));

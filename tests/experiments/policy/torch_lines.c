@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void every_row_is_a_loss_that_takes_what_it_needs(void) {
+SUITE("policy: formulas and lines of PyTorch");
+
+TEST(every_row_is_a_loss_that_takes_what_it_needs) {
   for (size_t i = 0; i < policy_algorithms_count(); i++) {
     const policy_algorithm *a = policy_algorithms_at(i);
     char *text = torch_lines(a), *head = strstr(text, "def loss("), *end = NULL;
@@ -24,7 +26,7 @@ static void every_row_is_a_loss_that_takes_what_it_needs(void) {
 }
 
 /* Unbounded limits are not written as numbers, and no number is undefined. */
-static void bounds_that_do_nothing_are_not_written(void) {
+TEST(bounds_that_do_nothing_are_not_written) {
   for (size_t i = 0; i < policy_algorithms_count(); i++) {
     char *text = torch_lines(policy_algorithms_at(i));
     CU_ASSERT_PTR_NULL(strstr(text, "nan"));
@@ -36,7 +38,7 @@ static void bounds_that_do_nothing_are_not_written(void) {
 
 /* Formulas of papers, by algorithm: GRPO (2402.03300, Eq. 3), GSPO (2507.18071, Eq. 5 and 7), GEPO
  * (2508.17850, Eq. 2 and 3), Dr. GRPO (2503.20783), CISPO (2506.13585, Eq. 4). */
-static void formulas_are_those_of_the_papers(void) {
+TEST(formulas_are_those_of_the_papers) {
   static const struct {
     const char *algorithm, *has[4];
   } papers[] = {
@@ -67,7 +69,7 @@ static void formulas_are_those_of_the_papers(void) {
 }
 
 /* A field without a formula is named; a number that is no bound is not written. */
-static void formulas_name_the_fields_that_they_lack(void) {
+TEST(formulas_name_the_fields_that_they_lack) {
   const policy_algorithm *plain = policy_algorithms_find("reinforce");
   for (size_t i = 0; i < policy_algorithms_count(); i++) {
     char *text = formula_lines(policy_algorithms_at(i), plain);
@@ -84,8 +86,3 @@ static void formulas_name_the_fields_that_they_lack(void) {
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "besides: tis_level: future"));
   free(text);
 }
-
-SUITE(torch_lines, "policy: formulas and lines of PyTorch",
-      TEST(every_row_is_a_loss_that_takes_what_it_needs),
-      TEST(bounds_that_do_nothing_are_not_written), TEST(formulas_are_those_of_the_papers),
-      TEST(formulas_name_the_fields_that_they_lack));

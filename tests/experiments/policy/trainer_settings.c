@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+SUITE("cli: settings of trainers");
+
 enum { MOST = 6 };
 typedef struct example {
   policy_trainer trainer;
@@ -135,7 +137,7 @@ static size_t count_of(const example *e) {
   return n;
 }
 
-static void switches_give_the_rows_that_equal_the_trainers_losses(void) {
+TEST(switches_give_the_rows_that_equal_the_trainers_losses) {
   for (size_t k = 0; k < sizeof examples / sizeof *examples; k++) {
     const example *e = &examples[k];
     const char *backwards[MOST];
@@ -152,7 +154,7 @@ static void switches_give_the_rows_that_equal_the_trainers_losses(void) {
   }
 }
 
-static void what_is_not_known_is_refused_with_the_nearest(void) {
+TEST(what_is_not_known_is_refused_with_the_nearest) {
   static const char *const wrong[][2] = {{"loss_mode=gsp", "did you mean 'gspo'"},
                                          {"loss_mod=gspo", "did you mean 'loss_mode'"},
                                          {"clip_ratio=wide", "has no value 'wide'"},
@@ -167,7 +169,7 @@ static void what_is_not_known_is_refused_with_the_nearest(void) {
   }
 }
 
-static void a_configuration_file_is_read_for_the_switches_that_are_known(void) {
+TEST(a_configuration_file_is_read_for_the_switches_that_are_known) {
   static const char text[] =
       "actor_rollout_ref:\n  actor:\n    clip_ratio: 0.2\n    strategy: fsdp\n"
       "    loss_agg_mode: seq-mean-token-mean\n"
@@ -185,7 +187,7 @@ static void a_configuration_file_is_read_for_the_switches_that_are_known(void) {
 }
 
 /* Every setting is of a published algorithm, and of each algorithm and trainer there is one. */
-static void the_table_of_settings_is_of_algorithms_and_says_each_once(void) {
+TEST(the_table_of_settings_is_of_algorithms_and_says_each_once) {
   for (size_t i = 0; i < policy_settings_count(); i++) {
     const policy_setting *s = policy_settings_at(i);
     CU_ASSERT_PTR_NOT_NULL(policy_algorithms_find(s->algorithm));
@@ -232,7 +234,7 @@ static int is_small_field(const char *name) {
 
 /* Every setting that a card prints makes the card's algorithm again; where a field differs that
  * changes the method, the card says how. */
-static void settings_of_cards_make_their_algorithms_again(void) {
+TEST(settings_of_cards_make_their_algorithms_again) {
   size_t without_switch = 0;
   for (size_t i = 0; i < policy_settings_count(); i++) {
     const policy_setting *s = policy_settings_at(i);
@@ -290,7 +292,7 @@ static int was_compared(const char *algorithm, const char *commit) {
 }
 
 /* The loss of prime-rl's row dppo_tv is that of prime_rl without its squared log-ratio. */
-static void what_was_run_agrees_to_rounding(void) {
+TEST(what_was_run_agrees_to_rounding) {
   static const char *const commits[TRAINER_COUNT] = {
       [TRAINER_AREAL] = "cbff54d",   [TRAINER_PRIME_RL] = "559b447", [TRAINER_SLIME] = "624b824",
       [TRAINER_SKYRL] = "a956457",   [TRAINER_ROLL] = "8eb27cc",     [TRAINER_NEMO_RL] = "7ea279a",
@@ -311,10 +313,3 @@ static void what_was_run_agrees_to_rounding(void) {
   }
   CU_ASSERT(compared >= 30);
 }
-
-SUITE(trainer_settings, "cli: settings of trainers",
-      TEST(switches_give_the_rows_that_equal_the_trainers_losses),
-      TEST(what_is_not_known_is_refused_with_the_nearest),
-      TEST(a_configuration_file_is_read_for_the_switches_that_are_known),
-      TEST(the_table_of_settings_is_of_algorithms_and_says_each_once),
-      TEST(settings_of_cards_make_their_algorithms_again), TEST(what_was_run_agrees_to_rounding));

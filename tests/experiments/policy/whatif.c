@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("cli: whatif");
+
 static const char *const batches[] = {
     "{\"groups\": [{\"rewards\": [1, 0], \"logp\": [[-1.0, -0.5], [-2.0]], "
     "\"logq\": [[-1.2, -0.4], [-1.8]], \"version_gap\": [[0, 0], [0]]}]}",
@@ -43,7 +45,7 @@ static double norm_by_hand(const policy_algorithm *algorithm, const char *text, 
   return sqrt(sum);
 }
 
-static void every_row_is_what_the_policy_core_says_of_each_batch(void) {
+TEST(every_row_is_what_the_policy_core_says_of_each_batch) {
   char text[2048];
   const size_t size = log_of(text);
   whatif *w = calloc(1, sizeof *w);
@@ -80,7 +82,7 @@ static double k3(double l) {
   return exp(l) - l - 1;
 }
 
-static void distance_is_told_by_staleness(void) {
+TEST(distance_is_told_by_staleness) {
   char text[2048];
   const size_t size = log_of(text);
   const char *const names[] = {"gepo"};
@@ -96,7 +98,7 @@ static void distance_is_told_by_staleness(void) {
   free(w);
 }
 
-static void what_a_batch_lacks_is_the_row_s_to_tell(void) {
+TEST(what_a_batch_lacks_is_the_row_s_to_tell) {
   static const char text[] =
       "{\"rewards\": [3, 0], \"logp\": [[-1], [-2]], \"logq\": [[-1], [-2]]}";
   const char *const names[] = {"disco", "grpo"};
@@ -121,7 +123,7 @@ static int refuses(const char *text, const char *words) {
   return ok;
 }
 
-static void hostile_logs_are_refused_with_the_line(void) {
+TEST(hostile_logs_are_refused_with_the_line) {
   char text[2048];
   CU_ASSERT(refuses("\n \n", "there is no record in it"));
   CU_ASSERT(refuses("{}\n", "standard input:1:1: this line has the keys of no known format"));
@@ -142,7 +144,7 @@ static void hostile_logs_are_refused_with_the_line(void) {
 }
 
 /* A log whose program was killed ends within a line. */
-static void a_line_that_was_cut_off_is_left_out_and_counted(void) {
+TEST(a_line_that_was_cut_off_is_left_out_and_counted) {
   char text[4096], folder[64], log[128];
   const size_t whole = log_of(text), more = (size_t)snprintf(text + whole, 1024, "%s", batches[1]);
   cli_scratch_make(folder);
@@ -162,7 +164,7 @@ static void a_line_that_was_cut_off_is_left_out_and_counted(void) {
   cli_scratch_remove(folder);
 }
 
-static void two_runs_in_one_log_are_named(void) {
+TEST(two_runs_in_one_log_are_named) {
   char text[4096], folder[64], log[128];
   const size_t n = log_of(text);
   memcpy(text + n, text, n);
@@ -174,7 +176,7 @@ static void two_runs_in_one_log_are_named(void) {
   cli_scratch_remove(folder);
 }
 
-static void changed_algorithms_are_rows_with_names_of_any_length(void) {
+TEST(changed_algorithms_are_rows_with_names_of_any_length) {
   static const char changed[] =
       "{base: mhpo, tanh_scale: 1.0000000000000002, hazard_power_up: 1.0000000000000002, "
       "hazard_width_up: 1.0000000000000002, hazard_power_down: 1.0000000000000002}";
@@ -194,7 +196,7 @@ static void changed_algorithms_are_rows_with_names_of_any_length(void) {
 }
 
 /* A policy input alone has no step: what a log may hold is no key of `gepolab policy`. */
-static void a_policy_input_takes_no_members_of_logs(void) {
+TEST(a_policy_input_takes_no_members_of_logs) {
   char text[2048];
   const char *arguments[] = {"policy", "-a", "grpo", "-", NULL};
   snprintf(text, sizeof text, "{\"step\": 1, %s", batches[0] + 1);
@@ -204,7 +206,7 @@ static void a_policy_input_takes_no_members_of_logs(void) {
   cli_result_fini(&r);
 }
 
-static void text_and_json_tell_the_same(void) {
+TEST(text_and_json_tell_the_same) {
   char folder[64], log[128], text[2048];
   cli_scratch_make(folder);
   cli_write(cli_path(log, folder, "run.jsonl"), text, log_of(text));
@@ -232,7 +234,7 @@ static void text_and_json_tell_the_same(void) {
 /* Eight responses of 500 tokens whose mean log-probabilities differ as a model's do, on-policy: the
  * probabilities of whole responses differ by e^5 and more. The weights are those of the formula
  * P / (sum Q^2 / sum Q). */
-static void gepo_on_policy_warns_and_names_gepo_released(void) {
+TEST(gepo_on_policy_warns_and_names_gepo_released) {
   enum { G = 8, T = 500 };
   static const double mean[G] = {-0.31, -0.27, -0.33, -0.281, -0.36, -0.3, -0.32, -0.29};
   char *text = malloc(2 * G * T * 32), folder[64], file[128];
@@ -277,7 +279,7 @@ static void gepo_on_policy_warns_and_names_gepo_released(void) {
 }
 
 /* Two updates at two stalenesses are enough for every figure; without versions one is missing. */
-static void a_log_becomes_figures(void) {
+TEST(a_log_becomes_figures) {
   char folder[64], log[128], bare[128], figures[128], path[128], text[2048];
   cli_scratch_make(folder);
   cli_write(cli_path(log, folder, "run.jsonl"), text, log_of(text));
@@ -304,11 +306,3 @@ static void a_log_becomes_figures(void) {
   CU_ASSERT(CLI_GIVES(2, "whatif", log, "--json", "-f", figures));
   cli_scratch_remove(folder);
 }
-
-SUITE(cli_whatif, "cli: whatif", TEST(every_row_is_what_the_policy_core_says_of_each_batch),
-      TEST(distance_is_told_by_staleness), TEST(what_a_batch_lacks_is_the_row_s_to_tell),
-      TEST(hostile_logs_are_refused_with_the_line),
-      TEST(a_line_that_was_cut_off_is_left_out_and_counted), TEST(two_runs_in_one_log_are_named),
-      TEST(changed_algorithms_are_rows_with_names_of_any_length),
-      TEST(a_policy_input_takes_no_members_of_logs), TEST(text_and_json_tell_the_same),
-      TEST(a_log_becomes_figures), TEST(gepo_on_policy_warns_and_names_gepo_released));

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("cli: factorial designs");
+
 /* Factorial designs: levels, aliases and blocks of textbook designs, and what is refused. */
 
 static gl_status expand(cfg_doc **doc, const char *design, gl_error *err) {
@@ -23,7 +25,7 @@ static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
 
 /* 64 combinations of eight factors: every pair of main effects and two-factor interactions is
  * orthogonal (resolution V), and no main effect or interaction of two is a block's contrast. */
-static void the_screening_design_has_resolution_five(void) {
+TEST(the_screening_design_has_resolution_five) {
   enum { ROWS = 64, FACTORS = 8, EFFECTS = FACTORS + FACTORS * (FACTORS - 1) / 2 };
   static double effect[EFFECTS + 3][ROWS];
   cfg_doc *doc = NULL;
@@ -56,7 +58,7 @@ static void the_screening_design_has_resolution_five(void) {
 }
 
 /* The first factor changes fastest; a factor sets several fields at once. */
-static void all_combinations_of_two_factors_come_in_standard_order(void) {
+TEST(all_combinations_of_two_factors_come_in_standard_order) {
   cfg_doc *doc = NULL;
   ASSERT_OK(expand(&doc, "{factors: {A: {a: [1, 2], aa: [10, 20]}, B: {b: [3, 4]}}}", &err));
   const cfg_node *list = cfg_find(cfg_find(cfg_root(doc), "sweep"), "factorial");
@@ -71,7 +73,7 @@ static void all_combinations_of_two_factors_come_in_standard_order(void) {
   cfg_free(doc);
 }
 
-static void what_is_no_design_is_refused_by_name(void) {
+TEST(what_is_no_design_is_refused_by_name) {
   static const struct {
     const char *design, *says;
   } wrong[] = {
@@ -111,11 +113,9 @@ static void what_is_no_design_is_refused_by_name(void) {
   }
 }
 
-SUITE(recipe_factorial, "cli: factorial designs", TEST(the_screening_design_has_resolution_five),
-      TEST(all_combinations_of_two_factors_come_in_standard_order),
-      TEST(what_is_no_design_is_refused_by_name));
-
 /* --- one at a time --- */
+
+SUITE("cli: one-at-a-time designs");
 
 /* One-at-a-time designs: their settings, their overrides, and what is refused. */
 
@@ -129,7 +129,7 @@ static gl_status expand_settings(cfg_doc **doc, const char *sweep, const char *o
 }
 
 /* The base comes first; a time has its unit taken off as anywhere else. */
-static void every_setting_differs_from_the_base_in_one_field(void) {
+TEST(every_setting_differs_from_the_base_in_one_field) {
   static const char *const paths[] = {"algorithm.kl_coef", "cluster.max_delay",
                                       "sampling.temperature"};
   static const double expected[][3] = {{8, 0, 1},   {4, 0, 1},    {16, 0, 1},
@@ -149,7 +149,7 @@ static void every_setting_differs_from_the_base_in_one_field(void) {
   cfg_free(doc);
 }
 
-static void one_at_a_time_what_is_no_design_is_refused_by_name(void) {
+TEST(one_at_a_time_what_is_no_design_is_refused_by_name) {
   static const struct {
     const char *sweep, *says;
   } wrong[] = {
@@ -178,9 +178,7 @@ static void one_at_a_time_what_is_no_design_is_refused_by_name(void) {
   }
 }
 
-SUITE(recipe_one_at_a_time, "cli: one-at-a-time designs",
-      TEST(every_setting_differs_from_the_base_in_one_field),
-      TEST(one_at_a_time_what_is_no_design_is_refused_by_name));
+SUITE("cli: random search");
 
 /* Random search: where the draws lie, what they depend on, and what is refused. */
 
@@ -242,7 +240,7 @@ static double normal(double x) {
   return 0.5 * erfc(-(x - 3) / (0.5 * sqrt(2)));
 }
 
-static void numbers_follow_their_dists(void) {
+TEST(numbers_follow_their_dists) {
   check_dist("{law: uniform, from: 2, to: 5}", uniform);
   check_dist("{law: log_uniform, from: 1e-4, to: 1e-1}", log_uniform);
   check_dist("{law: integer, from: -1000000, to: 1000000}", integer);
@@ -250,7 +248,7 @@ static void numbers_follow_their_dists(void) {
   check_dist("{law: normal, mean: 3, sd: 0.5}", normal);
 }
 
-static void whole_numbers_and_choices_reach_both_ends(void) {
+TEST(whole_numbers_and_choices_reach_both_ends) {
   cfg_doc *doc = NULL;
   const cfg_node *draws = draws_of(
       &doc,
@@ -263,7 +261,7 @@ static void whole_numbers_and_choices_reach_both_ends(void) {
 }
 
 /* The addresses of a draw: its number, its field and the seed of the search. */
-static void more_draws_and_other_fields_change_no_draw(void) {
+TEST(more_draws_and_other_fields_change_no_draw) {
   static const char *const searches[] = {
       "{draws: 20, seed: 7, fields: {optimizer.lr: {law: uniform, from: 0, to: 1}}}",
       "{draws: 9, seed: 7, fields: {steps: {law: integer, from: 1, to: 900000}, optimizer.lr: "
@@ -283,7 +281,7 @@ static void more_draws_and_other_fields_change_no_draw(void) {
   for (size_t k = 0; k < 3; ++k) cfg_free(doc[k]);
 }
 
-static void drawn_numbers_are_short_and_in_the_fields_unit(void) {
+TEST(drawn_numbers_are_short_and_in_the_fields_unit) {
   cfg_doc *doc = NULL;
   const cfg_node *draws =
       draws_of(&doc, "{draws: 50, fields: {cluster.max_delay: {law: uniform, from: "
@@ -298,7 +296,7 @@ static void drawn_numbers_are_short_and_in_the_fields_unit(void) {
   cfg_free(doc);
 }
 
-static void wrong_searches_are_refused(void) {
+TEST(wrong_searches_are_refused) {
   static const char *const cases[][2] = {
       {"{fields: {a: [1]}}", "needs draws and fields"},
       {"{draws: 3}", "needs draws and fields"},
@@ -348,7 +346,7 @@ static void wrong_searches_are_refused(void) {
   }
 }
 
-static void a_recipe_without_a_search_stays_as_it_is(void) {
+TEST(a_recipe_without_a_search_stays_as_it_is) {
   static const char *const texts[] = {"a: 1", "sweep: ~", "sweep: {random: ~}", "sweep: 3"};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; ++i) {
     cfg_doc *doc = NULL;
@@ -356,9 +354,3 @@ static void a_recipe_without_a_search_stays_as_it_is(void) {
     cfg_free(doc);
   }
 }
-
-SUITE(experiments_random_search, "cli: random search", TEST(numbers_follow_their_dists),
-      TEST(whole_numbers_and_choices_reach_both_ends),
-      TEST(more_draws_and_other_fields_change_no_draw),
-      TEST(drawn_numbers_are_short_and_in_the_fields_unit), TEST(wrong_searches_are_refused),
-      TEST(a_recipe_without_a_search_stays_as_it_is));

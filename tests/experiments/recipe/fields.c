@@ -18,6 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("cli: fields of recipes");
+
 enum { TEXT_SIZE = 2048, PATH_SIZE = 512 };
 
 /* A recipe in which fields are stated. Large enough that they matter, small enough for a moment. */
@@ -339,7 +341,7 @@ static int names(const char *message, const char *path) {
   return dot != NULL && strstr(message, last_word(above)) != NULL;
 }
 
-static void a_value_of_a_wrong_kind_is_refused_by_the_fields_name(void) {
+TEST(a_value_of_a_wrong_kind_is_refused_by_the_fields_name) {
   for (size_t i = 0; fields_at(i) != NULL; ++i) {
     const field *f = fields_at(i);
     char at[PATH_SIZE], assignment[TEXT_SIZE];
@@ -395,7 +397,7 @@ static size_t check_keys_of(const char *section) {
   return answered;
 }
 
-static void every_key_that_a_parser_knows_is_a_field(void) {
+TEST(every_key_that_a_parser_knows_is_a_field) {
   static const char *const maps[] = {"", "cluster.samplers", "world.rewards", "dial.kl"};
   for (size_t i = 0; i < sizeof maps / sizeof *maps; ++i)
     if (check_keys_of(maps[i]) == 0) fail("no parser was asked", maps[i], "its keys");
@@ -409,7 +411,3 @@ static void every_key_that_a_parser_knows_is_a_field(void) {
     if (check_keys_of(f->path) == 0) fail("no parser was asked", f->path, "its keys");
   }
 }
-
-SUITE(experiments_recipe_fields, "cli: fields of recipes",
-      TEST(a_value_of_a_wrong_kind_is_refused_by_the_fields_name),
-      TEST(every_key_that_a_parser_knows_is_a_field));

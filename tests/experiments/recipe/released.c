@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+SUITE("cli: recipes of the paper");
+
 static void run_shortened(const char *name) {
   char folder[64], path[128];
   cli_scratch_make(folder);
@@ -21,15 +23,12 @@ static void run_shortened(const char *name) {
   cli_scratch_remove(folder);
 }
 
-static void the_released_codes_recipes_run(void) {
+TEST(the_released_codes_recipes_run) {
   run_shortened("released_online");
   run_shortened("released_delay");
 }
 
-static void the_papers_texts_recipes_run(void) {
+TEST(the_papers_texts_recipes_run) {
   run_shortened("paper_online");
   run_shortened("paper_delay");
 }
-
-SUITE(recipes_released, "cli: recipes of the paper", TEST(the_released_codes_recipes_run),
-      TEST(the_papers_texts_recipes_run));

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+SUITE("cli: starts");
+
 #define TASK "  task: {kind: sorting, length: 3, values: 3, reward: graded}\n"
 #define WORLD "world:\n  kind: llm\n  backend: cpu\n  evaluation: {prompts: 16}\n" TASK
 
@@ -56,7 +58,7 @@ static double number_of(cli_result r, const char *path) {
 }
 
 /* The first evaluation of a run of that seed is what `llm eval` says of the seed's start. */
-static void a_run_begins_where_its_seeds_start_ended(void) {
+TEST(a_run_begins_where_its_seeds_start_ended) {
   study_place p = study_make();
   double score[3] = {0};
   for (int seed = 1; seed <= 2; ++seed) {
@@ -81,7 +83,7 @@ static int says(cli_result r, const char *words) {
 
 /* A start that is trained anew is another cell, and the run of the old one stays. Starts of
  * different seeds are draws of one cell; only two starts of one seed are told apart. */
-static void cells_know_the_checkpoint_that_they_begin_from(void) {
+TEST(cells_know_the_checkpoint_that_they_begin_from) {
   study_place p = study_make();
   CU_ASSERT(CLI_GIVES(0, "sweep", p.sweep, "-o", p.study, "-q"));
   CU_ASSERT_EQUAL(number_of(CLI("status", p.study, "--json"), "studies.0.done"), 2);
@@ -99,7 +101,7 @@ static void cells_know_the_checkpoint_that_they_begin_from(void) {
   cli_scratch_remove(p.folder);
 }
 
-static void a_start_that_does_not_fit_is_refused_by_name(void) {
+TEST(a_start_that_does_not_fit_is_refused_by_name) {
   study_place p = study_make();
   char parameters[160];
   REFUSED(2, "there is no folder", "run", p.rl, "-q", "seed=7");
@@ -120,7 +122,3 @@ static void a_start_that_does_not_fit_is_refused_by_name(void) {
   CU_ASSERT(access(p.study, F_OK) != 0);
   cli_scratch_remove(p.folder);
 }
-
-SUITE(recipe_starts, "cli: starts", TEST(a_run_begins_where_its_seeds_start_ended),
-      TEST(cells_know_the_checkpoint_that_they_begin_from),
-      TEST(a_start_that_does_not_fit_is_refused_by_name));

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+SUITE("cli: wrong recipes");
+
 #define WORLD "world: {kind: bandit, rewards: [1, 0]}\n"
 #define SWEEP "sweep: {seed: [1, 2]}\n"
 
@@ -121,7 +123,7 @@ static void check_wrong(const wrong_recipe *w, const char *path, const char *fol
   cli_result_fini(&r);
 }
 
-static void wrong_recipes_are_refused_with_place_reason_and_nearest_name(void) {
+TEST(wrong_recipes_are_refused_with_place_reason_and_nearest_name) {
   char folder[64], path[128];
   cli_scratch_make(folder);
   cli_path(path, folder, "wrong.yaml");
@@ -148,7 +150,7 @@ static const char alias_bomb[] =
     "e: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e,*e]\n"
     "g: [*f,*f,*f,*f,*f,*f,*f,*f,*f,*f]\n";
 
-static void monstrous_files_are_refused(void) {
+TEST(monstrous_files_are_refused) {
   enum { LINE = 10 << 20, DEPTH = 5000 };
   char *text = malloc(LINE + 64);
   CU_ASSERT_PTR_NOT_NULL_FATAL(text);
@@ -162,7 +164,7 @@ static void monstrous_files_are_refused(void) {
   check_text("an alias bomb", alias_bomb, sizeof alias_bomb - 1);
 }
 
-static void a_missing_file_and_a_folder_are_refused(void) {
+TEST(a_missing_file_and_a_folder_are_refused) {
   char folder[64], path[128], db[128];
   cli_scratch_make(folder);
   cli_path(path, folder, "missing.yaml");
@@ -179,7 +181,7 @@ static void a_missing_file_and_a_folder_are_refused(void) {
   cli_scratch_remove(folder);
 }
 
-static void a_wrong_recipe_leaves_an_existing_study_alone(void) {
+TEST(a_wrong_recipe_leaves_an_existing_study_alone) {
   char folder[64], path[128], db[128];
   struct stat before, after;
   cli_scratch_make(folder);
@@ -193,8 +195,3 @@ static void a_wrong_recipe_leaves_an_existing_study_alone(void) {
   CU_ASSERT(before.st_size == after.st_size && before.st_mtime == after.st_mtime);
   cli_scratch_remove(folder);
 }
-
-SUITE(cli_wrong, "cli: wrong recipes",
-      TEST(wrong_recipes_are_refused_with_place_reason_and_nearest_name),
-      TEST(monstrous_files_are_refused), TEST(a_missing_file_and_a_folder_are_refused),
-      TEST(a_wrong_recipe_leaves_an_existing_study_alone));

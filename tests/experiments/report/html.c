@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("report: markup");
+
 /* The page that one call writes. */
 static char *text;
 static size_t size;
@@ -25,7 +27,7 @@ static int gives(html *h, const char *words) {
   return same;
 }
 
-static void markup_in_a_text_becomes_entities(void) {
+TEST(markup_in_a_text_becomes_entities) {
   html h = opened();
   html_text(&h, "<script>alert(\"x\")</script> & 'y'");
   CU_ASSERT(gives(&h, "&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt; &amp; &#39;y&#39;"));
@@ -37,7 +39,7 @@ static void markup_in_a_text_becomes_entities(void) {
   CU_ASSERT(gives(&h, ""));
 }
 
-static void what_a_page_would_obey_is_shown(void) {
+TEST(what_a_page_would_obey_is_shown) {
   html h = opened();
   html_text(&h, "a\x1b[31m\x07 \xe2\x80\xae \xff\xc3 \xef\xbf\xbf end\n2");
   CU_ASSERT(gives(&h, "a\\x1b[31m\\x07 \\u202e \\xff\\xc3 \\uffff end\n2"));
@@ -46,7 +48,7 @@ static void what_a_page_would_obey_is_shown(void) {
   CU_ASSERT(gives(&h, "größer ≥ 語"));
 }
 
-static void a_table_escapes_its_words_and_says_what_heads_what(void) {
+TEST(a_table_escapes_its_words_and_says_what_heads_what) {
   static const char *const heads[] = {"a<b", "#n&m"};
   html h = opened();
   html_table_begin(&h, "\"cap\"", heads, 2);
@@ -69,7 +71,7 @@ static void a_table_escapes_its_words_and_says_what_heads_what(void) {
 }
 
 /* The tests of pages stand on it: it has to find what is wrong. */
-static void the_reader_of_tests_finds_what_is_not_well_formed(void) {
+TEST(the_reader_of_tests_finds_what_is_not_well_formed) {
   CU_ASSERT(markup_is_well_formed("<!DOCTYPE html>\n<a b=\"c\"><d/>&amp;</a>\n"));
   CU_ASSERT_FALSE(markup_is_well_formed("<a><b></a></b>"));
   CU_ASSERT_FALSE(markup_is_well_formed("<a>"));
@@ -81,8 +83,3 @@ static void the_reader_of_tests_finds_what_is_not_well_formed(void) {
   CU_ASSERT_FALSE(markup_ids_hold("<a id=\"x\"></a><b id=\"x\"></b>"));
   CU_ASSERT_FALSE(markup_ids_hold("<a href=\"#y\"></a>"));
 }
-
-SUITE(report_html, "report: markup", TEST(markup_in_a_text_becomes_entities),
-      TEST(what_a_page_would_obey_is_shown),
-      TEST(a_table_escapes_its_words_and_says_what_heads_what),
-      TEST(the_reader_of_tests_finds_what_is_not_well_formed));

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("report: recipes as YAML");
+
 static char *yaml_of(const char *json) {
   static const char *const first[] = {"name", "steps"};
   char *text = NULL;
@@ -36,7 +38,7 @@ static int reads_back(const char *json) {
   return same;
 }
 
-static void what_is_written_reads_back(void) {
+TEST(what_is_written_reads_back) {
   CU_ASSERT(reads_back("{\"a\":1,\"b\":{\"c\":0.1,\"d\":[1,2,{\"e\":null}],\"f\":true}}"));
   CU_ASSERT(reads_back("{\"a\":[],\"b\":{},\"c\":\"\",\"d\":false,\"e\":1e-05,\"f\":-3}"));
   CU_ASSERT(reads_back("{\"cluster.max_delay\":[0,120,\"none\"],\"x\":\"none\",\"y\":\"yes\"}"));
@@ -44,7 +46,7 @@ static void what_is_written_reads_back(void) {
                        "\"f\":\"\\\"q\\\" \\\\ \\u0001\",\"g\":\"größer\",\"h\":\"NULL\"}"));
 }
 
-static void long_maps_and_lists_stand_on_lines_of_their_own(void) {
+TEST(long_maps_and_lists_stand_on_lines_of_their_own) {
   static const char json[] =
       "{\"list\":[\"a long enough word to fill a line\",\"and another one of them, longer\",{"
       "\"map\":\"with a value that is long enough to leave\",\"no\":\"room for it on one line\"}],"
@@ -55,6 +57,3 @@ static void long_maps_and_lists_stand_on_lines_of_their_own(void) {
   CU_ASSERT_PTR_NOT_NULL(strstr(yaml, "  -\n    map: \"with a value"));
   free(yaml);
 }
-
-SUITE(report_yaml, "report: recipes as YAML", TEST(what_is_written_reads_back),
-      TEST(long_maps_and_lists_stand_on_lines_of_their_own));

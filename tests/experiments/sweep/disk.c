@@ -8,11 +8,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+SUITE("cli: disks");
+
 static const char recipe[] = "name: disk\nsteps: 200\nworld: {kind: bandit, rewards: [1, 0, 0.5]}\n"
                              "train: {groups: 2, group_size: 4}\n"
                              "sweep: {seed: [1, 2, 3, 4, 5, 6, 7, 8]}\n";
 
-static void a_full_disk_is_named_and_loses_no_finished_cell(void) {
+TEST(a_full_disk_is_named_and_loses_no_finished_cell) {
   char folder[64], path[128], db[128];
   cli_scratch_make(folder);
   if (mount("tmpfs", folder, "tmpfs", 0, "size=256k") != 0) {
@@ -39,7 +41,7 @@ static void a_full_disk_is_named_and_loses_no_finished_cell(void) {
   cli_scratch_remove(folder);
 }
 
-static void a_read_only_file_system_is_named(void) {
+TEST(a_read_only_file_system_is_named) {
   char folder[64], path[128], db[128];
   cli_scratch_make(folder);
   if (mount("tmpfs", folder, "tmpfs", 0, "size=1m") != 0) {
@@ -57,7 +59,7 @@ static void a_read_only_file_system_is_named(void) {
   cli_scratch_remove(folder);
 }
 
-static void a_file_that_is_no_study_is_refused_and_left_alone(void) {
+TEST(a_file_that_is_no_study_is_refused_and_left_alone) {
   char folder[64], path[128], db[128];
   static const char text[] = "this is a letter to a friend, not a database; do not overwrite it\n";
   cli_scratch_make(folder);
@@ -69,7 +71,7 @@ static void a_file_that_is_no_study_is_refused_and_left_alone(void) {
   cli_scratch_remove(folder);
 }
 
-static void a_full_standard_output_is_an_error(void) {
+TEST(a_full_standard_output_is_an_error) {
   if (access("/dev/full", W_OK) != 0) SKIP("no /dev/full");
   const char *path = getenv("GEPOLAB");
   char line[512];
@@ -77,8 +79,3 @@ static void a_full_standard_output_is_an_error(void) {
            path != NULL ? path : "build/gepolab");
   CU_ASSERT_EQUAL(system(line), 1 << 8);
 }
-
-SUITE(cli_disk, "cli: disks", TEST(a_full_disk_is_named_and_loses_no_finished_cell),
-      TEST(a_read_only_file_system_is_named),
-      TEST(a_file_that_is_no_study_is_refused_and_left_alone),
-      TEST(a_full_standard_output_is_an_error));

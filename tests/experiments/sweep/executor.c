@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("cli: worker processes");
+
 /* What the executor says of a worker, also of one that cannot say anything itself. */
 
 enum { JOBS = 3, MUCH = 64 << 20 };
@@ -40,7 +42,7 @@ static gl_status done(void *self, size_t job, const run_result *result, gl_error
   return GL_OK;
 }
 
-static void the_peak_of_every_worker_is_known(void) {
+TEST(the_peak_of_every_worker_is_known) {
   told t = {0};
   const executor_plan plan = {.n_jobs = JOBS, .workers = 1, .work = work, .done = done, .self = &t};
   CU_ASSERT_EQUAL(executor_run(&plan, NULL), GL_OK);
@@ -52,7 +54,7 @@ static void the_peak_of_every_worker_is_known(void) {
   for (int i = 0; i < JOBS; ++i) CU_ASSERT(t.peak_bytes[i] >= MUCH);
 }
 
-SUITE(cli_executor, "cli: worker processes", TEST(the_peak_of_every_worker_is_known));
+SUITE("cli: parts of a sweep");
 
 /* Which part of a sweep a process does, by what a cluster's environment says of it. */
 
@@ -70,7 +72,7 @@ static void set_environment(const char *const *names_and_values) {
 }
 #define ENVIRONMENT(...) set_environment((const char *const[]){__VA_ARGS__, NULL})
 
-static void without_a_cluster_a_process_does_all_and_says_nothing(void) {
+TEST(without_a_cluster_a_process_does_all_and_says_nothing) {
   ranks r;
   ENVIRONMENT(NULL);
   CU_ASSERT_EQUAL(ranks_begin(&r, NULL, NULL), GL_OK);
@@ -78,7 +80,7 @@ static void without_a_cluster_a_process_does_all_and_says_nothing(void) {
   CU_ASSERT_STRING_EQUAL(r.note, "");
 }
 
-static void a_shard_says_which_it_is(void) {
+TEST(a_shard_says_which_it_is) {
   ranks r;
   ENVIRONMENT("SLURM_PROCID", "1", "SLURM_STEP_NUM_TASKS", "2", "SLURM_ARRAY_TASK_ID", "7");
   CU_ASSERT_EQUAL(ranks_begin(&r, "2/3", NULL), GL_OK);
@@ -88,7 +90,7 @@ static void a_shard_says_which_it_is(void) {
   ENVIRONMENT(NULL);
 }
 
-static void a_task_of_a_step_of_srun_does_its_part(void) {
+TEST(a_task_of_a_step_of_srun_does_its_part) {
   ranks r;
   ENVIRONMENT("SLURM_PROCID", "1", "SLURM_NTASKS", "8", "SLURM_STEP_ID", "0",
               "SLURM_STEP_NUM_TASKS", "4");
@@ -100,7 +102,7 @@ static void a_task_of_a_step_of_srun_does_its_part(void) {
 }
 
 /* slurmd starts a batch script with the job's SLURM_NTASKS and SLURM_PROCID 0. */
-static void a_batch_script_without_srun_does_all_and_says_so(void) {
+TEST(a_batch_script_without_srun_does_all_and_says_so) {
   ranks r;
   ENVIRONMENT("SLURM_PROCID", "0", "SLURM_NTASKS", "4");
   CU_ASSERT_EQUAL(ranks_begin(&r, NULL, NULL), GL_OK);
@@ -113,7 +115,7 @@ static void a_batch_script_without_srun_does_all_and_says_so(void) {
   ENVIRONMENT(NULL);
 }
 
-static void a_step_whose_numbers_do_not_fit_is_refused(void) {
+TEST(a_step_whose_numbers_do_not_fit_is_refused) {
   static const char *const wrong[] = {"4", "-1", "", "x"};
   ranks r;
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
@@ -125,7 +127,7 @@ static void a_step_whose_numbers_do_not_fit_is_refused(void) {
   ENVIRONMENT(NULL);
 }
 
-static void a_task_of_an_array_is_told_of_shards(void) {
+TEST(a_task_of_an_array_is_told_of_shards) {
   ranks r;
   ENVIRONMENT("SLURM_ARRAY_TASK_ID", "3", "SLURM_ARRAY_TASK_COUNT", "16");
   CU_ASSERT_EQUAL(ranks_begin(&r, NULL, NULL), GL_OK);
@@ -136,7 +138,7 @@ static void a_task_of_an_array_is_told_of_shards(void) {
 }
 
 /* The longest notes must not be cut. */
-static void notes_end_in_whole_words(void) {
+TEST(notes_end_in_whole_words) {
   ranks r;
   ENVIRONMENT("SLURM_PROCID", "0", "SLURM_NTASKS", "999999", "SLURM_ARRAY_TASK_ID",
               "12345678901234567890", "SLURM_ARRAY_TASK_COUNT", "12345678901234567890");
@@ -147,7 +149,7 @@ static void notes_end_in_whole_words(void) {
   ENVIRONMENT(NULL);
 }
 
-static void the_sweep_of_a_batch_script_is_whole(void) {
+TEST(the_sweep_of_a_batch_script_is_whole) {
   static const char recipe[] = "steps: 5\nworld: {kind: bandit}\nsweep: {seed: [1, 2, 3, 4]}\n";
   char folder[64], path[128], db[128];
   cli_scratch_make(folder);
@@ -169,10 +171,3 @@ static void the_sweep_of_a_batch_script_is_whole(void) {
   ENVIRONMENT(NULL);
   cli_scratch_remove(folder);
 }
-
-SUITE(cli_ranks, "cli: parts of a sweep",
-      TEST(without_a_cluster_a_process_does_all_and_says_nothing), TEST(a_shard_says_which_it_is),
-      TEST(a_task_of_a_step_of_srun_does_its_part),
-      TEST(a_batch_script_without_srun_does_all_and_says_so),
-      TEST(a_step_whose_numbers_do_not_fit_is_refused), TEST(a_task_of_an_array_is_told_of_shards),
-      TEST(notes_end_in_whole_words), TEST(the_sweep_of_a_batch_script_is_whole));

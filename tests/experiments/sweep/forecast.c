@@ -2,7 +2,9 @@
 #include "experiments/sweep/forecast.h"
 #include "tests/support/suite.h"
 
-static void a_kind_is_an_algorithm_at_a_setting_whatever_its_rate(void) {
+SUITE("sweep: costs");
+
+TEST(a_kind_is_an_algorithm_at_a_setting_whatever_its_rate) {
   costs *c = costs_new();
   costs_kind *plain = costs_of(c, "gepo", "{\"cluster.max_delay\":600}");
   CU_ASSERT_PTR_EQUAL(plain, costs_of(c, "gepo", "{\"cluster.max_delay\":600}"));
@@ -16,7 +18,7 @@ static void a_kind_is_an_algorithm_at_a_setting_whatever_its_rate(void) {
   costs_free(c);
 }
 
-static void what_is_not_known_is_taken_from_the_algorithm_then_from_all_runs(void) {
+TEST(what_is_not_known_is_taken_from_the_algorithm_then_from_all_runs) {
   costs *c = costs_new();
   costs_kind *near = costs_of(c, "gepo", "{\"d\":0}"), *far = costs_of(c, "gepo", "{\"d\":9}"),
              *other = costs_of(c, "grpo", "{\"d\":0}");
@@ -46,7 +48,7 @@ static void what_is_not_known_is_taken_from_the_algorithm_then_from_all_runs(voi
 }
 
 /* 12 seconds for 20 updates, earlier: a tenth of that for 2. */
-static void runs_of_other_lengths_are_compared_by_the_update(void) {
+TEST(runs_of_other_lengths_are_compared_by_the_update) {
   costs *c = costs_new();
   costs_kind *k = costs_of(c, "gepo", "{}");
   costs_learn(k, 12, 20);
@@ -61,7 +63,3 @@ static void runs_of_other_lengths_are_compared_by_the_update(void) {
   ASSERT_CLOSE(costs_left_s(c), 0, 0);
   costs_free(c);
 }
-
-SUITE(sweep_costs, "sweep: costs", TEST(a_kind_is_an_algorithm_at_a_setting_whatever_its_rate),
-      TEST(what_is_not_known_is_taken_from_the_algorithm_then_from_all_runs),
-      TEST(runs_of_other_lengths_are_compared_by_the_update));

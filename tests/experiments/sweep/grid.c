@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("cli: sweep cells");
+
 #define BASE                                                                                       \
   "name: grid\nsteps: 2\neval_every: 1\ndescription: none\nworld: {kind: bandit}\n"                \
   "train: {groups: 1, group_size: 2}\n"
@@ -94,7 +96,7 @@ static void check_cells(const char *text, size_t n, const char *last_swept) {
   cfg_free(doc);
 }
 
-static void cells_are_the_recipes_one_would_write_by_hand(void) {
+TEST(cells_are_the_recipes_one_would_write_by_hand) {
   check_cells(BASE "sweep: {seed: [3, 1, 2]}", 3, "{}");
   check_cells(BASE "sweep: {algorithm: [grpo, {base: gepo, clip: none}], train.epochs: [1, 2], "
                    "seed: [1, 2, 3]}",
@@ -112,7 +114,7 @@ static void cells_are_the_recipes_one_would_write_by_hand(void) {
 }
 
 /* One field inside another: the section is set first, whichever axis comes first. */
-static void an_axis_inside_another_changes_what_that_one_set(void) {
+TEST(an_axis_inside_another_changes_what_that_one_set) {
   check_cells(BASE "sweep: {algorithm: [grpo, gepo], algorithm.clip: [none], seed: [1, 2]}", 4,
               "{\"algorithm.clip\":\"none\"}");
   sweep_grid grid;
@@ -144,7 +146,7 @@ static void check_refused(const char *text, const char *override, const char *sa
   cfg_free(doc);
 }
 
-static void an_override_that_no_cell_would_see_is_refused(void) {
+TEST(an_override_that_no_cell_would_see_is_refused) {
   static const char text[] = BASE "algorithm: gepo\nsweep: {algorithm: [grpo, gepo], seed: [1]}";
   check_refused(text, "algorithm.clip=none", "command line:1:16: in 'algorithm.clip=none'");
   check_refused(text, "algorithm.clip=none", "sweep.algorithm.clip=[none]");
@@ -160,7 +162,7 @@ static void an_override_that_no_cell_would_see_is_refused(void) {
   cfg_free(doc);
 }
 
-static void a_wrong_cell_is_found_wherever_it_is(void) {
+TEST(a_wrong_cell_is_found_wherever_it_is) {
   check_refused(BASE "sweep: {seed: [1, 2], optimizer.lr: [0.1, -1]}", NULL, "cells:7:43: ");
   check_refused(BASE "sweep: {seed: [1, x]}", NULL, "cells:7:19: ");
   check_refused(BASE "sweep: {world.arms: [2, 0], seed: [1, 2]}", NULL, "cells:7:25: ");
@@ -170,7 +172,7 @@ static void a_wrong_cell_is_found_wherever_it_is(void) {
   check_refused(BASE "sweep: {random: [1]}", NULL, "is a list; it must be a map");
 }
 
-static void a_grid_beyond_the_limit_is_refused_with_its_size(void) {
+TEST(a_grid_beyond_the_limit_is_refused_with_its_size) {
   check_refused(BASE "sweep: {seed: {from: 1, to: 1000, n: 1000}, steps: {from: 1, to: 1000, n: "
                      "1000}, optimizer.lr: [0.1, 0.2]}",
                 NULL, "1000 \xc3\x97 1000 \xc3\x97 2 = 2000000 cells, and a study at most 1000000");
@@ -190,7 +192,7 @@ static int see(void *self, size_t done, size_t total) {
   return done >= w->stop_at;
 }
 
-static void listing_cells_is_watched_and_ends_when_asked(void) {
+TEST(listing_cells_is_watched_and_ends_when_asked) {
   sweep_grid grid;
   sweep_cells cells;
   gl_error err = {0};
@@ -215,10 +217,3 @@ static void listing_cells_is_watched_and_ends_when_asked(void) {
   }
   cfg_free(doc);
 }
-
-SUITE(sweep_cells_, "cli: sweep cells", TEST(cells_are_the_recipes_one_would_write_by_hand),
-      TEST(an_axis_inside_another_changes_what_that_one_set),
-      TEST(an_override_that_no_cell_would_see_is_refused),
-      TEST(a_wrong_cell_is_found_wherever_it_is),
-      TEST(a_grid_beyond_the_limit_is_refused_with_its_size),
-      TEST(listing_cells_is_watched_and_ends_when_asked));

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+SUITE("sweep: places");
+
 static const char recipe[] = "name: places\nsteps: 10\n"
                              "world: {kind: bandit, rewards: [1, 0, 0.5]}\n"
                              "optimizer: {kind: adam, lr: 0.05}\n"
@@ -40,7 +42,7 @@ static sweep_cells expand(const char *text, int tuning, double grpo, double gepo
   return cells;
 }
 
-static void a_place_does_not_depend_on_the_rate_that_was_chosen(void) {
+TEST(a_place_does_not_depend_on_the_rate_that_was_chosen) {
   sweep_cells open = expand(recipe, 0, 0, 0), one = expand(recipe, 0, 0.02, 0.1),
               other = expand(recipe, 0, 0.1, 0.1);
   CU_ASSERT_EQUAL_FATAL(one.n_cells, 4);
@@ -58,7 +60,7 @@ static void a_place_does_not_depend_on_the_rate_that_was_chosen(void) {
 }
 
 /* Their rates are an axis: two rates are two places. */
-static void tuning_runs_of_two_rates_have_two_places(void) {
+TEST(tuning_runs_of_two_rates_have_two_places) {
   sweep_cells runs = expand(recipe, 1, 0, 0);
   CU_ASSERT_EQUAL_FATAL(runs.n_cells, 4);
   for (size_t i = 0; i < 4; ++i)
@@ -68,7 +70,7 @@ static void tuning_runs_of_two_rates_have_two_places(void) {
 }
 
 /* Without `tune` a rate is the recipe's own: another one is another place. */
-static void a_rate_that_the_recipe_states_is_part_of_the_place(void) {
+TEST(a_rate_that_the_recipe_states_is_part_of_the_place) {
   static const char with[] = "name: places\nsteps: 10\nworld: {kind: bandit, rewards: [1, 0]}\n"
                              "optimizer: {lr: 0.05}\ntrain: {groups: 2, group_size: 4}\n"
                              "sweep: {seed: [1]}\n";
@@ -81,7 +83,3 @@ static void a_rate_that_the_recipe_states_is_part_of_the_place(void) {
   sweep_cells_fini(&a);
   sweep_cells_fini(&b);
 }
-
-SUITE(sweep_places, "sweep: places", TEST(a_place_does_not_depend_on_the_rate_that_was_chosen),
-      TEST(tuning_runs_of_two_rates_have_two_places),
-      TEST(a_rate_that_the_recipe_states_is_part_of_the_place));

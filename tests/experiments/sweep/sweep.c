@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+SUITE("cli: sweeps");
+
 /* 16 cells and 8 tuning runs of a few milliseconds each. */
 static const char recipe[] = "name: small\n"
                              "steps: 150\n"
@@ -66,7 +68,7 @@ static size_t finished_cells(const char *db) {
   return lines > 0 ? lines - 1 : 0;
 }
 
-static void one_and_two_workers_write_the_same(void) {
+TEST(one_and_two_workers_write_the_same) {
   bench b;
   bench_make(&b);
   CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.db, "-j", "1", "-q"));
@@ -79,7 +81,7 @@ static void one_and_two_workers_write_the_same(void) {
 }
 
 /* Another score would choose other rates and make the whole grid again beside the old one. */
-static void a_sweep_does_not_go_on_from_damaged_scores_or_runs(void) {
+TEST(a_sweep_does_not_go_on_from_damaged_scores_or_runs) {
   static const char *const damage[] = {"UPDATE tuning_scores SET score = 0.01 WHERE score > 0.2",
                                        "UPDATE evals SET eval_score = 1 WHERE run = 1"};
   bench b;
@@ -98,7 +100,7 @@ static void a_sweep_does_not_go_on_from_damaged_scores_or_runs(void) {
   cli_scratch_remove(b.folder);
 }
 
-static void a_finished_cell_is_never_run_again(void) {
+TEST(a_finished_cell_is_never_run_again) {
   bench b;
   bench_make(&b);
   cli_result first = CLI("sweep", b.recipe, "-o", b.db, "-q", "--json");
@@ -115,7 +117,7 @@ static void a_finished_cell_is_never_run_again(void) {
 
 /* 24 runs in all: 8 tuning runs and 16 cells, of which an earlier start made the tuning runs and 8
  * cells. The bar counts all of them from the start. */
-static void the_bar_goes_on_from_what_the_file_has(void) {
+TEST(the_bar_goes_on_from_what_the_file_has) {
   bench b;
   bench_make(&b);
   CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.db, "-j", "1", "-q", "sweep.seed=[1,2]"));
@@ -136,7 +138,7 @@ static void the_bar_goes_on_from_what_the_file_has(void) {
   cli_scratch_remove(b.folder);
 }
 
-static void a_dry_run_counts_and_writes_nothing(void) {
+TEST(a_dry_run_counts_and_writes_nothing) {
   bench b;
   bench_make(&b);
   cli_result none = CLI("sweep", b.recipe, "-o", b.db, "-j", "2", "--dry-run", "--json");
@@ -180,7 +182,7 @@ static void a_dry_run_counts_and_writes_nothing(void) {
 
 /* A run of 60 updates is no run of 150 that broke off: where lengths are swept, each is scored by
  * its own. */
-static void tuning_scores_runs_of_every_length(void) {
+TEST(tuning_scores_runs_of_every_length) {
   bench b;
   bench_make(&b);
   cJSON *json = CLI_JSON("sweep", b.recipe, "-o", b.db, "-q", "--json", "sweep.steps=[60]",
@@ -192,7 +194,7 @@ static void tuning_scores_runs_of_every_length(void) {
   cli_scratch_remove(b.folder);
 }
 
-static void kill_at_any_moment_and_a_second_start_change_nothing(void) {
+TEST(kill_at_any_moment_and_a_second_start_change_nothing) {
   static const long moments_ms[] = {15, 60, 110, 170, 240};
   bench b;
   bench_make(&b);
@@ -220,7 +222,7 @@ static int is_alive(pid_t pid) {
   return kill(pid, 0) == 0;
 }
 
-static void workers_end_when_their_parent_is_killed(void) {
+TEST(workers_end_when_their_parent_is_killed) {
   bench b;
   bench_make(&b);
   pid_t workers[2] = {0, 0};
@@ -235,7 +237,7 @@ static void workers_end_when_their_parent_is_killed(void) {
   cli_scratch_remove(b.folder);
 }
 
-static void interrupt_keeps_finished_cells_and_exits_with_130(void) {
+TEST(interrupt_keeps_finished_cells_and_exits_with_130) {
   static const int signals[] = {SIGINT, SIGTERM};
   for (size_t i = 0; i < 2; ++i) {
     bench b;
@@ -254,7 +256,7 @@ static void interrupt_keeps_finished_cells_and_exits_with_130(void) {
   }
 }
 
-static void a_crashed_worker_spoils_its_own_cell_only_and_is_tried_again(void) {
+TEST(a_crashed_worker_spoils_its_own_cell_only_and_is_tried_again) {
   bench b;
   bench_make(&b);
   const char *const few = "sweep.seed=[1]";
@@ -279,7 +281,7 @@ static void a_crashed_worker_spoils_its_own_cell_only_and_is_tried_again(void) {
 }
 
 /* A tuning run that died says nothing about its rate: the grid waits for it. */
-static void a_crashed_tuning_run_is_tried_again_before_any_rate_is_chosen(void) {
+TEST(a_crashed_tuning_run_is_tried_again_before_any_rate_is_chosen) {
   bench b;
   char err[128];
   const char *const few = "sweep.seed=[1]", *const longer = "steps=6000";
@@ -310,7 +312,7 @@ static void a_crashed_tuning_run_is_tried_again_before_any_rate_is_chosen(void) 
   cli_scratch_remove(b.folder);
 }
 
-static void shards_joined_by_merge_are_the_whole_study(void) {
+TEST(shards_joined_by_merge_are_the_whole_study) {
   bench b;
   bench_make(&b);
   char one[160], two[160];
@@ -325,7 +327,7 @@ static void shards_joined_by_merge_are_the_whole_study(void) {
   cli_scratch_remove(b.folder);
 }
 
-static void ranks_of_an_mpi_job_make_the_whole_study(void) {
+TEST(ranks_of_an_mpi_job_make_the_whole_study) {
   if (system("command -v mpirun >/dev/null 2>&1") != 0) SKIP("no mpirun");
   const char *path = getenv("GEPOLAB");
   bench b;
@@ -354,7 +356,7 @@ static void ranks_of_an_mpi_job_make_the_whole_study(void) {
   cli_scratch_remove(b.folder);
 }
 
-static void two_runs_of_a_recipe_print_and_store_the_same(void) {
+TEST(two_runs_of_a_recipe_print_and_store_the_same) {
   bench b;
   bench_make(&b);
   cli_result x = CLI("run", b.recipe, "sweep=null", "tune=null", "-o", b.db, "--json", "-q");
@@ -373,7 +375,7 @@ static void two_runs_of_a_recipe_print_and_store_the_same(void) {
 
 /* Weight decay of 10 at a rate of 10^6 multiplies the parameters by -10^7 at every step, past the
  * largest double within fifty. */
-static void a_run_whose_parameters_overflow_has_diverged_and_keeps_its_rows(void) {
+TEST(a_run_whose_parameters_overflow_has_diverged_and_keeps_its_rows) {
   bench b;
   bench_make(&b);
   cli_result r = CLI("run", b.recipe, "sweep=null", "tune=null", "-o", b.db, "--json", "-q",
@@ -394,7 +396,7 @@ static void a_run_whose_parameters_overflow_has_diverged_and_keeps_its_rows(void
 }
 
 /* Two algorithms meet the same clock: their rows have equal times, versions and staleness. */
-static void runs_that_differ_in_the_algorithm_are_paired(void) {
+TEST(runs_that_differ_in_the_algorithm_are_paired) {
   bench b;
   bench_make(&b);
   cJSON *p = CLI_JSON("run", b.recipe, "sweep=null", "tune=null", "algorithm=grpo", "--json", "-q"),
@@ -409,7 +411,7 @@ static void runs_that_differ_in_the_algorithm_are_paired(void) {
   cli_scratch_remove(b.folder);
 }
 
-static void a_cell_finds_the_files_beside_its_recipe(void) {
+TEST(a_cell_finds_the_files_beside_its_recipe) {
   static const char text[] = "steps: 5\nworld: {kind: bandit}\ncluster: {samplers: 1, delay: {law: "
                              "empirical, file: delays.csv}}\nsweep: {seed: [1, 2]}\n",
                     delays[] = "seconds\n60\n120\n";
@@ -433,7 +435,7 @@ static void overwrite(const char *path, const char *with, int in_place) {
   CU_ASSERT_EQUAL_FATAL(system(command), 0);
 }
 
-static void a_study_that_is_overwritten_during_a_sweep_is_noticed(void) {
+TEST(a_study_that_is_overwritten_during_a_sweep_is_noticed) {
   for (int in_place = 0; in_place < 2; ++in_place) {
     bench b;
     char err[128];
@@ -456,21 +458,3 @@ static void a_study_that_is_overwritten_during_a_sweep_is_noticed(void) {
     cli_scratch_remove(b.folder);
   }
 }
-
-SUITE(cli_sweep, "cli: sweeps", TEST(one_and_two_workers_write_the_same),
-      TEST(a_finished_cell_is_never_run_again),
-      TEST(a_sweep_does_not_go_on_from_damaged_scores_or_runs),
-      TEST(the_bar_goes_on_from_what_the_file_has), TEST(a_dry_run_counts_and_writes_nothing),
-      TEST(tuning_scores_runs_of_every_length),
-      TEST(kill_at_any_moment_and_a_second_start_change_nothing),
-      TEST(workers_end_when_their_parent_is_killed),
-      TEST(interrupt_keeps_finished_cells_and_exits_with_130),
-      TEST(a_crashed_worker_spoils_its_own_cell_only_and_is_tried_again),
-      TEST(a_crashed_tuning_run_is_tried_again_before_any_rate_is_chosen),
-      TEST(shards_joined_by_merge_are_the_whole_study),
-      TEST(ranks_of_an_mpi_job_make_the_whole_study),
-      TEST(two_runs_of_a_recipe_print_and_store_the_same),
-      TEST(a_run_whose_parameters_overflow_has_diverged_and_keeps_its_rows),
-      TEST(runs_that_differ_in_the_algorithm_are_paired),
-      TEST(a_cell_finds_the_files_beside_its_recipe),
-      TEST(a_study_that_is_overwritten_during_a_sweep_is_noticed));

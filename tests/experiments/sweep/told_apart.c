@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("cli: runs told apart");
+
 static const char recipe[] = "name: small\n"
                              "steps: 30\n"
                              "world: {kind: sequence, horizon: 2, prompts: 2}\n"
@@ -43,7 +45,7 @@ static int n_cells(const cJSON *study) {
   return cJSON_GetArraySize(member_at(study, "cells"));
 }
 
-static void sweeps_of_changed_recipes_are_not_pooled_as_seeds(void) {
+TEST(sweeps_of_changed_recipes_are_not_pooled_as_seeds) {
   bench b;
   bench_make(&b);
   const char *seeds = "sweep.seed=[1,2,3]";
@@ -59,7 +61,7 @@ static void sweeps_of_changed_recipes_are_not_pooled_as_seeds(void) {
   cli_scratch_remove(b.folder);
 }
 
-static void single_runs_of_changed_recipes_are_not_pooled_as_seeds(void) {
+TEST(single_runs_of_changed_recipes_are_not_pooled_as_seeds) {
   bench b;
   bench_make(&b);
   CU_ASSERT(CLI_GIVES(0, "run", b.recipe, "-q", "-o", b.db));
@@ -75,7 +77,7 @@ static void single_runs_of_changed_recipes_are_not_pooled_as_seeds(void) {
 
 /* A default that is written out makes another key, but the same run: it counts once, and says so.
  */
-static void a_run_with_a_default_written_out_is_not_another_seed(void) {
+TEST(a_run_with_a_default_written_out_is_not_another_seed) {
   bench b;
   bench_make(&b);
   CU_ASSERT(CLI_GIVES(0, "run", b.recipe, "-q", "-o", b.db));
@@ -87,7 +89,7 @@ static void a_run_with_a_default_written_out_is_not_another_seed(void) {
   cli_scratch_remove(b.folder);
 }
 
-static void studies_of_one_file_are_shown_apart(void) {
+TEST(studies_of_one_file_are_shown_apart) {
   bench b;
   bench_make(&b);
   CU_ASSERT(CLI_GIVES(0, "run", b.recipe, "-q", "-o", b.db));
@@ -109,7 +111,7 @@ static void studies_of_one_file_are_shown_apart(void) {
   cli_scratch_remove(b.folder);
 }
 
-static void a_rate_that_tune_chose_is_no_setting(void) {
+TEST(a_rate_that_tune_chose_is_no_setting) {
   bench b;
   bench_make(&b);
   CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-q", "-o", b.db, "sweep.seed=[1,2]",
@@ -141,7 +143,7 @@ static char *cell_of(const char *db, const char *table, const char *column) {
   return value;
 }
 
-static void the_learning_rate_is_the_recipes_and_not_the_first_updates(void) {
+TEST(the_learning_rate_is_the_recipes_and_not_the_first_updates) {
   static const char *const optimizers[] = {"optimizer={lr: 0.05, warmup: 10}",
                                            "optimizer={warmup: 10}"};
   for (int i = 0; i < 2; ++i) {
@@ -167,7 +169,7 @@ static size_t times_in(const char *header, const char *name, char separator) {
   return n;
 }
 
-static void no_export_has_two_columns_of_one_name(void) {
+TEST(no_export_has_two_columns_of_one_name) {
   static const char *const tables[] = {
       "runs",    "steps", "evals",       "staleness", "clock",      "summary",   "cells", "tuned",
       "recipes", "axes",  "axis_values", "execution", "provenance", "libraries", "bias",  "tuning"};
@@ -210,7 +212,7 @@ static void no_export_has_two_columns_of_one_name(void) {
 
 /* The key is that of the recipe under the present meaning of recipes, so a run made under another
  * one is never taken for this one. */
-static void a_cells_key_holds_the_meaning_of_recipes(void) {
+TEST(a_cells_key_holds_the_meaning_of_recipes) {
   bench b;
   char wanted[HASH_HEX_SIZE], plain[HASH_HEX_SIZE];
   bench_make(&b);
@@ -234,11 +236,3 @@ static void a_cells_key_holds_the_meaning_of_recipes(void) {
   cli_result_fini(&r), cli_result_fini(&of);
   cli_scratch_remove(b.folder);
 }
-
-SUITE(cli_told_apart, "cli: runs told apart",
-      TEST(sweeps_of_changed_recipes_are_not_pooled_as_seeds),
-      TEST(single_runs_of_changed_recipes_are_not_pooled_as_seeds),
-      TEST(a_run_with_a_default_written_out_is_not_another_seed),
-      TEST(studies_of_one_file_are_shown_apart), TEST(a_rate_that_tune_chose_is_no_setting),
-      TEST(the_learning_rate_is_the_recipes_and_not_the_first_updates),
-      TEST(no_export_has_two_columns_of_one_name), TEST(a_cells_key_holds_the_meaning_of_recipes));

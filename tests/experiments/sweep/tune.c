@@ -12,6 +12,8 @@
 
 /* --- from scores to choices --- */
 
+SUITE("sweep: tuning");
+
 typedef struct bench {
   cfg_doc *doc;
   tune_plan plan;
@@ -69,7 +71,7 @@ static double chosen(const bench *b, const sweep_choice *c, const char *path) {
 
 /* The score falls with the distance from a rate of 0.1 and from two epochs, for gspo from a rate of
  * 1 and one epoch; which of the two seeds it is makes no difference to who is best. */
-static void the_best_setting_of_each_algorithm_is_chosen(void) {
+TEST(the_best_setting_of_each_algorithm_is_chosen) {
   bench b = {0};
   bench_open(&b, "{lr: [0.001, 0.01, 0.1, 1], fields: {train.epochs: [1, 2, 4], "
                  "algorithm.eps_low: [0.1, 0.2]}, seeds: [101, 102]}");
@@ -112,7 +114,7 @@ static void the_best_setting_of_each_algorithm_is_chosen(void) {
 
 /* Nine rates in rungs of 10, 30 and 90 updates: 9, 3 and 1 of them. The best of the short runs, 9,
  * is not the best of those of 30 updates, 8, and 7 has never been among the best. */
-static void halving_makes_longer_runs_of_fewer_settings(void) {
+TEST(halving_makes_longer_runs_of_fewer_settings) {
   bench b = {0};
   bench_open(&b, "{lr: [3, 1, 2, 9, 4, 8, 5, 6, 7], seeds: [101, 102], "
                  "halving: {eta: 3, rungs: 3}}");
@@ -174,7 +176,7 @@ static int same_tables(const char *a, const char *b) {
   return same;
 }
 
-static void any_fields_are_tuned_and_their_choices_are_told(void) {
+TEST(any_fields_are_tuned_and_their_choices_are_told) {
   study s;
   study_make(&s, recipe);
   cli_result plan = CLI("sweep", s.recipe, "--dry-run");
@@ -222,7 +224,7 @@ static void any_fields_are_tuned_and_their_choices_are_told(void) {
 }
 
 /* In a tuning run of either rung, or in the grid: it depends on the moment. */
-static void a_killed_halving_goes_on_as_if_nothing_had_happened(void) {
+TEST(a_killed_halving_goes_on_as_if_nothing_had_happened) {
   study s;
   study_make(&s, recipe);
   CU_ASSERT(CLI_GIVES(0, "sweep", s.recipe, "-o", s.other, "-q", "steps=900"));
@@ -238,7 +240,7 @@ static void a_killed_halving_goes_on_as_if_nothing_had_happened(void) {
 }
 
 /* lr: [...] and fields: {optimizer.lr: [...]} say the same, and make the same cells. */
-static void a_list_of_rates_is_the_field_of_rates(void) {
+TEST(a_list_of_rates_is_the_field_of_rates) {
   study s;
   study_make(&s, "name: rates\nsteps: 30\nworld: {kind: bandit}\n"
                  "train: {groups: 2, group_size: 4}\nsweep: {seed: [1, 2]}\n"
@@ -250,7 +252,7 @@ static void a_list_of_rates_is_the_field_of_rates(void) {
   cli_scratch_remove(s.folder);
 }
 
-static void wrong_tuning_is_refused_at_its_place(void) {
+TEST(wrong_tuning_is_refused_at_its_place) {
   static const struct {
     const char *tune, *sweep, *says;
   } wrong[] = {
@@ -292,9 +294,3 @@ static void wrong_tuning_is_refused_at_its_place(void) {
     cli_scratch_remove(s.folder);
   }
 }
-
-SUITE(sweep_tune, "sweep: tuning", TEST(the_best_setting_of_each_algorithm_is_chosen),
-      TEST(halving_makes_longer_runs_of_fewer_settings),
-      TEST(any_fields_are_tuned_and_their_choices_are_told),
-      TEST(a_killed_halving_goes_on_as_if_nothing_had_happened),
-      TEST(a_list_of_rates_is_the_field_of_rates), TEST(wrong_tuning_is_refused_at_its_place));

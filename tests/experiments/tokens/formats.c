@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("tokens: formats");
+
 #define LOGS "tests/golden/token_logs/"
 
 /* --- the trainers' own files --- */
@@ -90,7 +92,7 @@ static void check_log(const char *path, const char *name, const char *format) {
   cJSON_Delete(batches);
 }
 
-static void files_that_the_trainers_wrote_give_their_numbers(void) {
+TEST(files_that_the_trainers_wrote_give_their_numbers) {
   check_log(LOGS "nemo_rl", "nemo_rl", "nemo_rl");
   check_log(LOGS "nemo_rl_dynamic/train_data_step4.jsonl", "nemo_rl_dynamic", "nemo_rl");
   check_log(LOGS "nemo_rl_sync", "nemo_rl_sync", "nemo_rl");
@@ -99,7 +101,7 @@ static void files_that_the_trainers_wrote_give_their_numbers(void) {
 }
 
 /* The first batch of a folder of files. */
-static void prompts_and_masked_tokens_are_counted(void) {
+TEST(prompts_and_masked_tokens_are_counted) {
   const char *path = LOGS "nemo_rl/train_data_step10.jsonl";
   const token_request any = {0};
   token_log *log = NULL;
@@ -130,7 +132,7 @@ static void prompts_and_masked_tokens_are_counted(void) {
 }
 
 /* Whole commands: the folder, and files of it that were compressed or come from a pipe. */
-static void whatif_and_policy_take_them(void) {
+TEST(whatif_and_policy_take_them) {
   cli_result r = CLI("whatif", "-a", "grpo", "-a", "gepo", LOGS "nemo_rl");
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "2 updates, 5 groups, 11 responses"));
@@ -208,7 +210,7 @@ static void refuses_sample(sample_text s, const char *why) {
   expect_refusal(text, 0, why);
 }
 
-static void damaged_samples_are_refused_with_their_place(void) {
+TEST(damaged_samples_are_refused_with_their_place) {
   sample_text s = plain;
   s.logp = "[[0.0, -1.25]]";
   refuses_sample(s, "prev_logprobs has fewer than the 3 elements of token_loss_mask");
@@ -245,7 +247,7 @@ static void damaged_samples_are_refused_with_their_place(void) {
   refuses_sample(s, "idx is 3 where 0 is expected: lines of this step are missing");
 }
 
-static void a_renamed_field_is_named_with_the_nearest(void) {
+TEST(a_renamed_field_is_named_with_the_nearest) {
   char text[1024];
   print_sample(text, plain);
   char *at = strstr(text, "\"prev_logprobs\"");
@@ -257,7 +259,7 @@ static void a_renamed_field_is_named_with_the_nearest(void) {
 }
 
 /* Keys that are not read are reported once each, whatever they are. */
-static void unread_fields_are_listed(void) {
+TEST(unread_fields_are_listed) {
   char text[1024];
   sample_text s = plain;
   s.more = ", \"\": 1, \"new\": [1, [2, \"]\"]], \"new_one\": {\"a\": 2}, \"new\": 3";
@@ -271,7 +273,7 @@ static void unread_fields_are_listed(void) {
 }
 
 /* Zeros stand for log-probabilities that NeMo-RL did not compute. */
-static void placeholders_are_not_probabilities_of_one(void) {
+TEST(placeholders_are_not_probabilities_of_one) {
   sample_text s = plain;
   s.logp = "[[0.0, 0.0, 0.0]]";
   refuses_sample(s, "prev_logprobs are all 0: NeMo-RL does not compute them with");
@@ -280,7 +282,7 @@ static void placeholders_are_not_probabilities_of_one(void) {
   refuses_sample(s, "generation_logprobs are all 0");
 }
 
-static void groups_are_found_by_prompt_or_by_size(void) {
+TEST(groups_are_found_by_prompt_or_by_size) {
   char text[4096];
   size_t n = 0, responses = 0;
   static const char *const ids[] = {"0", "1", "2", "3"};
@@ -302,7 +304,7 @@ static void groups_are_found_by_prompt_or_by_size(void) {
   CU_ASSERT_EQUAL(responses, 2);
 }
 
-static void without_prompts_the_size_is_needed(void) {
+TEST(without_prompts_the_size_is_needed) {
   char text[2048];
   size_t responses = 0;
   sample_text s = plain;
@@ -320,7 +322,7 @@ static void without_prompts_the_size_is_needed(void) {
   CU_ASSERT_EQUAL(responses, 2);
 }
 
-static void a_file_of_two_formats_is_refused_by_name(void) {
+TEST(a_file_of_two_formats_is_refused_by_name) {
   sample_text s = plain;
   s.more = ", \"version_rle\": [], \"head_version\": 1";
   refuses_sample(s, "this line has the keys of two formats, nemo_rl and areal; say which one with "
@@ -333,7 +335,7 @@ static const char prime_line[] =
     "\"loss_mask\":[false,true],\"advantages\":%s,\"inference_logprobs\":[null,-1],"
     "\"trainer_logprobs\":[null,-1],\"entropy\":[null,%s],\"rl_weights\":%s}\n";
 
-static void prime_rl_is_refused_where_it_means_something_else(void) {
+TEST(prime_rl_is_refused_where_it_means_something_else) {
   char text[2048];
   size_t n = 0;
   n = (size_t)sprintf(text, prime_line, "1", 3, 0, 0, "[0.5,0.5]", "2", "[null,null]");
@@ -348,7 +350,7 @@ static void prime_rl_is_refused_where_it_means_something_else(void) {
 }
 
 /* Advantages that differ between tokens are readable, but algorithms have one for each response. */
-static void token_advantages_without_rewards_are_refused_by_algorithms(void) {
+TEST(token_advantages_without_rewards_are_refused_by_algorithms) {
   static const char line[] =
       "{\"schema_version\":1,\"step\":1,\"rank\":0,\"export_sequence_idx\":0,\"token_ids\":[5,6],"
       "\"loss_mask\":[true,true],\"advantages\":[1,3],\"inference_logprobs\":[-1,-1],"
@@ -366,7 +368,7 @@ static void token_advantages_without_rewards_are_refused_by_algorithms(void) {
   token_log_close(log);
 }
 
-static void hostile_areal_versions_take_no_memory(void) {
+TEST(hostile_areal_versions_take_no_memory) {
   static const char line[] =
       "{\"task_id\": 1, \"sample_idx\": 0, \"seqlen\": 5, \"prompt_len\": 2, \"head_version\": 1, "
       "\"tail_version\": 1, \"version_rle\": %s, \"reward\": 1.0}\n";
@@ -384,7 +386,7 @@ static void hostile_areal_versions_take_no_memory(void) {
 }
 
 /* Numbers of every length and exponent: the same doubles as strtod() gives. */
-static void numbers_are_the_nearest_doubles(void) {
+TEST(numbers_are_the_nearest_doubles) {
   enum { N = 200000 };
   uint64_t state = 1;
   size_t n_wrong = 0;
@@ -411,7 +413,7 @@ static void numbers_are_the_nearest_doubles(void) {
 }
 
 /* Halves between two doubles, whose quotient in extended precision is not the last rounding. */
-static void halves_are_rounded_to_even(void) {
+TEST(halves_are_rounded_to_even) {
   static const char *const texts[] = {"9007199254740993",
                                       "9007199254740995",
                                       "9007199254740992.5",
@@ -434,14 +436,3 @@ static void halves_are_rounded_to_even(void) {
     CU_ASSERT_PTR_NOT_NULL(scan_number((scan_piece){wrong[i], strlen(wrong[i])}, &got));
   }
 }
-
-SUITE(tokens_formats, "tokens: formats", TEST(files_that_the_trainers_wrote_give_their_numbers),
-      TEST(prompts_and_masked_tokens_are_counted), TEST(whatif_and_policy_take_them),
-      TEST(damaged_samples_are_refused_with_their_place),
-      TEST(a_renamed_field_is_named_with_the_nearest), TEST(unread_fields_are_listed),
-      TEST(placeholders_are_not_probabilities_of_one), TEST(groups_are_found_by_prompt_or_by_size),
-      TEST(without_prompts_the_size_is_needed), TEST(a_file_of_two_formats_is_refused_by_name),
-      TEST(prime_rl_is_refused_where_it_means_something_else),
-      TEST(token_advantages_without_rewards_are_refused_by_algorithms),
-      TEST(hostile_areal_versions_take_no_memory), TEST(numbers_are_the_nearest_doubles),
-      TEST(halves_are_rounded_to_even));

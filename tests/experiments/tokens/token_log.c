@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
+SUITE("tokens: logs");
+
 static const char record[] =
     "{\"step\": %d, \"rewards\": [1, 0], \"logp\": [[-1, -2], [-3]], \"logq\": [[-1, -2], [-4]]}\n";
 
@@ -35,7 +37,7 @@ static void steps_of(const char *path, const token_request *request, char *out) 
   token_log_close(log);
 }
 
-static void a_folder_is_read_in_the_natural_order_of_names(void) {
+TEST(a_folder_is_read_in_the_natural_order_of_names) {
   static const char *const names[] = {"step_10/rank_0.jsonl", "step_2/rank_10.jsonl",
                                       "step_2/rank_9.jsonl", "a.json"};
   char folder[64], path[128], text[1024], steps[256];
@@ -64,7 +66,7 @@ static char *said_of(const char *const *arguments, const char *input) {
 
 /* A compressed file and two files through a pipe give the same numbers. The steps of a pipe are
  * unknown, because NeMo-RL has them in the names of its files. */
-static void compressed_files_and_pipes_give_the_same(void) {
+TEST(compressed_files_and_pipes_give_the_same) {
   char folder[64], packed[128];
   char *nine = cli_read(NEMO "9.jsonl"), *ten = cli_read(NEMO "10.jsonl");
   CU_ASSERT_FATAL(nine != NULL && ten != NULL);
@@ -83,7 +85,7 @@ static void compressed_files_and_pipes_give_the_same(void) {
   cli_scratch_remove(folder);
 }
 
-static void every_format_is_listed(void) {
+TEST(every_format_is_listed) {
   cli_result r = CLI("list", "formats");
   for (size_t i = 0; i < token_formats_count(); ++i) {
     char line[160];
@@ -94,7 +96,7 @@ static void every_format_is_listed(void) {
   cli_result_fini(&r);
 }
 
-static void folders_without_logs_are_refused(void) {
+TEST(folders_without_logs_are_refused) {
   char folder[64], path[128];
   cli_scratch_make(folder);
   REFUSED(2, "there is no .jsonl or .json file in this folder", "whatif", folder);
@@ -109,7 +111,3 @@ static void folders_without_logs_are_refused(void) {
           "--group-size", "2");
   cli_scratch_remove(folder);
 }
-
-SUITE(tokens_logs, "tokens: logs", TEST(a_folder_is_read_in_the_natural_order_of_names),
-      TEST(compressed_files_and_pipes_give_the_same), TEST(every_format_is_listed),
-      TEST(folders_without_logs_are_refused));

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+SUITE("cli: checkpoints");
+
 /* Some 300 updates of about a millisecond; responses end where they like. */
 #define BASE_WITH(more)                                                                            \
   "name: long\nsteps: 300\neval_every: 20\n"                                                       \
@@ -234,46 +236,46 @@ static void survives_kills(const char *text, unsigned long steps, uint64_t kills
   cli_scratch_remove(b->folder);
 }
 
-static void a_run_killed_ten_times_ends_as_if_it_had_not_been(void) {
+TEST(a_run_killed_ten_times_ends_as_if_it_had_not_been) {
   survives_kills(heterorl, 300, 10);
 }
 
-static void segments_in_flight_survive_kills(void) {
+TEST(segments_in_flight_survive_kills) {
   survives_kills(in_flight, 300, 6);
 }
 
-static void coupled_runs_survive_kills(void) {
+TEST(coupled_runs_survive_kills) {
   survives_kills(coupled, 300, 10);
 }
 
-static void units_survive_kills(void) {
+TEST(units_survive_kills) {
   survives_kills(units, 300, 8);
 }
 
-static void dynamic_sampling_survives_kills(void) {
+TEST(dynamic_sampling_survives_kills) {
   survives_kills(filtered, 300, 8);
 }
 
-static void coupled_units_survive_kills(void) {
+TEST(coupled_units_survive_kills) {
   survives_kills(coupled_units, 300, 8);
 }
 
-static void groups_that_go_on_under_new_weights_survive_kills(void) {
+TEST(groups_that_go_on_under_new_weights_survive_kills) {
   survives_kills(partial_units, 300, 6);
   survives_kills(coupled_partial_units, 300, 6);
 }
 
-static void single_responses_survive_kills(void) {
+TEST(single_responses_survive_kills) {
   survives_kills(response_units, 300, 4);
   survives_kills(coupled_response_units, 300, 4);
 }
 
-static void weights_of_stale_groups_survive_kills(void) {
+TEST(weights_of_stale_groups_survive_kills) {
   survives_kills(weighted_units, 300, 4);
   survives_kills(coupled_weighted_units, 300, 4);
 }
 
-static void coupled_transformers_survive_kills(void) {
+TEST(coupled_transformers_survive_kills) {
   CU_ASSERT(setenv("GEPOLAB_CACHE", "", 1) == 0); /* writes into nobody's */
   survives_kills(transformer, 60, 6);
 }
@@ -298,7 +300,7 @@ static unsigned long run_to_the_middle(const bench *b) {
   return last;
 }
 
-static void a_damaged_newest_checkpoint_costs_the_updates_since_the_one_before(void) {
+TEST(a_damaged_newest_checkpoint_costs_the_updates_since_the_one_before) {
   for (int how = 0; how < 4; ++how) {
     bench b[1];
     char path[256];
@@ -324,7 +326,7 @@ static void a_damaged_newest_checkpoint_costs_the_updates_since_the_one_before(v
   }
 }
 
-static void nothing_is_started_over_when_all_are_damaged(void) {
+TEST(nothing_is_started_over_when_all_are_damaged) {
   bench b[1];
   char one[256], two[256];
   bench_make(b, heterorl);
@@ -345,7 +347,7 @@ static void nothing_is_started_over_when_all_are_damaged(void) {
 
 /* --- whose checkpoints --- */
 
-static void checkpoints_of_another_recipe_are_refused_and_left_alone(void) {
+TEST(checkpoints_of_another_recipe_are_refused_and_left_alone) {
   bench b[1];
   size_t n;
   bench_make(b, heterorl);
@@ -389,7 +391,7 @@ static int copy_program(const char *to) {
   return has_one;
 }
 
-static void another_build_goes_on_and_says_so(void) {
+TEST(another_build_goes_on_and_says_so) {
   static const char says[] = "another build of this version";
   bench b;
   char program[128];
@@ -414,7 +416,7 @@ static void another_build_goes_on_and_says_so(void) {
   cli_scratch_remove(b.folder);
 }
 
-static void what_else_is_in_the_folder_stays(void) {
+TEST(what_else_is_in_the_folder_stays) {
   static const char *const names[] = {"letter.txt", "update-1.checkpoint",
                                       "update-000000000001.txt",
                                       "update-000000000001.checkpoint.bak"};
@@ -438,7 +440,7 @@ static void what_else_is_in_the_folder_stays(void) {
   cli_scratch_remove(b->folder);
 }
 
-static void two_runs_cannot_keep_checkpoints_in_one_folder(void) {
+TEST(two_runs_cannot_keep_checkpoints_in_one_folder) {
   bench b[1];
   bench_make(b, heterorl);
   pid_t pid = CLI_START("run", b->recipe, CHECKPOINTED, "--checkpoint-every", "1", "steps=1000000");
@@ -479,7 +481,7 @@ static pid_t start_sweep(const bench *b) {
                    b->checkpoints, "--checkpoint-every", "20");
 }
 
-static void killed_cells_of_a_sweep_go_on_and_clear_up(void) {
+TEST(killed_cells_of_a_sweep_go_on_and_clear_up) {
   bench b[1];
   char mine[200];
   unsigned long most = 0;
@@ -507,7 +509,7 @@ static void killed_cells_of_a_sweep_go_on_and_clear_up(void) {
   cli_scratch_remove(b->folder);
 }
 
-static void ctrl_c_lets_the_cells_of_a_sweep_write_checkpoints(void) {
+TEST(ctrl_c_lets_the_cells_of_a_sweep_write_checkpoints) {
   bench b[1];
   bench_make(b, grid);
   const char *long_cell[] = {
@@ -528,7 +530,7 @@ static void ctrl_c_lets_the_cells_of_a_sweep_write_checkpoints(void) {
   cli_scratch_remove(b->folder);
 }
 
-static void a_section_alone_keeps_checkpoints_beside_the_study(void) {
+TEST(a_section_alone_keeps_checkpoints_beside_the_study) {
   bench b[1];
   char beside[160];
   unsigned long most = 0;
@@ -563,7 +565,7 @@ static void a_section_alone_keeps_checkpoints_beside_the_study(void) {
 
 /* --- signals --- */
 
-static void a_signal_writes_a_checkpoint_and_exits_with_130(void) {
+TEST(a_signal_writes_a_checkpoint_and_exits_with_130) {
   static const int signals[] = {SIGINT, SIGTERM};
   for (size_t i = 0; i < 2; ++i) {
     bench b[1];
@@ -592,7 +594,7 @@ static void a_signal_writes_a_checkpoint_and_exits_with_130(void) {
 /* --- disks --- */
 
 /* The same in a transformer's warm-up, which no checkpoint of updates has yet. */
-static void a_signal_in_the_warm_up_loses_nothing(void) {
+TEST(a_signal_in_the_warm_up_loses_nothing) {
   static const char *const longer = "world.warmup={steps: 4000, batch: 8, cache: false}";
   bench b[1];
   bench_make(b, transformer);
@@ -615,7 +617,7 @@ static void a_signal_in_the_warm_up_loses_nothing(void) {
   cli_scratch_remove(b->folder);
 }
 
-static void a_full_disk_keeps_the_last_good_checkpoint(void) {
+TEST(a_full_disk_keeps_the_last_good_checkpoint) {
   bench b[1];
   bench_make(b, heterorl);
   CU_ASSERT(mkdir(b->checkpoints, 0700) == 0);
@@ -640,7 +642,7 @@ static void a_full_disk_keeps_the_last_good_checkpoint(void) {
   cli_scratch_remove(b->folder);
 }
 
-static void a_folder_that_cannot_be_written_is_named_before_the_run(void) {
+TEST(a_folder_that_cannot_be_written_is_named_before_the_run) {
   bench b[1];
   bench_make(b, heterorl);
   CU_ASSERT(mkdir(b->checkpoints, 0700) == 0);
@@ -666,21 +668,3 @@ static void a_folder_that_cannot_be_written_is_named_before_the_run(void) {
   cli_result_fini(&r);
   cli_scratch_remove(b->folder);
 }
-
-SUITE(cli_checkpoint, "cli: checkpoints", TEST(a_run_killed_ten_times_ends_as_if_it_had_not_been),
-      TEST(segments_in_flight_survive_kills), TEST(coupled_runs_survive_kills),
-      TEST(units_survive_kills), TEST(dynamic_sampling_survives_kills),
-      TEST(coupled_units_survive_kills), TEST(groups_that_go_on_under_new_weights_survive_kills),
-      TEST(single_responses_survive_kills), TEST(weights_of_stale_groups_survive_kills),
-      TEST(coupled_transformers_survive_kills),
-      TEST(a_damaged_newest_checkpoint_costs_the_updates_since_the_one_before),
-      TEST(nothing_is_started_over_when_all_are_damaged),
-      TEST(checkpoints_of_another_recipe_are_refused_and_left_alone),
-      TEST(another_build_goes_on_and_says_so), TEST(what_else_is_in_the_folder_stays),
-      TEST(two_runs_cannot_keep_checkpoints_in_one_folder),
-      TEST(killed_cells_of_a_sweep_go_on_and_clear_up),
-      TEST(ctrl_c_lets_the_cells_of_a_sweep_write_checkpoints),
-      TEST(a_section_alone_keeps_checkpoints_beside_the_study),
-      TEST(a_signal_writes_a_checkpoint_and_exits_with_130),
-      TEST(a_signal_in_the_warm_up_loses_nothing), TEST(a_full_disk_keeps_the_last_good_checkpoint),
-      TEST(a_folder_that_cannot_be_written_is_named_before_the_run));

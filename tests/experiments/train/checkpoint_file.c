@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("cli: checkpoint files");
+
 static const char learner_state[] = "what a learner knows";
 
 static gl_status save(void *self, FILE *to, gl_error *err) {
@@ -69,7 +71,7 @@ static gl_status verify(char *bytes, size_t size, gl_error *err) {
   return status;
 }
 
-static void what_is_written_is_read(void) {
+TEST(what_is_written_is_read) {
   saved s = make();
   checkpoint c;
   char state[sizeof learner_state];
@@ -90,7 +92,7 @@ static void what_is_written_is_read(void) {
   free(s.bytes);
 }
 
-static void every_flipped_bit_and_every_cut_is_noticed(void) {
+TEST(every_flipped_bit_and_every_cut_is_noticed) {
   saved s = make();
   size_t passed = 0;
   for (size_t i = 0; i < s.size; ++i) {
@@ -108,7 +110,7 @@ static void every_flipped_bit_and_every_cut_is_noticed(void) {
 }
 
 /* Reading is safe, and leaves nothing behind, where nobody has verified. */
-static void unverified_bytes_are_safe_to_read(void) {
+TEST(unverified_bytes_are_safe_to_read) {
   saved s = make();
   size_t refused = 0;
   for (size_t i = 0; i < s.size; ++i)
@@ -159,7 +161,7 @@ static void check_other_form(saved *s) {
   fclose(from);
 }
 
-static void a_whole_file_of_an_earlier_form_is_refused_as_such(void) {
+TEST(a_whole_file_of_an_earlier_form_is_refused_as_such) {
   saved s = make();
   gl_error err = {0};
   put_number(&s, FORMAT_AT, 1);
@@ -171,7 +173,7 @@ static void a_whole_file_of_an_earlier_form_is_refused_as_such(void) {
   free(s.bytes);
 }
 
-static void a_file_of_a_later_form_or_of_other_metrics_is_refused_as_such(void) {
+TEST(a_file_of_a_later_form_or_of_other_metrics_is_refused_as_such) {
   saved s = make();
   uint64_t layout;
   put_number(&s, FORMAT_AT, 99);
@@ -187,7 +189,7 @@ static void a_file_of_a_later_form_or_of_other_metrics_is_refused_as_such(void) 
 }
 
 /* What tells builds apart stands in the head, and is this program's only where the caller says. */
-static void the_build_of_the_writer_is_kept(void) {
+TEST(the_build_of_the_writer_is_kept) {
   saved s = make();
   checkpoint c;
   gl_error err = {0};
@@ -202,7 +204,7 @@ static void the_build_of_the_writer_is_kept(void) {
   free(s.bytes);
 }
 
-static void a_disk_that_fails_gives_its_reason(void) {
+TEST(a_disk_that_fails_gives_its_reason) {
   FILE *full = fopen("/dev/full", "wb");
   checkpoint c = {.recipe = "{}"};
   gl_error err = {0};
@@ -214,7 +216,7 @@ static void a_disk_that_fails_gives_its_reason(void) {
   fclose(full);
 }
 
-static void a_learner_that_holds_nothing_cannot_be_coupled(void) {
+TEST(a_learner_that_holds_nothing_cannot_be_coupled) {
   static const char text[] = "cluster:\n  coupled: true\n";
   cfg_doc *doc = NULL;
   gl_error err = {0};
@@ -228,10 +230,3 @@ static void a_learner_that_holds_nothing_cannot_be_coupled(void) {
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "r.yaml:2:12: a test learner cannot be coupled"));
   cfg_free(doc);
 }
-
-SUITE(cli_checkpoint_file, "cli: checkpoint files", TEST(what_is_written_is_read),
-      TEST(every_flipped_bit_and_every_cut_is_noticed), TEST(unverified_bytes_are_safe_to_read),
-      TEST(a_whole_file_of_an_earlier_form_is_refused_as_such),
-      TEST(a_file_of_a_later_form_or_of_other_metrics_is_refused_as_such),
-      TEST(the_build_of_the_writer_is_kept), TEST(a_disk_that_fails_gives_its_reason),
-      TEST(a_learner_that_holds_nothing_cannot_be_coupled));

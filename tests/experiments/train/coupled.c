@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("cli: coupled clock");
+
 typedef struct bench {
   char folder[64], recipe[128], one[128], two[128];
 } bench;
@@ -40,7 +42,7 @@ static char *without_fates(const char *text) {
   return rest;
 }
 
-static void responses_of_one_length_give_the_run_of_a_constant_dist(void) {
+TEST(responses_of_one_length_give_the_run_of_a_constant_dist) {
   static const char *const presets[] = {
       "sync",
       "one_step_off, samplers: 2",
@@ -114,7 +116,7 @@ static size_t read_rows(const char *db, row *rows, size_t n) {
 
 /* One sampler that decodes one response after the other: an update takes the time of all tokens of
  * its batch, and 30 s. In one world answers become longer by learning, in the other shorter. */
-static void lengths_that_change_by_learning_drive_the_clock(void) {
+TEST(lengths_that_change_by_learning_drive_the_clock) {
   static const struct {
     const char *task;
     int sign;
@@ -140,7 +142,7 @@ static const char hetero[] = VARYING "cluster: {preset: heterorl, max_delay: 300
                                      "tokens_per_s: 0.05, concurrency: 8}\n"
                                      "sweep: {algorithm: [grpo, gepo], seed: [1, 2]}\n";
 
-static void coupled_runs_are_the_same_however_they_are_executed(void) {
+TEST(coupled_runs_are_the_same_however_they_are_executed) {
   static const char *const tables[] = {"steps", "evals", "runs", "staleness", "clock"};
   bench b;
   bench_make(&b, hetero);
@@ -165,7 +167,7 @@ static void coupled_runs_are_the_same_however_they_are_executed(void) {
   cli_scratch_remove(b.folder);
 }
 
-static void a_coupled_run_that_diverges_stops_its_clock(void) {
+TEST(a_coupled_run_that_diverges_stops_its_clock) {
   bench b;
   bench_make(&b, VARYING "cluster: {preset: fifo, coupled: true, tokens_per_s: 0.05}\n");
   cli_result r = CLI("run", b.recipe, "-q", "--json",
@@ -182,7 +184,7 @@ static void a_coupled_run_that_diverges_stops_its_clock(void) {
   cli_scratch_remove(b.folder);
 }
 
-static void what_cannot_be_coupled_is_refused_at_its_place(void) {
+TEST(what_cannot_be_coupled_is_refused_at_its_place) {
   static const struct {
     const char *cluster, *place, *says;
   } table[] = {
@@ -209,7 +211,7 @@ static void what_cannot_be_coupled_is_refused_at_its_place(void) {
   }
 }
 
-static void the_clock_alone_says_what_stands_in_for_responses(void) {
+TEST(the_clock_alone_says_what_stands_in_for_responses) {
   bench b;
   bench_make(&b, VARYING "cluster: {coupled: true, tokens_per_s: 0.5}\n");
   cli_result r = CLI("sim", b.recipe, "--json");
@@ -243,7 +245,7 @@ static size_t read_metric(const char *db, const char *name, double *value, size_
 
 /* Responses of five tokens, one after the other, and one sampler: an update takes 50 s a response
  * that is drawn, left-out groups included, the overhead of every round, and 30 s. */
-static void left_out_groups_take_their_time(void) {
+TEST(left_out_groups_take_their_time) {
   double drawn[60], kept[60], plain[60];
   row rows[60];
   bench b;
@@ -288,7 +290,7 @@ static void left_out_groups_take_their_time(void) {
   cli_scratch_remove(b.folder);
 }
 
-static void a_filter_without_its_clock_is_refused_at_its_place(void) {
+TEST(a_filter_without_its_clock_is_refused_at_its_place) {
   static const struct {
     const char *cluster, *filter, *says;
     int code;
@@ -318,12 +320,3 @@ static void a_filter_without_its_clock_is_refused_at_its_place(void) {
     cli_scratch_remove(b.folder);
   }
 }
-
-SUITE(cli_coupled, "cli: coupled clock", TEST(left_out_groups_take_their_time),
-      TEST(a_filter_without_its_clock_is_refused_at_its_place),
-      TEST(responses_of_one_length_give_the_run_of_a_constant_dist),
-      TEST(lengths_that_change_by_learning_drive_the_clock),
-      TEST(coupled_runs_are_the_same_however_they_are_executed),
-      TEST(a_coupled_run_that_diverges_stops_its_clock),
-      TEST(what_cannot_be_coupled_is_refused_at_its_place),
-      TEST(the_clock_alone_says_what_stands_in_for_responses));

@@ -10,6 +10,8 @@
 
 /* --- counting --- */
 
+SUITE("cli: fates");
+
 /* A group of two responses to one prompt. */
 static void add(fates_log *l, int64_t prompt, const size_t length[2], double first, double second,
                 unit_fate fate) {
@@ -31,7 +33,7 @@ static int is_record(const fate_record *r, const char *fate, int quarter, int64_
 
 /* Prompts 7, 3, 9, 5 and 4 have the mean rewards 0, 0.25, 0.25, 0.5 and 1: of five prompts in four
  * quarters the first two (3 comes before 9) share one. */
-static void responses_are_counted_by_fate_quarter_and_length(void) {
+TEST(responses_are_counted_by_fate_quarter_and_length) {
   fates_log l = {0};
   size_t n = 0;
   add(&l, 4, (size_t[2]){8, 15}, 1, 1, FATE_TRAINED);
@@ -83,7 +85,7 @@ static double mean_of_steps(const char *db, const char *column) {
 
 /* Under one policy the exact distributions of what is drawn and what arrives are known; updates
  * record what they train. */
-static void what_is_thrown_away_is_what_does_not_arrive(void) {
+TEST(what_is_thrown_away_is_what_does_not_arrive) {
   char folder[64], db[128];
   cli_scratch_make(folder);
   cJSON *run = CLI_JSON("run", STILL, "--json", "-q", "-o", cli_path(db, folder, "a.db"));
@@ -110,7 +112,7 @@ static void what_is_thrown_away_is_what_does_not_arrive(void) {
 
 /* Responses that are completed for their rewards only, some not even begun when they were thrown
  * away: every one is counted once, and every count that the clock has is found again. */
-static void every_response_of_a_coupled_run_has_one_fate(void) {
+TEST(every_response_of_a_coupled_run_has_one_fate) {
   static const char *const clusters[] = {
       "cluster={preset: fifo, unit: group, coupled: true, partial: continue, window: 1, samplers: "
       "3, concurrency: 24, tokens_per_s: 0.05, delay: 20, mtbf: {law: exponential, mean: 900}, "
@@ -145,13 +147,13 @@ static void every_response_of_a_coupled_run_has_one_fate(void) {
   }
 }
 
-static void runs_that_draw_only_what_they_train_have_no_fates(void) {
+TEST(runs_that_draw_only_what_they_train_have_no_fates) {
   cJSON *run = CLI_JSON("run", "quickstart", "steps=3", "--json", "-q");
   CU_ASSERT_PTR_NULL(member_at(run, "fates"));
   cJSON_Delete(run);
 }
 
-static void the_tables_of_a_run_name_fates_quarters_and_lengths(void) {
+TEST(the_tables_of_a_run_name_fates_quarters_and_lengths) {
   cli_result r = CLI("run", STILL, "steps=100", "-q");
   CU_ASSERT_EQUAL(r.code, 0);
   static const char *const lines[] = {"\n    drawn  ", "\n    trained  ", "\n    stale  ",
@@ -160,9 +162,3 @@ static void the_tables_of_a_run_name_fates_quarters_and_lengths(void) {
     CU_ASSERT_PTR_NOT_NULL(strstr(r.out, lines[i]));
   cli_result_fini(&r);
 }
-
-SUITE(train_fates, "cli: fates", TEST(responses_are_counted_by_fate_quarter_and_length),
-      TEST(what_is_thrown_away_is_what_does_not_arrive),
-      TEST(every_response_of_a_coupled_run_has_one_fate),
-      TEST(runs_that_draw_only_what_they_train_have_no_fates),
-      TEST(the_tables_of_a_run_name_fates_quarters_and_lengths));

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+SUITE("cli: staleness");
+
 /* A metric of the run's last update; NaN where it has none. */
 static double last(const char *train, const char *preset, const char *metric) {
   cJSON *json =
@@ -18,7 +20,7 @@ static double last(const char *train, const char *preset, const char *metric) {
 /* All responses have five tokens and groups are alike, so the updates of a step, 0 to 7 updates
  * after its start, train equally many tokens: 3.5. Under one_step_off the fourth update trains the
  * version before, 8 updates ago. */
-static void minibatches_and_epochs_make_data_staler(void) {
+TEST(minibatches_and_epochs_make_data_staler) {
 #define TRAIN "train={groups: 8, group_size: 4, minibatches: 4, epochs: 2}"
   ASSERT_CLOSE(last(TRAIN, "cluster={preset: sync}", "staleness"), 0, 0);
   ASSERT_CLOSE(last(TRAIN, "cluster={preset: sync}", "staleness_updates"), 3.5, 1e-12);
@@ -38,7 +40,7 @@ static void minibatches_and_epochs_make_data_staler(void) {
 #undef TRAIN
 }
 
-static void with_one_update_a_step_both_ages_are_the_same(void) {
+TEST(with_one_update_a_step_both_ages_are_the_same) {
   const char *train = "train={groups: 4, group_size: 4}", *heterorl = "cluster={preset: heterorl}";
   const double versions = last(train, heterorl, "staleness");
   CU_ASSERT(versions >= 0);
@@ -47,7 +49,7 @@ static void with_one_update_a_step_both_ages_are_the_same(void) {
 
 /* Groups that stream: an update's age is the mean over its groups, which have their own versions
  * (all responses of this world have the same number of tokens). */
-static void an_update_of_groups_is_as_stale_as_they_are_on_average(void) {
+TEST(an_update_of_groups_is_as_stale_as_they_are_on_average) {
   const char *train = "train={groups: 8, group_size: 4}",
              *streams = "cluster={preset: fifo, samplers: 3, unit: group, concurrency: 6, "
                         "tokens_per_s: 5, lengths: "
@@ -74,7 +76,7 @@ static void an_update_of_groups_is_as_stale_as_they_are_on_average(void) {
 /* One step off, the first update trains data of its own version, and the second of the version
  * before: up to there runs are the same whatever their window, and the second gradient is the
  * plain one times the weight, exactly where that is a power of two. */
-static void stale_data_is_trained_with_its_weight(void) {
+TEST(stale_data_is_trained_with_its_weight) {
   static const char *const clusters[][2] = {
       {"cluster={preset: one_step_off}",
        "cluster={preset: one_step_off, window: 0, stale: downweight, stale_decay: 0.125}"},
@@ -104,7 +106,7 @@ static void stale_data_is_trained_with_its_weight(void) {
 /* What is trained when whole groups come in time is the same whether they come as one message or
  * response by response: the learner assembles them. The responses here are all of one length, or
  * end where they like but wait for each other. */
-static void responses_of_whole_groups_are_trained_as_groups(void) {
+TEST(responses_of_whole_groups_are_trained_as_groups) {
   static const char *const worlds[] = {
       "world={kind: sequence, vocabulary: 4, horizon: 5, prompts: 4, reward: graded}",
       "world={kind: llm, backend: cpu, model: {layers: 1, hidden: 16, heads: 2, context: 32}, "
@@ -131,9 +133,3 @@ static void responses_of_whole_groups_are_trained_as_groups(void) {
   }
   cli_scratch_remove(folder);
 }
-
-SUITE(train_staleness, "cli: staleness", TEST(minibatches_and_epochs_make_data_staler),
-      TEST(with_one_update_a_step_both_ages_are_the_same),
-      TEST(an_update_of_groups_is_as_stale_as_they_are_on_average),
-      TEST(stale_data_is_trained_with_its_weight),
-      TEST(responses_of_whole_groups_are_trained_as_groups));

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("llm: answers");
+
 static int equal(const char *reference, const char *response) {
   return answer_equal(reference, strlen(reference), response, strlen(response));
 }
@@ -20,7 +22,7 @@ static char *field(char **line) {
   return begin;
 }
 
-static void pairs_are_decided_as_math_verify_does_or_as_the_table_says_why_not(void) {
+TEST(pairs_are_decided_as_math_verify_does_or_as_the_table_says_why_not) {
   FILE *from = fopen("tests/golden/answer.txt", "r");
   CU_ASSERT_PTR_NOT_NULL_FATAL(from);
   char *line = NULL;
@@ -146,7 +148,7 @@ static const struct {
     {"\\sin^2\\theta+\\cos^2\\theta", "1", 1},
 };
 
-static void own_decisions_are_as_the_header_says(void) {
+TEST(own_decisions_are_as_the_header_says) {
   for (size_t i = 0; i < sizeof own / sizeof *own; ++i) {
     int got = equal(own[i].reference, own[i].response);
     if (got != own[i].equal)
@@ -191,7 +193,7 @@ static const struct {
 
 /* The limits that llm/answer/answer.h names: pairs a mathematician would call equal, each text of
  * which equals itself. What learns one of them changes the header, too. */
-static void what_the_header_does_not_know_is_not_equal(void) {
+TEST(what_the_header_does_not_know_is_not_equal) {
   static const char *const pairs[][2] = {
       {"x>3", "2x>6"},
       {"x>3", "(3,\\infty)"},
@@ -263,7 +265,7 @@ static void check_found(const char *text, answer_pattern pattern, const char *wa
   CU_ASSERT(ok);
 }
 
-static void the_last_closed_box_is_the_answer_and_else_the_last_number(void) {
+TEST(the_last_closed_box_is_the_answer_and_else_the_last_number) {
   for (size_t i = 0; i < sizeof places / sizeof *places; ++i) {
     check_found(places[i].text, ANSWER_BOXED, places[i].boxed);
     check_found(places[i].text, ANSWER_LAST_NUMBER, places[i].number);
@@ -282,7 +284,7 @@ static char *repeated(const char *piece, size_t n, const char *end) {
   return text;
 }
 
-static void hostile_texts_are_no_answers(void) {
+TEST(hostile_texts_are_no_answers) {
   static const char *const pieces[] = {"(",           "((1+",
                                        "{",           "\\frac{",
                                        "\\sqrt{",     "-",
@@ -318,7 +320,7 @@ static void hostile_texts_are_no_answers(void) {
 
 /* --- fractions --- */
 
-static void fractions_are_exact_or_refused(void) {
+TEST(fractions_are_exact_or_refused) {
   rational q, max = {INT64_MAX, 1}, small = {1, INT64_MAX}, third = {1, 3}, half = {-1, 2};
   CU_ASSERT(rational_make(&q, 6, -4) && q.num == -3 && q.den == 2);
   CU_ASSERT(!rational_make(&q, 1, 0) && !rational_make(&q, INT64_MIN, 1));
@@ -335,9 +337,3 @@ static void fractions_are_exact_or_refused(void) {
   CU_ASSERT(!rational_power(&q, (rational){0, 1}, 0) && !rational_power(&q, (rational){0, 1}, -1));
   CU_ASSERT(rational_power(&q, (rational){-1, 1}, INT64_MAX) && q.num == -1);
 }
-
-SUITE(llm_answer, "llm: answers",
-      TEST(pairs_are_decided_as_math_verify_does_or_as_the_table_says_why_not),
-      TEST(own_decisions_are_as_the_header_says), TEST(what_the_header_does_not_know_is_not_equal),
-      TEST(the_last_closed_box_is_the_answer_and_else_the_last_number),
-      TEST(hostile_texts_are_no_answers), TEST(fractions_are_exact_or_refused));

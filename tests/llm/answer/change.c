@@ -8,6 +8,8 @@
 #include <math.h>
 #include <stdint.h>
 
+SUITE("llm: answers with a number changed");
+
 static int equal(const char *reference, const char *response) {
   return answer_equal(reference, strlen(reference), response, strlen(response));
 }
@@ -52,7 +54,7 @@ static void change_number(char out[NUMBER], const char *number, size_t n, uint64
     strcpy(out, others[draw(state, sizeof others / sizeof *others)]);
 }
 
-static void no_answer_with_another_number_is_accepted(void) {
+TEST(no_answer_with_another_number_is_accepted) {
   enum { CHANGES = 24 };
   static answer_forms forms;
   uint64_t state = 10;
@@ -124,7 +126,7 @@ static void write_number(char out[64], const char *text, int x) {
 }
 
 /* Every pair of whole numbers up to `most` in the place of #: equal where the values are. */
-static void answers_are_equal_exactly_where_their_values_are(void) {
+TEST(answers_are_equal_exactly_where_their_values_are) {
   static const struct {
     const char *text;
     double (*value)(double);
@@ -159,7 +161,7 @@ static void answers_are_equal_exactly_where_their_values_are(void) {
 }
 
 /* A minus before a bare number, a fraction, a root, or the number of an equation. */
-static void a_sign_counts(void) {
+TEST(a_sign_counts) {
   static const char *const forms[] = {"5",   "\\frac{1}{2}", "0.75",  "\\sqrt{2}",         "2\\pi",
                                       "x=3", "3x+1",         "x^3",   "\\frac{x}{x+1}",    "(1,2)",
                                       "1,2", "[3,4]",        "e^{2}", "x=1 \\text{ or } 4"};
@@ -174,7 +176,3 @@ static void a_sign_counts(void) {
       CU_ASSERT(!equal(forms[i], changed) && !equal(changed, forms[i]));
     }
 }
-
-SUITE(llm_answer_change, "llm: answers with a number changed",
-      TEST(no_answer_with_another_number_is_accepted),
-      TEST(answers_are_equal_exactly_where_their_values_are), TEST(a_sign_counts));

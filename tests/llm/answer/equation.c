@@ -1,6 +1,8 @@
 /* Equations, lists of them, relations and values with labels. */
 #include "tests/support/answer_pairs.h"
 
+SUITE("llm: answers with equations");
+
 static const answer_pair lists[] = {
     {"a=1, b=2", "a=1, b=2", 1},
     {"a=1, b=2", "b=2, a=1", 1},
@@ -138,24 +140,18 @@ static const answer_pair relations[] = {
     {"x\\ge 5", "5\\le x", 1},     {"x<5", "x<5.0000000000000001", 0}, {"x<1, y=2", "y=2, 1>x", 1},
 };
 
-static void lists_of_equations_are_compared_part_by_part_and_by_name(void) {
+TEST(lists_of_equations_are_compared_part_by_part_and_by_name) {
   CHECK_PAIRS(lists);
 }
 
-static void an_equation_is_compared_by_its_name_and_its_value(void) {
+TEST(an_equation_is_compared_by_its_name_and_its_value) {
   CHECK_PAIRS(single);
 }
 
-static void all_labelled_values_count_and_words_between_parts_are_commas(void) {
+TEST(all_labelled_values_count_and_words_between_parts_are_commas) {
   CHECK_PAIRS(labels);
 }
 
-static void relations_in_lists_are_parts(void) {
+TEST(relations_in_lists_are_parts) {
   CHECK_PAIRS(relations);
 }
-
-SUITE(llm_answer_equation, "llm: answers with equations",
-      TEST(lists_of_equations_are_compared_part_by_part_and_by_name),
-      TEST(an_equation_is_compared_by_its_name_and_its_value),
-      TEST(all_labelled_values_count_and_words_between_parts_are_commas),
-      TEST(relations_in_lists_are_parts));

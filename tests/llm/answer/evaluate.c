@@ -4,6 +4,8 @@
 
 #include <time.h>
 
+SUITE("llm: answers' values");
+
 static const answer_pair sizes[] = {
     {"1.6\\times10^{-19}", "0", 0},
     {"0", "1.6\\times10^{-19}", 0},
@@ -159,19 +161,19 @@ static const answer_pair ordinary[] = {
     {"(B) 12", "(B)", 1},
 };
 
-static void numbers_are_compared_by_their_share_whatever_their_size(void) {
+TEST(numbers_are_compared_by_their_share_whatever_their_size) {
   CHECK_PAIRS(sizes);
 }
 
-static void an_argument_ends_before_the_next_function(void) {
+TEST(an_argument_ends_before_the_next_function) {
   CHECK_PAIRS(functions);
 }
 
-static void formulas_are_compared_with_all_their_digits(void) {
+TEST(formulas_are_compared_with_all_their_digits) {
   CHECK_PAIRS(formulas);
 }
 
-static void ordinary_writings_of_one_answer_are_equal(void) {
+TEST(ordinary_writings_of_one_answer_are_equal) {
   CHECK_PAIRS(ordinary);
 }
 
@@ -185,7 +187,7 @@ static void nest(char *out, size_t size, const char *begin, int n, const char *e
 }
 
 /* What would take long is not equal, instead: no text may hold training up. */
-static void no_answer_takes_long(void) {
+TEST(no_answer_takes_long) {
   static const char *const pieces[] = {
       "\\sin ",   "9999!",       "\\binom{9999}{9998}", "\\sqrt{x}", "x^{x}",       "x!",
       "\\ln x, ", "x=\\sin x, ", "\\arctan x+",         "\\tan x<",  "(x+1)^{99}=", "\\{\\sin x,"};
@@ -203,9 +205,3 @@ static void no_answer_takes_long(void) {
       (double)(ended.tv_sec - began.tv_sec) + 1e-9 * (double)(ended.tv_nsec - began.tv_nsec);
   CU_ASSERT(seconds < 10); /* fractions of a second on a quiet machine; days without a limit */
 }
-
-SUITE(llm_answer_value, "llm: answers' values",
-      TEST(numbers_are_compared_by_their_share_whatever_their_size),
-      TEST(an_argument_ends_before_the_next_function),
-      TEST(formulas_are_compared_with_all_their_digits),
-      TEST(ordinary_writings_of_one_answer_are_equal), TEST(no_answer_takes_long));

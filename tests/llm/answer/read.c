@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+SUITE("llm: answers as they are read");
+
 /* The nodes in one line: "list(equation(formula,number 3),text)". Numbers with their values. */
 static void summary(char *out, size_t size, const answer_reading *r) {
   size_t used = 0, depth = 0;
@@ -22,7 +24,7 @@ static void summary(char *out, size_t size, const answer_reading *r) {
   for (; depth > 0; --depth) used += (size_t)snprintf(out + used, size - used, ")");
 }
 
-static void answers_are_read_as_what_they_are(void) {
+TEST(answers_are_read_as_what_they_are) {
   static const struct {
     const char *text, *reads;
   } cases[] = {
@@ -78,7 +80,7 @@ static void answers_are_read_as_what_they_are(void) {
   }
 }
 
-static void the_text_is_the_cleaned_one_and_values_are_numbers(void) {
+TEST(the_text_is_the_cleaned_one_and_values_are_numbers) {
   static answer_reading r;
   const char *text = "$\\dfrac{3}{4}\\text{ cm}$";
   answer_read(&r, text, strlen(text));
@@ -86,7 +88,7 @@ static void the_text_is_the_cleaned_one_and_values_are_numbers(void) {
   CU_ASSERT(r.nodes == 1 && r.node[0].value == 0.75 && r.node[0].n == r.n);
 }
 
-static void what_is_too_long_is_cut_off_or_a_text(void) {
+TEST(what_is_too_long_is_cut_off_or_a_text) {
   static answer_reading r;
   char text[ANSWER_MAX + 8] = "";
   for (int i = 0; i < 31; ++i) strcat(text, "(1,2,3,4),");
@@ -97,7 +99,3 @@ static void what_is_too_long_is_cut_off_or_a_text(void) {
   answer_read(&r, text, ANSWER_MAX + 1);
   CU_ASSERT(r.nodes == 1 && r.node[0].kind == ANSWER_TEXT && r.n == 0);
 }
-
-SUITE(llm_answer_read, "llm: answers as they are read", TEST(answers_are_read_as_what_they_are),
-      TEST(the_text_is_the_cleaned_one_and_values_are_numbers),
-      TEST(what_is_too_long_is_cut_off_or_a_text));

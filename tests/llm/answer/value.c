@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("llm: ball arithmetic");
+
 /* 10^n */
 static ball ten_to(int64_t n) {
   return ball_power(ball_of_int(10), n);
@@ -132,7 +134,7 @@ static const struct {
      "4163786452703997753443323569614111361345619033"},
 };
 
-static void functions_have_the_digits_that_mpmath_has(void) {
+TEST(functions_have_the_digits_that_mpmath_has) {
   for (size_t i = 0; i < sizeof known / sizeof *known; ++i) {
     ball got = known[i].of(ball_of_rational(known[i].x));
     /* log(1.000001) and the like lose as many digits as their argument is close to 1 */
@@ -147,7 +149,7 @@ static ball rational_ball(int64_t num, int64_t den) {
 }
 
 /* Each side is another way to the same number, so the balls must meet; and they are narrow. */
-static void identities_hold(void) {
+TEST(identities_hold) {
   for (int64_t i = 1; i < 40; ++i) {
     ball x = rational_ball(7 * i - 130, 11), y = rational_ball(i, 3), one = ball_of_int(1);
     CU_ASSERT(agrees(ball_multiply(ball_exp(x), ball_exp(y)), ball_exp(ball_add(x, y)), 90));
@@ -165,7 +167,7 @@ static void identities_hold(void) {
   }
 }
 
-static void whole_numbers_are_exact_as_long_as_they_fit(void) {
+TEST(whole_numbers_are_exact_as_long_as_they_fit) {
   ball big = ball_power(ball_of_int(2), 300), one = ball_of_int(1);
   ball sum = ball_add(big, one);
   CU_ASSERT(arb_is_exact(&sum.number) && !ball_equal(sum, big));
@@ -179,7 +181,7 @@ static void whole_numbers_are_exact_as_long_as_they_fit(void) {
   CU_ASSERT(ball_to_double(ball_of_int(0)) == 0);
 }
 
-static void small_numbers_are_not_zero_and_zero_is_not_small(void) {
+TEST(small_numbers_are_not_zero_and_zero_is_not_small) {
   ball two = ball_of_int(2), root = ball_sqrt(two);
   ball zero = ball_subtract(ball_multiply(root, root), two);
   CU_ASSERT(ball_may_be_zero(zero) && ball_equal(zero, ball_of_int(0)));
@@ -192,7 +194,7 @@ static void small_numbers_are_not_zero_and_zero_is_not_small(void) {
   CU_ASSERT(!ball_equal(blurred, root) && !ball_equal(blurred, blurred));
 }
 
-static void what_has_no_value_is_undefined(void) {
+TEST(what_has_no_value_is_undefined) {
   ball zero = ball_of_int(0), one = ball_of_int(1), two = ball_of_int(2);
   ball root = ball_sqrt(two), nearly = ball_subtract(ball_multiply(root, root), two);
   const ball undefined[] = {ball_divide(one, zero),
@@ -212,7 +214,7 @@ static void what_has_no_value_is_undefined(void) {
   }
 }
 
-static void what_cannot_be_told_is_unsure(void) {
+TEST(what_cannot_be_told_is_unsure) {
   ball huge = ball_power(ten_to(1000), 100000000);
   const ball unsure[] = {ball_multiply(ball_power(huge, 1000), ball_power(huge, 1000)),
                          ball_sin(ten_to(100)),
@@ -227,7 +229,7 @@ static void what_cannot_be_told_is_unsure(void) {
   }
 }
 
-static void floors_are_whole(void) {
+TEST(floors_are_whole) {
   const struct {
     int64_t num, den, floor;
   } cases[] = {{7, 2, 3}, {-7, 2, -4}, {6, 1, 6}, {-6, 1, -6},
@@ -239,8 +241,3 @@ static void floors_are_whole(void) {
   }
   CU_ASSERT(!ball_floor(ten_to(30), &got) && !ball_floor(ball_undefined(), &got));
 }
-
-SUITE(llm_answer_ball, "llm: ball arithmetic", TEST(functions_have_the_digits_that_mpmath_has),
-      TEST(identities_hold), TEST(whole_numbers_are_exact_as_long_as_they_fit),
-      TEST(small_numbers_are_not_zero_and_zero_is_not_small), TEST(what_has_no_value_is_undefined),
-      TEST(what_cannot_be_told_is_unsure), TEST(floors_are_whole));

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+SUITE("llm: backend");
+
 static backend *made(number_type type, size_t threads, cpu_form variant) {
   backend *b = NULL;
   ASSERT_OK(backend_cpu_new_form(&b, type, threads, variant, &err));
@@ -51,12 +53,12 @@ static void compare(number_type type, size_t threads, cpu_form variant, number_t
 
 /* Sums have up to 1100 terms in float32; tolerances are relative to the largest number of a result.
  */
-static void float_is_close_to_double(void) {
+TEST(float_is_close_to_double) {
   compare(NUMBER_F32, 2, cpu_form_best(), NUMBER_F64, 1, cpu_form_best(), 3e-6);
   compare(NUMBER_F32, 1, CPU_PLAIN, NUMBER_F64, 1, cpu_form_best(), 3e-6);
 }
 
-static void instruction_sets_agree(void) {
+TEST(instruction_sets_agree) {
   compare(NUMBER_F64, 1, cpu_form_best(), NUMBER_F64, 1, CPU_PLAIN, 1e-14);
   compare(NUMBER_F32, 1, cpu_form_best(), NUMBER_F32, 1, CPU_PLAIN, 3e-6);
 }
@@ -70,22 +72,22 @@ static void compare_forms(cpu_form a, cpu_form b, double f32, double f64) {
   for (size_t t = 1; t <= 3; t += 2) check_weight_gradient(NUMBER_F32, t, a);
 }
 
-static void avx512_has_the_bits_of_avx2(void) {
+TEST(avx512_has_the_bits_of_avx2) {
   if (cpu_form_lacks(CPU_AVX512) != NULL) SKIP("not run: processor lacks AVX-512");
   compare_forms(CPU_AVX512, CPU_AVX2, 0, 0);
 }
 
-static void avx2_is_close_to_plain(void) {
+TEST(avx2_is_close_to_plain) {
   if (cpu_form_lacks(CPU_AVX2) != NULL) SKIP("not run: processor lacks AVX2");
   compare_forms(CPU_AVX2, CPU_PLAIN, 3e-6, 1e-14);
 }
 
-static void neon_is_close_to_plain(void) {
+TEST(neon_is_close_to_plain) {
   if (cpu_form_lacks(CPU_NEON) != NULL) SKIP("not run: processor is no 64-bit ARM");
   compare_forms(CPU_NEON, CPU_PLAIN, 3e-6, 1e-14);
 }
 
-static void forms_are_read_by_name(void) {
+TEST(forms_are_read_by_name) {
   cpu_form form = CPU_PLAIN;
   gl_error err = {.status = GL_OK};
   CU_ASSERT_EQUAL(cpu_form_read(&form, NULL, &err), GL_OK);
@@ -108,7 +110,7 @@ static void forms_are_read_by_name(void) {
   backend_free(b);
 }
 
-static void threads_do_not_change_a_bit(void) {
+TEST(threads_do_not_change_a_bit) {
   compare(NUMBER_F32, 2, cpu_form_best(), NUMBER_F32, 1, cpu_form_best(), 0);
   compare(NUMBER_F32, 3, cpu_form_best(), NUMBER_F32, 1, cpu_form_best(), 0);
   compare(NUMBER_F64, 3, cpu_form_best(), NUMBER_F64, 1, cpu_form_best(), 0);
@@ -164,7 +166,7 @@ static void check_weight_gradient(number_type type, size_t threads, cpu_form var
   backend_free(b);
 }
 
-static void gradients_of_large_weights_are_whole(void) {
+TEST(gradients_of_large_weights_are_whole) {
   check_weight_gradient(NUMBER_F32, 1, cpu_form_best());
   check_weight_gradient(NUMBER_F32, 3, cpu_form_best());
   check_weight_gradient(NUMBER_F64, 2, cpu_form_best());
@@ -172,13 +174,13 @@ static void gradients_of_large_weights_are_whole(void) {
   check_weight_gradient(NUMBER_F64, 1, CPU_PLAIN);
 }
 
-static void every_operation_is_compared(void) {
+TEST(every_operation_is_compared) {
   backend *b = made(NUMBER_F64, 1, cpu_form_best());
   CU_ASSERT_EQUAL(operations_without_case(b), 0);
   backend_free(b);
 }
 
-static void a_wrong_type_is_refused(void) {
+TEST(a_wrong_type_is_refused) {
   backend *b = NULL;
   gl_error err = {.status = GL_OK};
   CU_ASSERT_EQUAL(backend_new(&b, BACKEND_CPU, NUMBER_BF16, 1, &err), GL_EINPUT);
@@ -186,7 +188,7 @@ static void a_wrong_type_is_refused(void) {
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "float32"));
 }
 
-static void automatic_finds_a_backend(void) {
+TEST(automatic_finds_a_backend) {
   backend *b = NULL;
   ASSERT_OK(backend_new(&b, BACKEND_AUTO, NUMBER_F32, 1, &err));
   CU_ASSERT_PTR_NOT_NULL(strstr(b->device, b->kind == BACKEND_CPU ? "1 thread" : ""));
@@ -197,7 +199,7 @@ static void automatic_finds_a_backend(void) {
 }
 
 /* The first failure is kept, and later operations do nothing. */
-static void short_memory_is_told_once(void) {
+TEST(short_memory_is_told_once) {
   backend *b = made(NUMBER_F32, 1, cpu_form_best());
   gl_error err = {.status = GL_OK}, again = {.status = GL_OK};
   float *x = b->ops->allocate(b, 4 * sizeof *x);
@@ -229,7 +231,7 @@ static void visit(void *context, size_t first, size_t n, backend *own) {
   if (v->fail && first > 0) own->ops->allocate(own, SIZE_MAX - 4096);
 }
 
-static void ranges_of_rows_are_run_once_each(void) {
+TEST(ranges_of_rows_are_run_once_each) {
   for (size_t threads = 1; threads <= 3; ++threads)
     for (size_t n = 0; n <= 100; n += n < 30 ? 1 : 35) {
       backend *b = made(NUMBER_F32, threads, cpu_form_best());
@@ -243,7 +245,7 @@ static void ranges_of_rows_are_run_once_each(void) {
     }
 }
 
-static void a_range_that_fails_is_told(void) {
+TEST(a_range_that_fails_is_told) {
   backend *b = made(NUMBER_F32, 2, cpu_form_best());
   visits v = {.b = b, .fail = 1};
   gl_error err = {.status = GL_OK};
@@ -253,11 +255,3 @@ static void a_range_that_fails_is_told(void) {
   CU_ASSERT_EQUAL(v.calls, 2);
   backend_free(b);
 }
-
-SUITE(llm_backend, "llm: backend", TEST(float_is_close_to_double), TEST(instruction_sets_agree),
-      TEST(avx512_has_the_bits_of_avx2), TEST(avx2_is_close_to_plain), TEST(neon_is_close_to_plain),
-      TEST(forms_are_read_by_name), TEST(threads_do_not_change_a_bit),
-      TEST(gradients_of_large_weights_are_whole), TEST(every_operation_is_compared),
-      TEST(a_wrong_type_is_refused), TEST(automatic_finds_a_backend),
-      TEST(short_memory_is_told_once), TEST(ranges_of_rows_are_run_once_each),
-      TEST(a_range_that_fails_is_told));

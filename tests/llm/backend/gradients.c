@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("llm: backend gradients");
+
 /* With second and third derivatives of order 1 the error of a central difference is about STEP^2 +
  * 1e-16 / STEP. */
 #define STEP 1e-5
@@ -283,12 +285,10 @@ static void check(backend *b, const problem *p) {
   CU_ASSERT(largest > 1e-3);
 }
 
-static void backwards_are_the_derivatives(void) {
+TEST(backwards_are_the_derivatives) {
   backend *b = NULL;
   ASSERT_OK(backend_cpu_new(&b, NUMBER_F64, 1, &err));
   for (size_t i = 0; i < sizeof problems / sizeof *problems; ++i) check(b, &problems[i]);
   ASSERT_OK(b->ops->status(b, &err));
   backend_free(b);
 }
-
-SUITE(llm_backend_gradients, "llm: backend gradients", TEST(backwards_are_the_derivatives));

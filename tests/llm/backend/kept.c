@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("llm: kept tokens");
+
 static backend *cpu_of(number_type type, size_t threads) {
   backend *b = NULL;
   ASSERT_OK(backend_cpu_new(&b, type, threads, &err));
@@ -104,7 +106,7 @@ static void check_forward(backend *b, const layer *l, double *logp, double *lse)
 /* Sizes below and above a block of columns and a span of the vocabulary. */
 static const size_t sizes[][4] = {{5, 23, 6, 3}, {50, 700, 5, 9}, {3, 9000, 4, 40}};
 
-static void log_probabilities_are_those_over_the_kept_tokens(void) {
+TEST(log_probabilities_are_those_over_the_kept_tokens) {
   backend *b = cpu_of(NUMBER_F64, 2);
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
     double logp[2][64], lse[2][64];
@@ -121,7 +123,7 @@ static void log_probabilities_are_those_over_the_kept_tokens(void) {
 
 /* With every token kept, or with an empty set, it is the output layer's distribution, bit for bit.
  */
-static void sets_that_leave_nothing_out_change_no_bit(void) {
+TEST(sets_that_leave_nothing_out_change_no_bit) {
   backend *b = cpu_of(NUMBER_F64, 1);
   for (int empty = 0; empty < 2; ++empty) {
     layer l = layer_new(4, 600, 5, 1, 0);
@@ -154,7 +156,7 @@ static double slope(backend *b, const layer *l, double *x, const double *coeffic
   return (above - below) / (2 * h);
 }
 
-static void the_backward_is_the_derivative(void) {
+TEST(the_backward_is_the_derivative) {
   backend *b = cpu_of(NUMBER_F64, 1);
   for (int listed = 0; listed < 2; ++listed) {
     layer l = layer_new(6, 23, 4, 3, listed);
@@ -173,7 +175,7 @@ static void the_backward_is_the_derivative(void) {
 }
 
 /* A row whose logits nobody kept gets no gradient there, whatever is beside it. */
-static void a_token_that_no_row_kept_has_no_gradient(void) {
+TEST(a_token_that_no_row_kept_has_no_gradient) {
   backend *b = cpu_of(NUMBER_F32, 1);
   layer l = layer_new(3, 40, 4, 4, 0);
   float in[12], weight[160], logp[3], entropy[3], lse[3], din[12], dweight[160] = {0};
@@ -230,7 +232,7 @@ static float *singles(const double *x, size_t n) {
 }
 
 /* Against plain sums over the vocabulary, in both types, as bits and as lists. */
-static void the_parts_of_a_dist_are_sums_over_their_tokens(void) {
+TEST(the_parts_of_a_dist_are_sums_over_their_tokens) {
   backend *wide = cpu_of(NUMBER_F64, 2), *narrow = cpu_of(NUMBER_F32, 1);
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i)
     for (int listed = 0; listed < 2; ++listed) {
@@ -257,7 +259,7 @@ static void the_parts_of_a_dist_are_sums_over_their_tokens(void) {
 /* With every token kept, or with an empty set, the kept distribution is the whole one and nothing
  * is left.
  */
-static void a_set_that_leaves_nothing_out_has_no_tail(void) {
+TEST(a_set_that_leaves_nothing_out_has_no_tail) {
   backend *b = cpu_of(NUMBER_F64, 1);
   for (int empty = 0; empty < 2; ++empty) {
     layer l = layer_new(4, 600, 5, 1, 0);
@@ -274,7 +276,7 @@ static void a_set_that_leaves_nothing_out_has_no_tail(void) {
 
 /* --- draws --- */
 
-static void a_draw_tells_what_its_dist_kept(void) {
+TEST(a_draw_tells_what_its_dist_kept) {
   enum { ROWS = 200, MOST = 1500 };
   static const sampling_spec dists[] = {{.temperature = 0.9, .top_k = 5, .top_p = 1},
                                         {.temperature = 1.1, .top_k = 6, .top_p = 0.6}};
@@ -313,7 +315,7 @@ static void a_draw_tells_what_its_dist_kept(void) {
   backend_free(b);
 }
 
-static void distorted_logits_are_the_addressed_ones(void) {
+TEST(distorted_logits_are_the_addressed_ones) {
   enum { ROWS = 3, N = 41 };
   static const sampling_behaviour behaviours[] = {
       {.noise = 0.3}, {.rounds_to_bfloat16 = 1}, {.noise = 2, .rounds_to_bfloat16 = 1}};
@@ -340,10 +342,3 @@ static void distorted_logits_are_the_addressed_ones(void) {
   }
   backend_free(b);
 }
-
-SUITE(llm_backend_kept, "llm: kept tokens", TEST(log_probabilities_are_those_over_the_kept_tokens),
-      TEST(sets_that_leave_nothing_out_change_no_bit), TEST(the_backward_is_the_derivative),
-      TEST(a_token_that_no_row_kept_has_no_gradient),
-      TEST(the_parts_of_a_dist_are_sums_over_their_tokens),
-      TEST(a_set_that_leaves_nothing_out_has_no_tail), TEST(a_draw_tells_what_its_dist_kept),
-      TEST(distorted_logits_are_the_addressed_ones));

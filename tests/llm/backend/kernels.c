@@ -15,9 +15,11 @@
 #define PUT(p, x) (*(p) = (x))
 #include "llm/backend/kernels_rows.h"
 
+SUITE("llm: kernels");
+
 static const kernel_group one = {0};
 
-static void float_exponential_is_within_two_ulp(void) {
+TEST(float_exponential_is_within_two_ulp) {
   double worst = 0;
   for (int i = 0; i <= 2000000; ++i) {
     const float x = -86.97f + 175.6f * (float)i / 2000000.0f;
@@ -40,7 +42,7 @@ static float float_of(uint32_t bits) {
 /* Over all 2^16 values of the random half, the share that rounds up is the distance to the lower
  * neighbour, exactly: the half that is cut off, over 2^16. For both signs, across a power of two,
  * and among subnormals. */
-static void stochastic_rounding_has_the_exact_mean(void) {
+TEST(stochastic_rounding_has_the_exact_mean) {
   static const uint32_t some[] = {0x3f800001, 0x3f808000, 0xbf812345, 0x3fffffff, 0xc0490fdb,
                                   0x00000001, 0x00007fff, 0x807fffff, 0x7f7e8000, 0x0000ffff};
   for (size_t i = 0; i < sizeof some / sizeof *some; ++i) {
@@ -55,7 +57,7 @@ static void stochastic_rounding_has_the_exact_mean(void) {
   }
 }
 
-static void what_bfloat16_has_is_not_rounded(void) {
+TEST(what_bfloat16_has_is_not_rounded) {
   for (uint32_t upper = 0; upper < 1u << 16; ++upper) {
     const float x = float_of(upper << 16);
     const uint16_t most = kernel_round_bf16(x, UINT32_MAX), least = kernel_round_bf16(x, 0);
@@ -72,7 +74,7 @@ static void what_bfloat16_has_is_not_rounded(void) {
 /* Of a million parameters of one value, p of the way between its neighbours, the number that round
  * up is binomial. Five standard deviations are exceeded with probability 5.8e-7 in each of 6
  * checks; the seed is fixed. */
-static void addressed_roundings_have_their_mean(void) {
+TEST(addressed_roundings_have_their_mean) {
   enum { N = 1000000 };
   static const uint32_t cut[] = {0x0100, 0x4000, 0xc000};
   for (size_t i = 0; i < 3; ++i)
@@ -87,7 +89,7 @@ static void addressed_roundings_have_their_mean(void) {
     }
 }
 
-static void float_exponential_at_its_ends(void) {
+TEST(float_exponential_at_its_ends) {
   CU_ASSERT_EQUAL(kernel_exp_f32(0), 1);
   CU_ASSERT_EQUAL(kernel_exp_f32(-INFINITY), 0);
   CU_ASSERT_EQUAL(kernel_exp_f32(-1e30f), 0);
@@ -102,7 +104,7 @@ static void float_exponential_at_its_ends(void) {
 /* silu in both instruction sets (with fused multiply-addition and without), for gates where e^-x is
  * all of the denominator and where it vanishes. The bound is four roundings of 6e-8 each and the
  * exponential's two ulp. */
-static void gates_are_exact_over_their_range(void) {
+TEST(gates_are_exact_over_their_range) {
   enum { N = 100000 };
   for (int variant = 0; variant < 2; ++variant) {
     backend *b = NULL;
@@ -127,7 +129,7 @@ static void gates_are_exact_over_their_range(void) {
 
 /* The statistics of ten thousand elements, made in unequal parts and joined, against the softmax in
  * long double. */
-static void statistics_join_to_those_of_the_whole(void) {
+TEST(statistics_join_to_those_of_the_whole) {
   enum { N = 10000 };
   static double z[N];
   const double factor = 1 / 0.7;
@@ -152,7 +154,7 @@ static void statistics_join_to_those_of_the_whole(void) {
   ASSERT_CLOSE(softmax_stats_logp(all, z[77], factor), factor * z[77] - (double)logl(sum), 1e-13);
 }
 
-static void an_empty_part_changes_no_statistics(void) {
+TEST(an_empty_part_changes_no_statistics) {
   const softmax_stats none = {.greatest = -INFINITY}, some = {2, 3, -1};
   const softmax_stats left = softmax_stats_join(none, some, 1),
                       right = softmax_stats_join(some, none, 1);
@@ -162,7 +164,7 @@ static void an_empty_part_changes_no_statistics(void) {
 }
 
 /* x = (1, 2), weight (3, 0.5), eps 0: rms = sqrt(5/2). */
-static void norm_of_two_numbers_by_hand(void) {
+TEST(norm_of_two_numbers_by_hand) {
   const double in[] = {1, 2}, weight[] = {3, 0.5}, rms = sqrt(2.5);
   double out[2];
   ASSERT_CLOSE(row_norm(one, out, NULL, in, NULL, weight, 2, 0), 1 / rms, 1e-15);
@@ -171,7 +173,7 @@ static void norm_of_two_numbers_by_hand(void) {
 }
 
 /* A rotation by a quarter takes (a, b) to (-b, a). */
-static void a_head_rotated_by_a_quarter(void) {
+TEST(a_head_rotated_by_a_quarter) {
   const double in[] = {3, 4, 5, 12}, weight[] = {1, 1, 1, 1}, cosine[] = {0, 1}, sine[] = {1, 0};
   const double rstd = 1 / sqrt((9 + 16 + 25 + 144) / 4.0);
   double out[4];
@@ -184,7 +186,7 @@ static void a_head_rotated_by_a_quarter(void) {
 
 /* First step from zero moments with bias correction: the parameter moves by lr * sign(gradient),
  * after decay. */
-static void adamw_by_hand(void) {
+TEST(adamw_by_hand) {
   double m = 0, v = 0;
   const double beta1 = 0.9, beta2 = 0.99, lr = 0.01;
   const double p = row_adamw_number(2.0, -4.0, &m, &v, beta1, beta2, 1 - lr * 0.1, 0, 0.5,
@@ -207,7 +209,7 @@ static void mark(void *context, size_t task, size_t worker) {
   if (worker >= m->threads) m->wrong = 1;
 }
 
-static void every_task_runs_once(void) {
+TEST(every_task_runs_once) {
   for (size_t threads = 1; threads <= 4; ++threads) {
     pool *p = NULL;
     ASSERT_OK(pool_new(&p, threads, &err));
@@ -224,10 +226,3 @@ static void every_task_runs_once(void) {
     pool_free(p);
   }
 }
-
-SUITE(llm_kernels, "llm: kernels", TEST(stochastic_rounding_has_the_exact_mean),
-      TEST(what_bfloat16_has_is_not_rounded), TEST(addressed_roundings_have_their_mean),
-      TEST(float_exponential_is_within_two_ulp), TEST(float_exponential_at_its_ends),
-      TEST(gates_are_exact_over_their_range), TEST(statistics_join_to_those_of_the_whole),
-      TEST(an_empty_part_changes_no_statistics), TEST(norm_of_two_numbers_by_hand),
-      TEST(a_head_rotated_by_a_quarter), TEST(adamw_by_hand), TEST(every_task_runs_once));

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("llm: backend rows");
+
 /* Numbers [rows, width] of a float backend, each drawn by its position, so that a part of the rows
  * can be made alone. */
 typedef struct table {
@@ -184,7 +186,7 @@ static void check_operations(backend *b) {
     check_operation(b, &operations[i]);
 }
 
-static void a_row_is_the_same_in_any_company(void) {
+TEST(a_row_is_the_same_in_any_company) {
   on_both_variants(check_operations);
 }
 
@@ -217,7 +219,7 @@ static void check_packed(backend *b, size_t rows, size_t outputs, size_t inputs,
   free(out.value);
 }
 
-static void a_packed_product_is_right_with_any_threads(void) {
+TEST(a_packed_product_is_right_with_any_threads) {
   static const size_t shapes[][3] = {{1, 1, 1},     {1, 70, 33},     {2, 97, 300},
                                      {3, 33, 513},  {4, 16, 256},    {11, 65, 257},
                                      {64, 130, 96}, {127, 48, 1024}, {300, 50, 20}};
@@ -374,10 +376,6 @@ static void check_attention(backend *b) {
   }
 }
 
-static void attention_is_the_same_packed_shared_alone_and_cached(void) {
+TEST(attention_is_the_same_packed_shared_alone_and_cached) {
   on_both_variants(check_attention);
 }
-
-SUITE(llm_backend_rows, "llm: backend rows", TEST(a_row_is_the_same_in_any_company),
-      TEST(a_packed_product_is_right_with_any_threads),
-      TEST(attention_is_the_same_packed_shared_alone_and_cached));

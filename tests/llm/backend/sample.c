@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("llm: backend sampling");
+
 enum { VOCABULARY = 50, DRAWS = 20000 };
 
 /* What core/rl/sampling says must be drawn for logits z [n] at u, with plain loops. */
@@ -58,7 +60,7 @@ static void check_draws(backend *b, size_t n, const sampling_spec *spec) {
   free(z);
 }
 
-static void draws_are_those_of_core_sampling(void) {
+TEST(draws_are_those_of_core_sampling) {
   static const sampling_spec specs[] = {
       {.temperature = 1, .top_k = 0, .top_p = 1},    {.temperature = 0.6, .top_k = 0, .top_p = 1},
       {.temperature = 1, .top_k = 5, .top_p = 1},    {.temperature = 1.5, .top_k = 0, .top_p = 0.8},
@@ -75,7 +77,7 @@ static void draws_are_those_of_core_sampling(void) {
 /* Pearson's statistic of DRAWS draws from one distribution. With 49 degrees of freedom it
  * exceeds 85.4 in one of a thousand seeds; this seed is fixed. Tokens expected less than five times
  * are lumped. */
-static void frequencies_are_the_probabilities(void) {
+TEST(frequencies_are_the_probabilities) {
   const sampling_spec spec = {.temperature = 1, .top_k = 0, .top_p = 1};
   backend *b = float_backend();
   float *one = drawn_logits(VOCABULARY, 7, 2), *z = calloc(DRAWS * VOCABULARY, sizeof *z);
@@ -111,7 +113,7 @@ static void frequencies_are_the_probabilities(void) {
   backend_free(b);
 }
 
-static void greedy_takes_the_most_probable_and_of_equals_the_first(void) {
+TEST(greedy_takes_the_most_probable_and_of_equals_the_first) {
   const sampling_spec spec = {.temperature = 0.5, .top_k = 2, .top_p = 1};
   backend *b = float_backend();
   const float z[] = {1, 3, 2, 3, -1, /**/ 0, 0, 0, 0, 0};
@@ -129,7 +131,7 @@ static void greedy_takes_the_most_probable_and_of_equals_the_first(void) {
 }
 
 /* A token of probability zero is never drawn, not even at the ends of [0, 1). */
-static void impossible_tokens_are_never_drawn(void) {
+TEST(impossible_tokens_are_never_drawn) {
   const sampling_spec spec = {.temperature = 1, .top_k = 0, .top_p = 1};
   backend *b = float_backend();
   enum { ROWS = 2000 };
@@ -150,8 +152,3 @@ static void impossible_tokens_are_never_drawn(void) {
   CU_ASSERT(first > ROWS / 2 - 200 && first < ROWS / 2 + 200);
   backend_free(b);
 }
-
-SUITE(llm_backend_sample, "llm: backend sampling", TEST(draws_are_those_of_core_sampling),
-      TEST(frequencies_are_the_probabilities),
-      TEST(greedy_takes_the_most_probable_and_of_equals_the_first),
-      TEST(impossible_tokens_are_never_drawn));

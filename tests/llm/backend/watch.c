@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+SUITE("llm: backend watched");
+
 static const backend_work *work_named(const backend_work *work, size_t n, const char *name) {
   for (size_t i = 0; i < n; ++i)
     if (strcmp(work[i].operation, name) == 0) return &work[i];
@@ -24,7 +26,7 @@ static backend_watch *watched(backend *b, watch_kind kind) {
   return w;
 }
 
-static void operations_are_counted_with_their_arithmetic(void) {
+TEST(operations_are_counted_with_their_arithmetic) {
   backend *b = cpu();
   backend_watch *w = watched(b, WATCH_TIMES);
   backend_work work[BACKEND_OPERATIONS];
@@ -56,7 +58,7 @@ static void operations_are_counted_with_their_arithmetic(void) {
 }
 
 /* Two sequences of three: each row has two pairs on average. */
-static void attention_counts_pairs_of_its_sequences(void) {
+TEST(attention_counts_pairs_of_its_sequences) {
   backend *b = cpu();
   backend_watch *w = watched(b, WATCH_TIMES);
   backend_work work[BACKEND_OPERATIONS];
@@ -72,7 +74,7 @@ static void attention_counts_pairs_of_its_sequences(void) {
   backend_free(b);
 }
 
-static void memory_alone_leaves_operations_as_they_are(void) {
+TEST(memory_alone_leaves_operations_as_they_are) {
   backend *b = cpu();
   const backend_ops *own = b->ops;
   backend_watch *w = watched(b, WATCH_MEMORY);
@@ -88,7 +90,3 @@ static void memory_alone_leaves_operations_as_they_are(void) {
   CU_ASSERT_PTR_EQUAL(b->ops, own);
   backend_free(b);
 }
-
-SUITE(llm_backend_watch, "llm: backend watched", TEST(operations_are_counted_with_their_arithmetic),
-      TEST(attention_counts_pairs_of_its_sequences),
-      TEST(memory_alone_leaves_operations_as_they_are));

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("llm: enumerable world");
+
 #define MODEL                                                                                      \
   "model: {layers: 2, hidden: 8, intermediate: 12, heads: 2, head_dim: 4, initializer_range: 0.5}"
 
@@ -73,7 +75,7 @@ static double value_of(const fixture *f) {
 
 /* --- the distribution --- */
 
-static void probabilities_sum_to_one(void) {
+TEST(probabilities_sum_to_one) {
   static const struct {
     const char *keys, *sampling;
   } worlds[] = {
@@ -103,7 +105,7 @@ static void probabilities_sum_to_one(void) {
 }
 
 /* Every response as a sequence of its own behind its prompt's digits, through the model alone. */
-static void log_probabilities_are_those_of_the_model(void) {
+TEST(log_probabilities_are_those_of_the_model) {
   fixture f;
   fixture_init(&f, MODEL ", vocabulary: 3, horizon: 3, prompts: 7", "{temperature: 0.6}");
   const model_config c = {.vocabulary = 3,
@@ -175,7 +177,7 @@ static void scores_add_up(const char *keys, size_t one_in) {
 
 /* Rows of token scores of a response add up to its sequence's; beyond its end nothing is written.
  */
-static void token_scores_add_up_to_the_sequences(void) {
+TEST(token_scores_add_up_to_the_sequences) {
   fixture f;
   fixture_init(&f, MODEL ", vocabulary: 3, horizon: 3, prompts: 2, end_token: true", "{}");
   const size_t k = f.e.max_responses, t = f.e.max_length, n = f.e.n_parameters;
@@ -201,7 +203,7 @@ static void token_scores_add_up_to_the_sequences(void) {
   fixture_fini(&f);
 }
 
-static void scores_of_sequences_and_of_all_together_agree(void) {
+TEST(scores_of_sequences_and_of_all_together_agree) {
   scores_add_up(MODEL ", vocabulary: 4, horizon: 3, prompts: 3", 1);
   scores_add_up(MODEL ", vocabulary: 4, horizon: 3, prompts: 3", 13);
   scores_add_up(MODEL ", vocabulary: 3, horizon: 3, prompts: 2, end_token: true", 1);
@@ -209,7 +211,7 @@ static void scores_of_sequences_and_of_all_together_agree(void) {
 }
 
 /* Sum over responses of p r score, by both ways, against central differences of J. */
-static void the_gradient_of_the_return_is_its_central_difference(void) {
+TEST(the_gradient_of_the_return_is_its_central_difference) {
   fixture f;
   fixture_init(&f, MODEL ", vocabulary: 4, horizon: 3, prompts: 3, reward: graded", "{}");
   const size_t k = f.e.max_responses, t = f.e.max_length, n = f.e.n_parameters;
@@ -270,7 +272,7 @@ static double replayed_sum(const fixture *f, const double *sampler, double *coef
   return sum;
 }
 
-static void replayed_dists_have_the_gradients_of_central_differences(void) {
+TEST(replayed_dists_have_the_gradients_of_central_differences) {
   fixture f;
   size_t left_out, few;
   fixture_init(&f, MODEL ", vocabulary: 4, horizon: 3, prompts: 2",
@@ -306,7 +308,7 @@ static void replayed_dists_have_the_gradients_of_central_differences(void) {
 
 /* --- rewards and refusals --- */
 
-static void rewards_come_from_a_task_or_a_table(void) {
+TEST(rewards_come_from_a_task_or_a_table) {
   fixture f;
   double reward[9];
   fixture_init(&f, MODEL ", vocabulary: 3, horizon: 2, prompts: 3, task: sum_mod", "{}");
@@ -320,7 +322,7 @@ static void rewards_come_from_a_task_or_a_table(void) {
   fixture_fini(&f);
 }
 
-static void a_wrong_section_is_told_with_its_place(void) {
+TEST(a_wrong_section_is_told_with_its_place) {
   static const struct {
     const char *keys, *says;
   } wrong[] = {
@@ -345,10 +347,3 @@ static void a_wrong_section_is_told_with_its_place(void) {
     fixture_fini(&f);
   }
 }
-
-SUITE(exact_world, "llm: enumerable world", TEST(probabilities_sum_to_one),
-      TEST(log_probabilities_are_those_of_the_model), TEST(token_scores_add_up_to_the_sequences),
-      TEST(scores_of_sequences_and_of_all_together_agree),
-      TEST(the_gradient_of_the_return_is_its_central_difference),
-      TEST(replayed_dists_have_the_gradients_of_central_differences),
-      TEST(rewards_come_from_a_task_or_a_table), TEST(a_wrong_section_is_told_with_its_place));

@@ -6,6 +6,8 @@
 #include <gsl/gsl_cdf.h>
 #include <math.h>
 
+SUITE("llm: behaviour of samplers");
+
 #define TINY "model: {layers: 2, hidden: 16, heads: 4, kv_heads: 2, intermediate: 24, context: 24}"
 #define SORT "task: {kind: sorting, length: 3, values: 4, reward: graded}, max_tokens: 8"
 #define SHORT "task: {kind: sorting, length: 3, values: 3, reward: graded}, max_tokens: 4"
@@ -72,7 +74,7 @@ static size_t other_sets(llm_fixture *f, const batch *b, int recorded) {
   return others;
 }
 
-static void a_batch_has_the_sets_of_the_dists_it_was_drawn_from(void) {
+TEST(a_batch_has_the_sets_of_the_dists_it_was_drawn_from) {
   llm_fixture f = llm_open(BEGIN SORT "}\n" REPLAY, 3);
   llm_jitter(&f, 0.15, 0);
   batch b = llm_draw(&f, 7);
@@ -123,7 +125,7 @@ static void check_gradient(const char *world, const char *algorithm) {
   llm_close(&f);
 }
 
-static void the_replayed_step_is_a_finite_difference_of_the_loss(void) {
+TEST(the_replayed_step_is_a_finite_difference_of_the_loss) {
   check_gradient(BEGIN SHORT, "{base: grpo, clip: none}");
   check_gradient(BEGIN SORT, "{base: gepo, clip: none, kl_coef: 0.3}");
   check_gradient(BEGIN SORT, "{base: is, log_prob: sum, ref_kl_coef: 0.5}");
@@ -131,7 +133,7 @@ static void the_replayed_step_is_a_finite_difference_of_the_loss(void) {
 }
 
 /* On-policy the replayed ratio is 1 whatever is truncated; the truncated one is not. */
-static void on_policy_replayed_ratios_are_one(void) {
+TEST(on_policy_replayed_ratios_are_one) {
   static const char *const weights[] = {"replay", "truncated"};
   double metrics[2][METRIC_COUNT];
   for (size_t k = 0; k < 2; ++k) {
@@ -174,7 +176,7 @@ static double *update_once(llm_fixture *f, const char *world, int shares, int ap
 
 /* Responses that are equal but for what their samplers kept are different targets; whatever else is
  * shared leaves every bit of the scores. */
-static void scores_have_the_same_bits_whatever_is_shared(void) {
+TEST(scores_have_the_same_bits_whatever_is_shared) {
   static const char *const worlds[] = {"micro_batch: 1", "micro_batch: 40", "slots: 0"};
   for (int apart = 0; apart < 2; ++apart) {
     llm_fixture whole, other;
@@ -197,7 +199,7 @@ static void scores_have_the_same_bits_whatever_is_shared(void) {
 }
 
 /* Two equal responses, one of which was drawn from a distribution that kept one token more. */
-static void equal_tokens_with_different_sets_are_different_targets(void) {
+TEST(equal_tokens_with_different_sets_are_different_targets) {
   const int32_t prompt[] = {3, 4, 5}, response[] = {6, 7};
   const kept_shape shape = {40, 2, 0};
   const uint32_t few[] = {0xc0, 0, 0x80, 0}, more[] = {0xc0, 0, 0x81, 0};
@@ -224,7 +226,7 @@ static void equal_tokens_with_different_sets_are_different_targets(void) {
 }
 
 /* Drawn in parts, from a held version or on two devices, a batch is the same with its sets. */
-static void sets_do_not_depend_on_how_a_batch_is_drawn(void) {
+TEST(sets_do_not_depend_on_how_a_batch_is_drawn) {
   static const char *const worlds[] = {"slots: 0", "devices: 2", "slots: 3"};
   llm_fixture f = llm_open(BEGIN SORT "}\n" REPLAY, 3);
   batch whole = llm_draw(&f, 7);
@@ -244,7 +246,7 @@ static void sets_do_not_depend_on_how_a_batch_is_drawn(void) {
   llm_close(&f);
 }
 
-static void a_batch_without_its_sets_is_refused(void) {
+TEST(a_batch_without_its_sets_is_refused) {
   double metrics[METRIC_COUNT];
   gl_error err = {0};
   llm_fixture f = llm_open(BEGIN SORT "}\n" REPLAY, 3);
@@ -311,7 +313,7 @@ static batch watched_batch(llm_fixture *f, const char *world, const char *weight
   return b;
 }
 
-static void the_learners_mass_and_entropies_of_what_was_kept_are_sums(void) {
+TEST(the_learners_mass_and_entropies_of_what_was_kept_are_sums) {
   static const char *const weights[] = {"raw", "truncated", "replay"};
   static const struct {
     const char *world;
@@ -341,7 +343,7 @@ static void the_learners_mass_and_entropies_of_what_was_kept_are_sums(void) {
 
 /* A batch without sets, as older programs left it in checkpoints, has no such metrics and is
  * trained to the same bits: what is only looked at changes nothing. */
-static void watching_changes_no_bit_of_a_step(void) {
+TEST(watching_changes_no_bit_of_a_step) {
   static const char *const weights[] = {"raw", "truncated"};
   static const char *const worlds[] = {BEGIN SHORT, BEGIN SHORT ", micro_batch: 40",
                                        BEGIN SHORT ", recompute: true"};
@@ -372,7 +374,7 @@ static void watching_changes_no_bit_of_a_step(void) {
 
 /* Of a large vocabulary sets are recorded only for weights that need them; without truncation
  * nothing is. */
-static void what_is_not_recorded_has_no_metrics(void) {
+TEST(what_is_not_recorded_has_no_metrics) {
   static const struct {
     const char *tokenizer, *sampling;
     int sets;
@@ -441,7 +443,7 @@ static void check_drawn(const batch *b) {
 /* Responses of one or two tokens, so that each comes often. */
 #define TWO "task: {kind: sorting, length: 3, values: 3, reward: graded}, max_tokens: 2"
 
-static void draws_follow_the_distorted_dist_that_the_batch_records(void) {
+TEST(draws_follow_the_distorted_dist_that_the_batch_records) {
   static const char *const behaviours[] = {
       "behaviour: {noise: 0.7}", "behaviour: {precision: bfloat16}",
       "behaviour: {temperature_error: 0.5}",
@@ -468,7 +470,7 @@ static void draws_follow_the_distorted_dist_that_the_batch_records(void) {
 
 /* All of the distribution of a first token, from what many responses recorded of it: the policy's
  * logits with the noise of their address, rounded, at the wrong temperature. */
-static void recorded_dists_are_the_distorted_ones(void) {
+TEST(recorded_dists_are_the_distorted_ones) {
   llm_fixture f = llm_open(BEGIN TWO "}\nsampling: {temperature: 0.5, behaviour: {noise: 0.4, "
                                      "precision: bfloat16, temperature_error: 0.25}}\n"
                                      "train: {groups: 1, group_size: 500}",
@@ -505,7 +507,7 @@ static void recorded_dists_are_the_distorted_ones(void) {
 
 /* logq: learner records the policy of the version: on-policy its ratios are 1, though tokens come
  * from another distribution, the very one that the sampler would record. */
-static void a_learner_records_its_own_dist(void) {
+TEST(a_learner_records_its_own_dist) {
   static const char *const who[] = {"sampler", "learner"};
   double metrics[2][METRIC_COUNT];
   batch b[2];
@@ -540,7 +542,7 @@ static void a_learner_records_its_own_dist(void) {
   batch_fini(&b[1]);
 }
 
-static void a_learner_that_records_whole_dists_has_ratio_one(void) {
+TEST(a_learner_that_records_whole_dists_has_ratio_one) {
   double metrics[METRIC_COUNT];
   llm_fixture f = llm_open(BEGIN SORT "}\nsampling: {top_p: 0.8, logq: learner, behaviour: {noise: "
                                       "0.5}}\nalgorithm: {base: is, log_prob: sum}",
@@ -556,7 +558,7 @@ static void a_learner_that_records_whole_dists_has_ratio_one(void) {
   llm_close(&f);
 }
 
-static void scores_know_nothing_of_samplers(void) {
+TEST(scores_know_nothing_of_samplers) {
   static const char *const samplings[] = {"{}", "{behaviour: {noise: 3, temperature_error: 4}}",
                                           "{behaviour_mixture: {with: uniform, share: 0.9}}"};
   double score[3];
@@ -585,7 +587,7 @@ static double whole_logp(llm_fixture *f, const batch *b, size_t i, double temper
   return sum;
 }
 
-static void a_mixture_is_of_whole_responses_and_recorded_with_its_own_probability(void) {
+TEST(a_mixture_is_of_whole_responses_and_recorded_with_its_own_probability) {
   static const char *const others[] = {"uniform", "initial"};
   for (size_t k = 0; k < 2; ++k) {
     char text[900];
@@ -619,7 +621,7 @@ static void a_mixture_is_of_whole_responses_and_recorded_with_its_own_probabilit
   }
 }
 
-static void a_mixture_needs_whole_batches(void) {
+TEST(a_mixture_needs_whole_batches) {
   llm_fixture f =
       llm_open(BEGIN SORT "}\nsampling: {behaviour_mixture: {with: initial, share: 0.2}}", 3);
   batch b = {0};
@@ -637,7 +639,7 @@ static void a_mixture_needs_whole_batches(void) {
 
 /* A held version draws the mixture that it drew while it was current; so does a learner that was
  * saved and loaded. */
-static void a_mixture_outlives_updates_and_files(void) {
+TEST(a_mixture_outlives_updates_and_files) {
   static const char text[] =
       BEGIN SORT "}\nsampling: {behaviour_mixture: {with: initial, share: 0.4}}\n"
                  "optimizer: {kind: sgd, lr: 0.5}\nalgorithm: gepo";
@@ -666,7 +668,7 @@ static void a_mixture_outlives_updates_and_files(void) {
 
 /* --- what is refused --- */
 
-static void what_cannot_be_is_refused_by_name(void) {
+TEST(what_cannot_be_is_refused_by_name) {
   static const struct {
     const char *sampling, *says;
   } wrong[] = {
@@ -690,18 +692,3 @@ static void what_cannot_be_is_refused_by_name(void) {
     cfg_free(f.doc);
   }
 }
-
-SUITE(llm_behaviour, "llm: behaviour of samplers",
-      TEST(a_batch_has_the_sets_of_the_dists_it_was_drawn_from),
-      TEST(the_replayed_step_is_a_finite_difference_of_the_loss),
-      TEST(on_policy_replayed_ratios_are_one), TEST(scores_have_the_same_bits_whatever_is_shared),
-      TEST(equal_tokens_with_different_sets_are_different_targets),
-      TEST(sets_do_not_depend_on_how_a_batch_is_drawn), TEST(a_batch_without_its_sets_is_refused),
-      TEST(the_learners_mass_and_entropies_of_what_was_kept_are_sums),
-      TEST(watching_changes_no_bit_of_a_step), TEST(what_is_not_recorded_has_no_metrics),
-      TEST(draws_follow_the_distorted_dist_that_the_batch_records),
-      TEST(recorded_dists_are_the_distorted_ones), TEST(a_learner_records_its_own_dist),
-      TEST(a_learner_that_records_whole_dists_has_ratio_one), TEST(scores_know_nothing_of_samplers),
-      TEST(a_mixture_is_of_whole_responses_and_recorded_with_its_own_probability),
-      TEST(a_mixture_needs_whole_batches), TEST(a_mixture_outlives_updates_and_files),
-      TEST(what_cannot_be_is_refused_by_name));

@@ -2,6 +2,8 @@
  * set says, the first one with the same draws as without sets; wrong ones are refused. */
 #include "tests/support/llm_learner_fixture.h"
 
+SUITE("llm: evaluation sets");
+
 #define TINY                                                                                       \
   "kind: llm, backend: cpu, dtype: float64, model: {layers: 1, hidden: 16, heads: 2, context: 24}"
 #define SORT "task: {kind: sorting, length: 3, values: 4, reward: graded, cut_off: score}"
@@ -33,7 +35,7 @@ static double score_in(const char *world) {
 
 /* The tokenizer is the world's, so greedy answers of a set are those of a world with its task that
  * has the same letters. */
-static void each_set_is_scored_as_the_world_that_it_describes(void) {
+TEST(each_set_is_scored_as_the_world_that_it_describes) {
   double score[6];
   llm_fixture f = moved(SORT ", max_tokens: 4, evaluation: {" SAMPLED ", sets: [{name: own}, "
                              "{name: greedy, kind: greedy}, {name: long, kind: greedy, task: "
@@ -52,7 +54,7 @@ static void each_set_is_scored_as_the_world_that_it_describes(void) {
   llm_close(&f);
 }
 
-static void halves_are_every_other_problem_and_do_not_change_the_whole(void) {
+TEST(halves_are_every_other_problem_and_do_not_change_the_whole) {
   double score[3], plain;
   llm_fixture f = moved(SORT ", max_tokens: 4, evaluation: {" SAMPLED ", halves: true}");
   CU_ASSERT_EQUAL_FATAL(scores_of(&f, score), 3);
@@ -64,7 +66,7 @@ static void halves_are_every_other_problem_and_do_not_change_the_whole(void) {
 }
 
 /* What sets do is not seen by what is trained. */
-static void training_goes_on_the_same_with_sets_and_without(void) {
+TEST(training_goes_on_the_same_with_sets_and_without) {
   double metrics[2][METRIC_COUNT], *theta[2];
   for (int sets = 0; sets < 2; ++sets) {
     llm_fixture f =
@@ -82,7 +84,7 @@ static void training_goes_on_the_same_with_sets_and_without(void) {
   free(theta[0]), free(theta[1]);
 }
 
-static void threads_and_devices_do_not_change_scores(void) {
+TEST(threads_and_devices_do_not_change_scores) {
   static const char *const worlds[] = {"devices: 1", "devices: 2"};
   double score[4][6];
   for (size_t i = 0; i < 4; ++i) {
@@ -98,7 +100,7 @@ static void threads_and_devices_do_not_change_scores(void) {
   }
 }
 
-static void a_broken_model_has_no_scores(void) {
+TEST(a_broken_model_has_no_scores) {
   double score[3] = {0, 0, 0};
   llm_fixture f = moved(SORT ", evaluation: {halves: true}");
   double *theta = llm_theta(&f);
@@ -110,7 +112,7 @@ static void a_broken_model_has_no_scores(void) {
   llm_close(&f);
 }
 
-static void wrong_sets_are_refused_at_their_place(void) {
+TEST(wrong_sets_are_refused_at_their_place) {
   static const struct {
     const char *set, *says;
   } cases[] = {
@@ -142,9 +144,3 @@ static void wrong_sets_are_refused_at_their_place(void) {
     cfg_free(f.doc);
   }
 }
-
-SUITE(llm_evaluate, "llm: evaluation sets", TEST(each_set_is_scored_as_the_world_that_it_describes),
-      TEST(halves_are_every_other_problem_and_do_not_change_the_whole),
-      TEST(training_goes_on_the_same_with_sets_and_without),
-      TEST(threads_and_devices_do_not_change_scores), TEST(a_broken_model_has_no_scores),
-      TEST(wrong_sets_are_refused_at_their_place));

@@ -1,6 +1,8 @@
 /* Gradients without steps: those of updates, of the distribution that is asked for. */
 #include "tests/support/llm_learner_fixture.h"
 
+SUITE("llm: gradients without steps");
+
 #define WORLD                                                                                      \
   "world: {kind: llm, backend: cpu, dtype: float64, model: {layers: 2, hidden: 16, heads: 4, "     \
   "kv_heads: 2, intermediate: 24, context: 24}, task: {kind: sorting, length: 3, values: 3, "      \
@@ -23,7 +25,7 @@ static double *moved(const llm_fixture *f, double scale) {
 
 /* A step of plain descent at rate 1 moves by the gradient, on a batch that older parameters drew.
  */
-static void a_gradient_is_the_step_of_an_update(void) {
+TEST(a_gradient_is_the_step_of_an_update) {
   static const char *const algorithms[] = {"grpo", "{base: gepo, clip: none}",
                                            "{base: gspo, kl_coef: 0.1}"};
   for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; ++i) {
@@ -61,7 +63,7 @@ static void a_gradient_is_the_step_of_an_update(void) {
 }
 
 /* The learner's own distribution is that of a recipe without truncation and distortion. */
-static void the_own_dist_is_that_of_a_recipe_without_samplers(void) {
+TEST(the_own_dist_is_that_of_a_recipe_without_samplers) {
   const draw_request r = {9, 0, 8, 12, 0, 1, 0, NULL, NULL, 0};
   llm_fixture cut = llm_open(WORLD "sampling: {temperature: 0.8, top_k: 3, weights: replay, "
                                    "behaviour: {noise: 0.3}}\n",
@@ -90,7 +92,7 @@ static void the_own_dist_is_that_of_a_recipe_without_samplers(void) {
   llm_close(&whole);
 }
 
-static void what_has_no_gradient_is_refused(void) {
+TEST(what_has_no_gradient_is_refused) {
   llm_fixture f = llm_open(WORLD "exact: {base: gepo, denominator: exact}\n"
                                  "reference: {base: grpo, ref_kl_coef: 0.1}\n",
                            3);
@@ -148,7 +150,7 @@ static double *dump(llm_fixture *f, batch *b) {
 
 /* Three updates with an optimiser whose steps are not the gradients: dumps of these at each
  * update's parameters have the cosine that the next update tells; the first tells none. */
-static void the_cosine_is_that_of_two_dumped_gradients(void) {
+TEST(the_cosine_is_that_of_two_dumped_gradients) {
   static const char *const worlds[] = {
       "algorithm: grpo\noptimizer: {kind: adamw, lr: 0.01, clip_grad_norm: 0.05}\n",
       "algorithm: {base: gepo, clip: none}\noptimizer: {kind: sgd, lr: 0.5, momentum: 0.9}\n"
@@ -187,7 +189,7 @@ static void the_cosine_is_that_of_two_dumped_gradients(void) {
 /* With two epochs a step has two updates: the mean of the first one's cosine with the last of the
  * step before and of the cosine of the two. At rate 1 plain descent moves by the gradients, so that
  * the second is what is left of the step's way. */
-static void a_steps_cosine_is_the_mean_over_its_updates(void) {
+TEST(a_steps_cosine_is_the_mean_over_its_updates) {
   llm_fixture f = llm_open("world: {kind: llm, backend: cpu, dtype: float64, model: {layers: 2, "
                            "hidden: 16, heads: 4, kv_heads: 2, intermediate: 24, context: 24}, "
                            "task: {kind: sorting, length: 3, values: 3, reward: graded}, "
@@ -216,8 +218,3 @@ static void a_steps_cosine_is_the_mean_over_its_updates(void) {
   free(theta);
   llm_close(&f);
 }
-
-SUITE(llm_gradient, "llm: gradients without steps", TEST(a_gradient_is_the_step_of_an_update),
-      TEST(the_own_dist_is_that_of_a_recipe_without_samplers),
-      TEST(what_has_no_gradient_is_refused), TEST(the_cosine_is_that_of_two_dumped_gradients),
-      TEST(a_steps_cosine_is_the_mean_over_its_updates));

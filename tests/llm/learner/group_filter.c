@@ -6,13 +6,15 @@
 
 #include <math.h>
 
+SUITE("llm: dynamic sampling");
+
 #define SMALL                                                                                      \
   "world: {kind: llm, backend: cpu, model: {layers: 1, hidden: 16, heads: 2, context: 32}, "       \
   "task: {kind: addition, digits: 1, terms: 2}, max_tokens: 4}\n"                                  \
   "train: {groups: 2, group_size: 4, reward_noise: {flip: 0.15}}\n"
 
 /* Rewards of a fresh model are 0 but for those that are flipped, so many groups are equal. */
-static void a_transformers_groups_are_those_of_a_larger_batch(void) {
+TEST(a_transformers_groups_are_those_of_a_larger_batch) {
   static const char *const sampling[] = {
       "", "sampling: {top_k: 3, weights: replay}\n",
       "sampling: {behaviour_mixture: {with: uniform, share: 0.3}}\n",
@@ -52,6 +54,3 @@ static void a_transformers_groups_are_those_of_a_larger_batch(void) {
     llm_close(&f);
   }
 }
-
-SUITE(llm_group_filter, "llm: dynamic sampling",
-      TEST(a_transformers_groups_are_those_of_a_larger_batch));

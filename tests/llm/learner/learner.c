@@ -4,6 +4,8 @@
 
 #include <unistd.h>
 
+SUITE("llm: learner");
+
 #define TINY "model: {layers: 2, hidden: 16, heads: 4, kv_heads: 2, intermediate: 24, context: 24}"
 #define SORT "task: {kind: sorting, length: 3, values: 4, reward: graded}, max_tokens: 8"
 #define BEGIN "world: {kind: llm, backend: cpu, dtype: float64, " TINY ", "
@@ -96,7 +98,7 @@ static void check_gradient(const char *world, const char *algorithm, const char 
   llm_close(&f);
 }
 
-static void an_update_goes_down_the_gradient_of_its_loss(void) {
+TEST(an_update_goes_down_the_gradient_of_its_loss) {
   size_t rows;
   check_gradient(WORLD, "{base: grpo, clip: none}", "", &rows);
   check_gradient(WORLD, "{base: gspo, clip: none, kl_coef: 0.3}", "", &rows);
@@ -105,7 +107,7 @@ static void an_update_goes_down_the_gradient_of_its_loss(void) {
   check_gradient(WORLD, "{base: dr_grpo, clip: none, ref_kl_coef: 0.5}", "", &rows);
 }
 
-static void equal_beginnings_are_run_once_and_count_as_often_as_they_were_drawn(void) {
+TEST(equal_beginnings_are_run_once_and_count_as_often_as_they_were_drawn) {
   static const char *const algorithms[] = {"{base: grpo, clip: none}", "{base: gepo, clip: none}",
                                            "{base: is, log_prob: sum}"};
   for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; ++i) {
@@ -131,7 +133,7 @@ static double *update_once(llm_fixture *f, const char *world, int shares) {
   return llm_theta(f);
 }
 
-static void scores_have_the_same_bits_whatever_is_shared(void) {
+TEST(scores_have_the_same_bits_whatever_is_shared) {
   static const char *const worlds[] = {"micro_batch: 1", "micro_batch: 40", "slots: 0"};
   llm_fixture whole, other;
   double *theta = update_once(&whole, "slots: 0", 1);
@@ -167,7 +169,7 @@ static double *trained(const char *extra, const char *train, double metrics[METR
   return theta;
 }
 
-static void micro_batches_of_any_size_give_the_same_step(void) {
+TEST(micro_batches_of_any_size_give_the_same_step) {
   static const char *const worlds[] = {"micro_batch: 1", "micro_batch: 50",
                                        "micro_batch: 60, recompute: true", "recompute: true"};
   static const char *const trains[] = {"{}", "{minibatches: 2, epochs: 2}"};
@@ -192,7 +194,7 @@ static void micro_batches_of_any_size_give_the_same_step(void) {
 }
 
 /* At a tiny rate nothing moves between the minibatches of a step, so their steps add up. */
-static void minibatches_and_epochs_add_up(void) {
+TEST(minibatches_and_epochs_add_up) {
   static const char *const trains[] = {"{}", "{minibatches: 2}", "{minibatches: 4, epochs: 2}"};
   static const double factor[] = {1, 2, 8};
   double metrics[METRIC_COUNT], *step[3];
@@ -239,7 +241,7 @@ static int same_group(const batch *a, const batch *b, size_t g, size_t group_siz
 }
 
 /* The gradient of one response alone is multiplied by the factor of its update. */
-static void noise_of_weights_multiplies_a_responses_gradient(void) {
+TEST(noise_of_weights_multiplies_a_responses_gradient) {
   static const char *const noise[] = {"0", "0.5"};
   double norm[2];
   for (size_t k = 0; k < 2; ++k) {
@@ -263,7 +265,7 @@ static void noise_of_weights_multiplies_a_responses_gradient(void) {
 /* Two batches of equal size, one of which counts a quarter: the step goes down the gradient of the
  * weighted mean of the losses that each alone has, by central differences along the step and along
  * a random direction. */
-static void a_batch_counts_in_the_gradient_by_its_weight(void) {
+TEST(a_batch_counts_in_the_gradient_by_its_weight) {
   static const char *const algorithms[] = {"{base: grpo, clip: none, ref_kl_coef: 0.5}",
                                            "{base: gepo, clip: none}"};
   const double h = 1e-5, weight[2] = {0.25, 1};
@@ -308,7 +310,7 @@ static void a_batch_counts_in_the_gradient_by_its_weight(void) {
 }
 
 /* Drawn and trained one by one, the responses of a group are the group, to the last bit. */
-static void single_responses_of_a_group_are_the_group(void) {
+TEST(single_responses_of_a_group_are_the_group) {
   static const char *const worlds[] = {WORLD "}", WORLD "}\nsampling: {top_k: 3, weights: replay}"};
   for (size_t w = 0; w < 2; ++w) {
     char text[900];
@@ -350,7 +352,7 @@ static void single_responses_of_a_group_are_the_group(void) {
   }
 }
 
-static void a_draw_depends_on_its_address_alone(void) {
+TEST(a_draw_depends_on_its_address_alone) {
   static const struct {
     const char *extra, *train;
     size_t threads;
@@ -380,7 +382,7 @@ static void a_draw_depends_on_its_address_alone(void) {
   llm_close(&first);
 }
 
-static void a_batch_drawn_in_parts_is_the_batch_drawn_at_once(void) {
+TEST(a_batch_drawn_in_parts_is_the_batch_drawn_at_once) {
   llm_fixture f = llm_open(SINGLE "}", 8);
   batch whole = llm_draw(&f, 3), parts = {0};
   llm_draw_part(&f, 3, 0, 0, 0.3, &parts);
@@ -396,7 +398,7 @@ static void a_batch_drawn_in_parts_is_the_batch_drawn_at_once(void) {
   llm_close(&f);
 }
 
-static void a_batch_in_flight_takes_new_weights_for_its_rest(void) {
+TEST(a_batch_in_flight_takes_new_weights_for_its_rest) {
   llm_fixture f = llm_open(SINGLE "}\noptimizer: {lr: 0.05}\nalgorithm: reinforce", 8);
   batch b = {0};
   double metrics[METRIC_COUNT];
@@ -463,7 +465,7 @@ static void take_new_weights_apart(int ahead) {
   llm_close(&f);
 }
 
-static void responses_take_new_weights_at_tokens_of_their_own(void) {
+TEST(responses_take_new_weights_at_tokens_of_their_own) {
   take_new_weights_apart(0);
   take_new_weights_apart(1);
 }
@@ -476,7 +478,7 @@ static void keep_cache(llm_fixture *f) {
 }
 
 /* The same weights go on as if nothing had happened, to the last bit. */
-static void weights_that_stay_keep_every_bit(void) {
+TEST(weights_that_stay_keep_every_bit) {
   llm_fixture f = llm_open(SINGLE ", slots: 5}\nsampling: {top_k: 4}", 8);
   keep_cache(&f);
   batch whole = llm_draw(&f, 3), parts = {0};
@@ -530,7 +532,7 @@ static double kept_by_hand(llm_fixture *f, const double *old, const double *new,
 
 /* Later tokens attend to the keys and values of the version before; computed again they would be
  * others. Every response changes at a token of its own. */
-static void later_tokens_attend_to_keys_and_values_of_older_weights(void) {
+TEST(later_tokens_attend_to_keys_and_values_of_older_weights) {
   enum { LONGEST = 8, LAST = 6 };
   double apart[2] = {0, 0}, metrics[METRIC_COUNT];
   for (int keeps = 0; keeps < 2; ++keeps) {
@@ -570,7 +572,7 @@ static void later_tokens_attend_to_keys_and_values_of_older_weights(void) {
   CU_ASSERT(apart[0] > 1e-3);
 }
 
-static void what_cannot_keep_keys_and_values_says_so(void) {
+TEST(what_cannot_keep_keys_and_values_says_so) {
   llm_fixture f = llm_open(SINGLE "}\nsampling: {logq: learner}", 8);
   gl_error err = {0};
   CU_ASSERT(f.learner.ops->keep_cache(f.llm, &err) == GL_EINPUT);
@@ -578,7 +580,7 @@ static void what_cannot_keep_keys_and_values_says_so(void) {
   llm_close(&f);
 }
 
-static void a_held_version_draws_what_it_drew(void) {
+TEST(a_held_version_draws_what_it_drew) {
   llm_fixture f = llm_open(SINGLE "}\noptimizer: {lr: 0.05}\nalgorithm: reinforce", 8);
   gl_error err = {0};
   double metrics[METRIC_COUNT];
@@ -601,7 +603,7 @@ static void a_held_version_draws_what_it_drew(void) {
 
 /* --- what an update says --- */
 
-static void a_first_update_on_policy_has_ratio_one(void) {
+TEST(a_first_update_on_policy_has_ratio_one) {
   llm_fixture f = llm_open(SINGLE ", reference: initial}\nsampling: {temperature: 1.3}\n"
                                   "optimizer: {lr: 0.02}\nalgorithm: grpo",
                            8);
@@ -624,7 +626,7 @@ static void a_first_update_on_policy_has_ratio_one(void) {
   llm_close(&f);
 }
 
-static void parameters_that_are_no_numbers_are_a_result(void) {
+TEST(parameters_that_are_no_numbers_are_a_result) {
   llm_fixture f = llm_open(SINGLE "}\nalgorithm: gepo", 8);
   double m[METRIC_COUNT];
   batch b = llm_draw(&f, 0);
@@ -644,7 +646,7 @@ static void parameters_that_are_no_numbers_are_a_result(void) {
   llm_close(&f);
 }
 
-static void a_batch_of_another_world_is_refused(void) {
+TEST(a_batch_of_another_world_is_refused) {
   llm_fixture f = llm_open(SINGLE "}", 8);
   double m[METRIC_COUNT];
   gl_error err = {0};
@@ -677,7 +679,7 @@ static double score_of(const char *evaluation, const char *sampling) {
   return score;
 }
 
-static void an_evaluation_has_a_dist_of_its_own(void) {
+TEST(an_evaluation_has_a_dist_of_its_own) {
   const double plain = score_of("{kind: sampled, prompts: 20, samples: 2}", "{}"),
                sharp = score_of("{kind: sampled, prompts: 20, samples: 2, temperature: 0.3}", "{}");
   CU_ASSERT(plain > 0 && sharp > 0 && plain != sharp);
@@ -691,7 +693,7 @@ static void an_evaluation_has_a_dist_of_its_own(void) {
 
 /* Sorting three digits: from a model that knows a little, by rewards alone; scored by sampling on
  * problems it is not trained on. */
-static void it_learns_to_sort_from_rewards(void) {
+TEST(it_learns_to_sort_from_rewards) {
   llm_fixture f =
       llm_open("world: {kind: llm, backend: cpu, model: {layers: 1, hidden: 32, heads: 2, context: "
                "24}, task: {kind: sorting, length: 3}, evaluation: {kind: sampled, prompts: 100, "
@@ -705,20 +707,3 @@ static void it_learns_to_sort_from_rewards(void) {
   CU_ASSERT(first > 0.1 && first < 0.4 && last > first + 0.12);
   llm_close(&f);
 }
-
-SUITE(llm_learner, "llm: learner", TEST(an_update_goes_down_the_gradient_of_its_loss),
-      TEST(equal_beginnings_are_run_once_and_count_as_often_as_they_were_drawn),
-      TEST(scores_have_the_same_bits_whatever_is_shared),
-      TEST(micro_batches_of_any_size_give_the_same_step), TEST(minibatches_and_epochs_add_up),
-      TEST(noise_of_weights_multiplies_a_responses_gradient),
-      TEST(a_batch_counts_in_the_gradient_by_its_weight),
-      TEST(single_responses_of_a_group_are_the_group), TEST(a_draw_depends_on_its_address_alone),
-      TEST(a_batch_drawn_in_parts_is_the_batch_drawn_at_once),
-      TEST(a_batch_in_flight_takes_new_weights_for_its_rest),
-      TEST(responses_take_new_weights_at_tokens_of_their_own),
-      TEST(weights_that_stay_keep_every_bit),
-      TEST(later_tokens_attend_to_keys_and_values_of_older_weights),
-      TEST(what_cannot_keep_keys_and_values_says_so), TEST(a_held_version_draws_what_it_drew),
-      TEST(a_first_update_on_policy_has_ratio_one),
-      TEST(parameters_that_are_no_numbers_are_a_result), TEST(a_batch_of_another_world_is_refused),
-      TEST(an_evaluation_has_a_dist_of_its_own), TEST(it_learns_to_sort_from_rewards));

@@ -6,6 +6,8 @@
 
 /* --- threads --- */
 
+SUITE("llm: replicas");
+
 typedef struct roll_call {
   size_t calls[5];
   size_t fails; /* this rank */
@@ -17,7 +19,7 @@ static gl_status answer(void *context, size_t rank, gl_error *err) {
   return rank == r->fails ? gl_fail(err, GL_ENUMERIC, "rank has had enough") : GL_OK;
 }
 
-static void every_rank_runs_every_task_once(void) {
+TEST(every_rank_runs_every_task_once) {
   for (size_t n = 1; n <= 5; ++n) {
     rank_threads *r = NULL;
     gl_error err = {0};
@@ -32,7 +34,7 @@ static void every_rank_runs_every_task_once(void) {
   }
 }
 
-static void a_failure_is_told_with_its_device_and_does_not_last(void) {
+TEST(a_failure_is_told_with_its_device_and_does_not_last) {
   rank_threads *r = NULL;
   gl_error err = {0}, again = {0};
   roll_call c = {.fails = 2};
@@ -140,12 +142,12 @@ static void check_sum(number_type type) {
   end(&a);
 }
 
-static void sums_are_made_in_the_order_of_ranks(void) {
+TEST(sums_are_made_in_the_order_of_ranks) {
   check_sum(NUMBER_F64);
   check_sum(NUMBER_F32);
 }
 
-static void a_rank_that_fails_wakes_those_who_wait_for_it(void) {
+TEST(a_rank_that_fails_wakes_those_who_wait_for_it) {
   rank_threads *r = NULL;
   gl_error err = {0}, none = {0};
   adding a = begin(NUMBER_F32, 1000);
@@ -224,7 +226,7 @@ static const course courses[] = {
      "optimizer: {kind: sgd, lr: 0.1}\nalgorithm: reinforce\ntrain: {groups: 1, group_size: 2}"},
 };
 
-static void any_number_of_replicas_learns_the_same(void) {
+TEST(any_number_of_replicas_learns_the_same) {
   for (size_t i = 0; i < sizeof courses / sizeof *courses; ++i) {
     const course *c = &courses[i];
     batch one, several;
@@ -250,7 +252,7 @@ static void any_number_of_replicas_learns_the_same(void) {
   }
 }
 
-static void two_runs_are_the_same_bit_for_bit(void) {
+TEST(two_runs_are_the_same_bit_for_bit) {
   const char *world = ", warmup: {steps: 3, batch: 8}, micro_batch: 40",
              *rest = "optimizer: {lr: 0.01}\nalgorithm: gepo";
   batch b[2];
@@ -269,7 +271,7 @@ static void two_runs_are_the_same_bit_for_bit(void) {
   }
 }
 
-static void held_versions_and_parts_of_a_batch_work_on_all(void) {
+TEST(held_versions_and_parts_of_a_batch_work_on_all) {
   llm_fixture f = open_on(3, 2, "", "optimizer: {lr: 0.05}\nalgorithm: reinforce");
   llm_fixture one = open_on(1, 1, "", "optimizer: {lr: 0.05}\nalgorithm: reinforce");
   gl_error err = {0};
@@ -298,7 +300,7 @@ static void held_versions_and_parts_of_a_batch_work_on_all(void) {
 }
 
 /* A learner that loads what another saved goes on like it: with as many replicas bit for bit. */
-static void a_checkpoint_serves_every_replica(void) {
+TEST(a_checkpoint_serves_every_replica) {
   const char *rest = "optimizer: {kind: adamw, lr: 0.01}\nalgorithm: gepo";
   llm_fixture f = open_on(2, 2, "", rest), g = open_on(2, 1, "", rest), h = open_on(1, 1, "", rest);
   gl_error err = {0};
@@ -337,7 +339,7 @@ static void a_checkpoint_serves_every_replica(void) {
 /* --- failures --- */
 
 /* Parameters that are no longer the same on all replicas are noticed at the next step. */
-static void replicas_that_drift_apart_are_noticed(void) {
+TEST(replicas_that_drift_apart_are_noticed) {
   llm_fixture f = open_on(2, 2, "", "optimizer: {lr: 0.01}\nalgorithm: reinforce");
   batch b = llm_draw(&f, 0), *one = &b;
   double metrics[METRIC_COUNT];
@@ -355,7 +357,7 @@ static void replicas_that_drift_apart_are_noticed(void) {
 }
 
 /* One replica's backend fails inside an update: the others do not wait for it for ever. */
-static void a_replica_that_fails_ends_the_update_of_all(void) {
+TEST(a_replica_that_fails_ends_the_update_of_all) {
   for (size_t rank = 0; rank < 3; ++rank) {
     llm_fixture f = open_on(3, 1, "", "optimizer: {lr: 0.01}\nalgorithm: reinforce");
     batch b = llm_draw(&f, 0), *one = &b;
@@ -374,7 +376,7 @@ static void a_replica_that_fails_ends_the_update_of_all(void) {
   }
 }
 
-static void devices_that_are_not_there_are_counted(void) {
+TEST(devices_that_are_not_there_are_counted) {
   backend *b = NULL;
   gl_error err = {0};
   const size_t there = backend_devices();
@@ -387,13 +389,3 @@ static void devices_that_are_not_there_are_counted(void) {
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "were asked for"));
   }
 }
-
-SUITE(llm_replicas, "llm: replicas", TEST(every_rank_runs_every_task_once),
-      TEST(a_failure_is_told_with_its_device_and_does_not_last),
-      TEST(sums_are_made_in_the_order_of_ranks),
-      TEST(a_rank_that_fails_wakes_those_who_wait_for_it),
-      TEST(any_number_of_replicas_learns_the_same), TEST(two_runs_are_the_same_bit_for_bit),
-      TEST(held_versions_and_parts_of_a_batch_work_on_all), TEST(a_checkpoint_serves_every_replica),
-      TEST(replicas_that_drift_apart_are_noticed),
-      TEST(a_replica_that_fails_ends_the_update_of_all),
-      TEST(devices_that_are_not_there_are_counted));

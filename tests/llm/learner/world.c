@@ -9,6 +9,8 @@
 
 /* --- wrong sections --- */
 
+SUITE("llm: learner worlds, warm-up, checkpoints");
+
 typedef struct wrong {
   const char *text, *place, *says;
 } wrong;
@@ -67,7 +69,7 @@ static const wrong sections[] = {
     {LLM "slots: 1}\noptimizer: {lr: quick}", "2:17: ", "is text"},
 };
 
-static void every_wrong_section_is_refused_at_its_place(void) {
+TEST(every_wrong_section_is_refused_at_its_place) {
   for (size_t i = 0; i < sizeof sections / sizeof *sections; ++i) {
     const wrong *w = sections + i;
     llm_fixture f;
@@ -84,7 +86,7 @@ static void every_wrong_section_is_refused_at_its_place(void) {
   }
 }
 
-static void what_no_transformer_can_do_is_refused(void) {
+TEST(what_no_transformer_can_do_is_refused) {
   static const char *const recipes[] = {
       LLM "slots: 1}\nalgorithm: {base: gepo, log_prob: sum, denominator: exact}",
       LLM "slots: 1}\ntrain: {minibatches: 5}",
@@ -100,7 +102,7 @@ static void what_no_transformer_can_do_is_refused(void) {
   }
 }
 
-static void tf32_is_told_to_the_backend(void) {
+TEST(tf32_is_told_to_the_backend) {
   for (int on = 0; on < 2; ++on) {
     llm_fixture f = llm_open(on ? LLM "tf32: true}" : LLM "tf32: false}", 3);
     CU_ASSERT_EQUAL(f.llm->spec.tf32, on);
@@ -111,7 +113,7 @@ static void tf32_is_told_to_the_backend(void) {
 
 /* --- texts --- */
 
-static void responses_are_scored_by_their_whole_text(void) {
+TEST(responses_are_scored_by_their_whole_text) {
   llm_fixture f = llm_open(LLM "max_tokens: 4, template: \"{prompt}\"}", 3);
   const run_spec *s = &f.llm->spec;
   gl_error err = {0};
@@ -152,7 +154,7 @@ static llm_fixture open_warm(int steps, const char *more, const char *cache, siz
   return llm_open_with(text, (llm_choice){.seed = 4, .threads = threads, .cache = cache});
 }
 
-static void warm_up_teaches_the_task(void) {
+TEST(warm_up_teaches_the_task) {
   llm_fixture cold = open_warm(0, "", NULL, 1), warm = open_warm(120, "", NULL, 1);
   double before = llm_score(&cold), after = llm_score(&warm);
   CU_ASSERT(before < 0.1 && after > 0.6);
@@ -161,7 +163,7 @@ static void warm_up_teaches_the_task(void) {
 }
 
 /* One seen score above the wanted one stops it: fewer steps, another model. */
-static void warm_up_stops_at_a_wanted_score(void) {
+TEST(warm_up_stops_at_a_wanted_score) {
   llm_fixture whole = open_warm(200, "", NULL, 1),
               stopped = open_warm(200, ", until: 0.3, check_every: 10", NULL, 1);
   double score = llm_score(&stopped), all = llm_score(&whole);
@@ -206,7 +208,7 @@ static double *end_of_run(llm_fixture f) {
   return theta;
 }
 
-static void a_kept_warm_up_gives_the_same_run(void) {
+TEST(a_kept_warm_up_gives_the_same_run) {
   char base[] = "/tmp/gepolab-warm-XXXXXX", folder[64], path[512] = "";
   CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(base));
   snprintf(folder, sizeof folder, "%s/a/b", base);
@@ -247,7 +249,7 @@ static void a_kept_warm_up_gives_the_same_run(void) {
 
 /* That it was read at all: a kept file is taken as it is, even if it was not this run that made it.
  */
-static void a_kept_warm_up_is_read_and_not_made_again(void) {
+TEST(a_kept_warm_up_is_read_and_not_made_again) {
   char folder[] = "/tmp/gepolab-warm-XXXXXX", path[512] = "";
   CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
   llm_fixture f = open_warm(1, "", folder, 1);
@@ -295,7 +297,7 @@ static seen warm_watched(const char *folder, uint64_t every, uint64_t stop_at, l
   return s;
 }
 
-static void a_stopped_warm_up_goes_on_where_it_was(void) {
+TEST(a_stopped_warm_up_goes_on_where_it_was) {
   char folder[] = "/tmp/gepolab-warm-XXXXXX", path[512] = "";
   CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
   llm_fixture f;
@@ -327,7 +329,7 @@ static void a_stopped_warm_up_goes_on_where_it_was(void) {
 }
 
 /* What a killed process leaves is the file of the last step that was a multiple of `every`. */
-static void a_killed_warm_up_loses_the_steps_since_its_last_file(void) {
+TEST(a_killed_warm_up_loses_the_steps_since_its_last_file) {
   char folder[] = "/tmp/gepolab-warm-XXXXXX";
   CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
   llm_fixture f;
@@ -346,7 +348,7 @@ static void a_killed_warm_up_loses_the_steps_since_its_last_file(void) {
   remove_folder(folder);
 }
 
-static void damaged_unfinished_work_is_begun_anew(void) {
+TEST(damaged_unfinished_work_is_begun_anew) {
   char folder[] = "/tmp/gepolab-warm-XXXXXX", path[512] = "";
   CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
   llm_fixture f;
@@ -374,7 +376,7 @@ static void damaged_unfinished_work_is_begun_anew(void) {
   remove_folder(folder);
 }
 
-static void a_folder_that_cannot_keep_a_warm_up_is_told(void) {
+TEST(a_folder_that_cannot_keep_a_warm_up_is_told) {
   const learner_preparation how = {.folder = "/proc/no/such/folder", .every = 10};
   llm_fixture f;
   char text[700];
@@ -388,13 +390,13 @@ static void a_folder_that_cannot_keep_a_warm_up_is_told(void) {
 
 /* --- the cache --- */
 
-static void a_cache_that_cannot_be_written_costs_nothing_but_time(void) {
+TEST(a_cache_that_cannot_be_written_costs_nothing_but_time) {
   llm_fixture f = open_warm(3, "", "/proc/no/such/folder", 1);
   llm_close(&f);
 }
 
 /* Processes that warm the same thing up at once leave one good file behind. */
-static void workers_that_warm_up_at_once_do_not_break_each_other(void) {
+TEST(workers_that_warm_up_at_once_do_not_break_each_other) {
   enum { WORKERS = 3 };
   char folder[] = "/tmp/gepolab-warm-XXXXXX";
   pid_t worker[WORKERS];
@@ -451,7 +453,7 @@ static const char *const run_text =
     "optimizer: {lr: 0.01, clip_grad_norm: 0.5, decay: linear}\n"
     "algorithm: {base: gepo, ref_kl_coef: 0.1}\ntrain: {minibatches: 2, epochs: 2, updates: 9}";
 
-static void a_run_continues_from_its_checkpoint_bit_by_bit(void) {
+TEST(a_run_continues_from_its_checkpoint_bit_by_bit) {
   llm_fixture whole = llm_open(run_text, 5), first = llm_open(run_text, 5),
               second = llm_open(run_text, 5);
   double a[METRIC_COUNT], b[METRIC_COUNT];
@@ -484,7 +486,7 @@ static void a_run_continues_from_its_checkpoint_bit_by_bit(void) {
   llm_close(&second);
 }
 
-static void a_damaged_or_foreign_checkpoint_changes_nothing(void) {
+TEST(a_damaged_or_foreign_checkpoint_changes_nothing) {
   llm_fixture f = llm_open(run_text, 5);
   double m[METRIC_COUNT];
   gl_error err = {0};
@@ -513,7 +515,7 @@ static void a_damaged_or_foreign_checkpoint_changes_nothing(void) {
   llm_close(&f);
 }
 
-static void a_checkpoint_goes_on_in_its_own_arithmetic(void) {
+TEST(a_checkpoint_goes_on_in_its_own_arithmetic) {
   const char *set = getenv("GEPOLAB_CPU_FORM");
   char *kept = set != NULL ? strdup(set) : NULL;
   gl_error err = {0};
@@ -533,18 +535,3 @@ static void a_checkpoint_goes_on_in_its_own_arithmetic(void) {
   llm_close(&again);
   llm_close(&best);
 }
-
-SUITE(llm_learner_world, "llm: learner worlds, warm-up, checkpoints",
-      TEST(every_wrong_section_is_refused_at_its_place),
-      TEST(what_no_transformer_can_do_is_refused), TEST(tf32_is_told_to_the_backend),
-      TEST(responses_are_scored_by_their_whole_text), TEST(warm_up_teaches_the_task),
-      TEST(warm_up_stops_at_a_wanted_score), TEST(a_stopped_warm_up_goes_on_where_it_was),
-      TEST(a_killed_warm_up_loses_the_steps_since_its_last_file),
-      TEST(damaged_unfinished_work_is_begun_anew),
-      TEST(a_folder_that_cannot_keep_a_warm_up_is_told), TEST(a_kept_warm_up_gives_the_same_run),
-      TEST(a_kept_warm_up_is_read_and_not_made_again),
-      TEST(a_cache_that_cannot_be_written_costs_nothing_but_time),
-      TEST(workers_that_warm_up_at_once_do_not_break_each_other),
-      TEST(a_run_continues_from_its_checkpoint_bit_by_bit),
-      TEST(a_damaged_or_foreign_checkpoint_changes_nothing),
-      TEST(a_checkpoint_goes_on_in_its_own_arithmetic));

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("llm: model cache");
+
 enum { V = 11, SLOTS = 5, CAPACITY = 20 };
 static const size_t lengths[] = {12, 7, 15, 9};
 
@@ -37,7 +39,7 @@ static double logp_of(const double *logits, int32_t token, double temperature) {
   return logits[token] / temperature - log(sum);
 }
 
-static void decoding_gives_the_log_probabilities_of_a_forward(void) {
+TEST(decoding_gives_the_log_probabilities_of_a_forward) {
   const number_type types[] = {NUMBER_F32, NUMBER_F64};
   const double temperature = 0.8;
   for (int k = 0; k < 2 * MODEL_TYPES; ++k) {
@@ -63,7 +65,7 @@ static void decoding_gives_the_log_probabilities_of_a_forward(void) {
   }
 }
 
-static void what_else_is_in_the_batch_changes_no_bit(void) {
+TEST(what_else_is_in_the_batch_changes_no_bit) {
   small_model m;
   random_rows r;
   model_cache *cache;
@@ -101,7 +103,7 @@ static void what_else_is_in_the_batch_changes_no_bit(void) {
   small_model_free(&m);
 }
 
-static void a_copied_slot_goes_on_as_the_first_would(void) {
+TEST(a_copied_slot_goes_on_as_the_first_would) {
   gl_error err = {0};
   small_model m;
   random_rows r;
@@ -124,7 +126,7 @@ static void a_copied_slot_goes_on_as_the_first_would(void) {
   small_model_free(&m);
 }
 
-static void draws_come_from_the_rows_asked_for(void) {
+TEST(draws_come_from_the_rows_asked_for) {
   gl_error err = {0};
   small_model m;
   random_rows r;
@@ -162,7 +164,7 @@ static void draws_come_from_the_rows_asked_for(void) {
   small_model_free(&m);
 }
 
-static void a_prefill_of_many_rows_runs_in_parts(void) {
+TEST(a_prefill_of_many_rows_runs_in_parts) {
   small_model m;
   model_cache *cache;
   enum { N = 150, LONG = 38 }; /* 5700 rows */
@@ -191,7 +193,7 @@ static void a_prefill_of_many_rows_runs_in_parts(void) {
 
 /* --- memory --- */
 
-static void a_plan_knows_what_is_needed(void) {
+TEST(a_plan_knows_what_is_needed) {
   gl_error err = {0};
   small_model m;
   memory_plan plan, less;
@@ -221,8 +223,3 @@ static void a_plan_knows_what_is_needed(void) {
   CU_ASSERT_EQUAL(model_cache_new(&cache, m.m, 4, 41, &err), GL_EINPUT);
   small_model_free(&m);
 }
-
-SUITE(llm_model_cache, "llm: model cache", TEST(decoding_gives_the_log_probabilities_of_a_forward),
-      TEST(what_else_is_in_the_batch_changes_no_bit),
-      TEST(a_copied_slot_goes_on_as_the_first_would), TEST(draws_come_from_the_rows_asked_for),
-      TEST(a_prefill_of_many_rows_runs_in_parts), TEST(a_plan_knows_what_is_needed));

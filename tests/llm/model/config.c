@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("llm: model configuration");
+
 #define FIXTURE "tests/golden/qwen3/"
 
-static void configs_of_two_generations_of_transformers_are_read(void) {
+TEST(configs_of_two_generations_of_transformers_are_read) {
   model_config c;
   ASSERT_OK(model_config_load(&c, FIXTURE "tied/config.json", &err));
   CU_ASSERT(c.vocabulary == 37 && c.hidden == 32 && c.intermediate == 48 && c.layers == 2);
@@ -20,7 +22,7 @@ static void configs_of_two_generations_of_transformers_are_read(void) {
   CU_ASSERT(c.rope_theta == 10000 && !c.tied);
 }
 
-static void a_config_written_here_reads_back_the_same(void) {
+TEST(a_config_written_here_reads_back_the_same) {
   model_config c = {.vocabulary = 151936,
                     .hidden = 1024,
                     .intermediate = 3072,
@@ -54,7 +56,7 @@ static void a_config_written_here_reads_back_the_same(void) {
 
 /* The config.json that Qwen2.5-0.5B and Llama-3.2-1B are published with, without what is not read;
  * the numbers of parameters are those that transformers counts. */
-static void configs_of_qwen2_and_llama_are_recognised(void) {
+TEST(configs_of_qwen2_and_llama_are_recognised) {
   static const struct {
     const char *json;
     model_type type;
@@ -172,7 +174,7 @@ static const struct {
     {"", "cut short"},
 };
 
-static void what_the_model_has_not_is_refused_by_its_key(void) {
+TEST(what_the_model_has_not_is_refused_by_its_key) {
   for (size_t i = 0; i < sizeof configs / sizeof *configs; ++i) {
     gl_error err = {0};
     model_config c;
@@ -187,7 +189,7 @@ static void what_the_model_has_not_is_refused_by_its_key(void) {
   }
 }
 
-static void other_keys_are_passed_over_and_those_not_known_are_named(void) {
+TEST(other_keys_are_passed_over_and_those_not_known_are_named) {
   static const struct {
     const char *json, *unknown;
   } read[] = {
@@ -224,7 +226,7 @@ static void other_keys_are_passed_over_and_those_not_known_are_named(void) {
 
 /* A config.json cut short or with one bit flipped is an error with a text, or another valid one
  * (a digit, a key that is not looked at); the sanitizers watch. */
-static void damaged_configs_are_survived(void) {
+TEST(damaged_configs_are_survived) {
   size_t size;
   unsigned char *text = files_read(FIXTURE "tied/config.json", &size);
   CU_ASSERT_PTR_NOT_NULL_FATAL(text);
@@ -246,7 +248,7 @@ static void damaged_configs_are_survived(void) {
   free(text);
 }
 
-static void sizes_that_do_not_fit_together_are_refused(void) {
+TEST(sizes_that_do_not_fit_together_are_refused) {
   gl_error err = {0};
   const model_config good = {.vocabulary = 8,
                              .hidden = 8,
@@ -288,7 +290,7 @@ static gl_status read_section(const char *text, model_config *c, gl_error *err) 
   return status;
 }
 
-static void a_recipe_describes_a_model(void) {
+TEST(a_recipe_describes_a_model) {
   gl_error err = {0};
   model_config c;
   CU_ASSERT_EQUAL(
@@ -310,12 +312,3 @@ static void a_recipe_describes_a_model(void) {
   CU_ASSERT_EQUAL(read_section("model: {layer: 3}\n", &c, &err), GL_EINPUT);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "layers"));
 }
-
-SUITE(llm_model_config, "llm: model configuration",
-      TEST(configs_of_two_generations_of_transformers_are_read),
-      TEST(a_config_written_here_reads_back_the_same),
-      TEST(configs_of_qwen2_and_llama_are_recognised),
-      TEST(what_the_model_has_not_is_refused_by_its_key),
-      TEST(other_keys_are_passed_over_and_those_not_known_are_named),
-      TEST(damaged_configs_are_survived), TEST(sizes_that_do_not_fit_together_are_refused),
-      TEST(a_recipe_describes_a_model));

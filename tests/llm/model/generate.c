@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+SUITE("llm: generation");
+
 /* Whether response i of a is response j of b, bit for bit. */
 static int same_response(const generate_result *a, size_t i, const generate_result *b, size_t j) {
   size_t n = a->length[i], x = i * MAX_TOKENS, y = j * MAX_TOKENS;
@@ -23,7 +25,7 @@ static int same_result(const generate_result *a, const generate_result *b) {
 
 /* --- a function of its address --- */
 
-static void a_response_does_not_depend_on_the_number_of_slots(void) {
+TEST(a_response_does_not_depend_on_the_number_of_slots) {
   static const size_t slots[] = {1, 2, 3, 5, 8, 16, 23, 64, 0};
   const number_type types[] = {NUMBER_F32, NUMBER_F64};
   request_data d;
@@ -43,7 +45,7 @@ static void a_response_does_not_depend_on_the_number_of_slots(void) {
   }
 }
 
-static void a_response_does_not_depend_on_order_or_company(void) {
+TEST(a_response_does_not_depend_on_order_or_company) {
   tiny t = tiny_new(NUMBER_F32, 1, VOCABULARY, 2);
   request_data d, e;
   generate_request q = make_request(&d), turned = make_request(&e);
@@ -99,7 +101,7 @@ static size_t different_beginnings(const generate_request *q, const generate_res
 
 /* At low temperatures many responses are the same for a while; greedy ones are to their end. With
  * few slots some wait and begin when others are far. */
-static void equal_beginnings_are_decoded_once_and_change_no_bit(void) {
+TEST(equal_beginnings_are_decoded_once_and_change_no_bit) {
   static const double temperatures[] = {0.1, 0.3, 1};
   request_data d;
   generate_request q = make_request(&d);
@@ -131,7 +133,7 @@ static void equal_beginnings_are_decoded_once_and_change_no_bit(void) {
   }
 }
 
-static void a_response_does_not_depend_on_threads(void) {
+TEST(a_response_does_not_depend_on_threads) {
   request_data d;
   const generate_request q = make_request(&d);
   generate_result one = {0};
@@ -148,7 +150,7 @@ static void a_response_does_not_depend_on_threads(void) {
   generate_result_fini(&one);
 }
 
-static void other_addresses_give_other_responses(void) {
+TEST(other_addresses_give_other_responses) {
   tiny t = tiny_new(NUMBER_F32, 1, VOCABULARY, 4);
   request_data d;
   generate_request q = make_request(&d);
@@ -164,7 +166,7 @@ static void other_addresses_give_other_responses(void) {
 }
 
 /* More prompts than one prefill takes. */
-static void many_long_prompts_are_run_in_parts(void) {
+TEST(many_long_prompts_are_run_in_parts) {
   enum { MANY = 320, LENGTH = 28 };
   static int32_t prompt[MANY * LENGTH];
   static size_t start[MANY + 1], which[MANY];
@@ -191,7 +193,7 @@ static void many_long_prompts_are_run_in_parts(void) {
   tiny_free(&t);
 }
 
-static void slots_follow_memory_unless_they_are_given(void) {
+TEST(slots_follow_memory_unless_they_are_given) {
   tiny t = tiny_new(NUMBER_F32, 1, VOCABULARY, 15);
   const model_config *c = model_configuration(t.model);
   size_t before = 0, slots = 0;
@@ -216,7 +218,7 @@ static void slots_follow_memory_unless_they_are_given(void) {
 
 /* --- ends --- */
 
-static void a_stop_token_ends_a_response_and_stays(void) {
+TEST(a_stop_token_ends_a_response_and_stays) {
   tiny t = tiny_new(NUMBER_F32, 1, VOCABULARY, 10);
   request_data d;
   generate_request q = make_request(&d);
@@ -245,7 +247,7 @@ static void a_stop_token_ends_a_response_and_stays(void) {
   tiny_free(&t);
 }
 
-static void nothing_to_draw_changes_nothing(void) {
+TEST(nothing_to_draw_changes_nothing) {
   tiny t = tiny_new(NUMBER_F32, 1, VOCABULARY, 12);
   request_data d;
   generate_request q = make_request(&d);
@@ -272,7 +274,7 @@ static void refuses(const tiny *t, const generate_request *q, const char *says) 
   generate_result_fini(&r);
 }
 
-static void what_cannot_be_drawn_is_refused_with_the_reason(void) {
+TEST(what_cannot_be_drawn_is_refused_with_the_reason) {
   tiny t = tiny_new(NUMBER_F32, 1, VOCABULARY, 13);
   request_data d;
   generate_request good = make_request(&d), q = good;
@@ -319,7 +321,7 @@ static void spoil(const tiny *t, int nans) {
 
 /* An evaluation asks for finite numbers and gets an error that names prompt and token; training,
  * which records a divergence, gets its tokens. */
-static void logits_that_are_not_finite_are_an_error_where_asked_for(void) {
+TEST(logits_that_are_not_finite_are_an_error_where_asked_for) {
   request_data d;
   generate_request q = make_request(&d);
   for (int k = 0; k < 4; ++k) {
@@ -342,12 +344,3 @@ static void logits_that_are_not_finite_are_an_error_where_asked_for(void) {
     tiny_free(&t);
   }
 }
-
-SUITE(llm_generate, "llm: generation", TEST(a_response_does_not_depend_on_the_number_of_slots),
-      TEST(a_response_does_not_depend_on_order_or_company),
-      TEST(equal_beginnings_are_decoded_once_and_change_no_bit),
-      TEST(a_response_does_not_depend_on_threads), TEST(other_addresses_give_other_responses),
-      TEST(many_long_prompts_are_run_in_parts), TEST(slots_follow_memory_unless_they_are_given),
-      TEST(a_stop_token_ends_a_response_and_stays), TEST(nothing_to_draw_changes_nothing),
-      TEST(what_cannot_be_drawn_is_refused_with_the_reason),
-      TEST(logits_that_are_not_finite_are_an_error_where_asked_for));

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("llm: generation kept");
+
 enum { SETS = 3 };
 
 /* The fixture, and the model whose weights change: the older sets are held, the last is its own. */
@@ -255,13 +257,10 @@ static void compare_at_all_slots(int keeps) {
   }
 }
 
-static void kept_keys_and_values_give_the_mixed_dist(void) {
+TEST(kept_keys_and_values_give_the_mixed_dist) {
   compare_at_all_slots(1);
 }
 
-static void keys_and_values_computed_again_give_the_newest_dist(void) {
+TEST(keys_and_values_computed_again_give_the_newest_dist) {
   compare_at_all_slots(0);
 }
-
-SUITE(llm_generate_kept, "llm: generation kept", TEST(kept_keys_and_values_give_the_mixed_dist),
-      TEST(keys_and_values_computed_again_give_the_newest_dist));

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("llm: generation law");
+
 /* Every log-probability of r from token `from` on against the forward's, raw and truncated. */
 static void check_dists(const tiny *t, const generate_request *q, const generate_result *r,
                         size_t from, double tolerance) {
@@ -25,7 +27,7 @@ static void check_dists(const tiny *t, const generate_request *q, const generate
 
 /* --- log-probabilities --- */
 
-static void log_probabilities_are_the_forwards(void) {
+TEST(log_probabilities_are_the_forwards) {
   request_data d;
   generate_request q = make_request(&d);
   for (int truncated = 0; truncated < 2; ++truncated) {
@@ -43,7 +45,7 @@ static void log_probabilities_are_the_forwards(void) {
   }
 }
 
-static void going_on_in_parts_is_the_same_as_one_go(void) {
+TEST(going_on_in_parts_is_the_same_as_one_go) {
   tiny t = tiny_new(NUMBER_F64, 1, VOCABULARY, 6);
   request_data d;
   generate_request q = make_request(&d);
@@ -65,7 +67,7 @@ static void going_on_in_parts_is_the_same_as_one_go(void) {
   tiny_free(&t);
 }
 
-static void what_is_drawn_after_a_change_has_the_new_dist(void) {
+TEST(what_is_drawn_after_a_change_has_the_new_dist) {
   tiny old = tiny_new(NUMBER_F64, 1, VOCABULARY, 7), new = tiny_new(NUMBER_F64, 1, VOCABULARY, 8);
   request_data d;
   generate_request q = make_request(&d);
@@ -84,7 +86,7 @@ static void what_is_drawn_after_a_change_has_the_new_dist(void) {
   tiny_free(&new);
 }
 
-static void greedy_takes_the_forwards_most_probable_token(void) {
+TEST(greedy_takes_the_forwards_most_probable_token) {
   tiny t = tiny_new(NUMBER_F64, 1, VOCABULARY, 11);
   request_data d;
   generate_request q = make_request(&d);
@@ -174,12 +176,12 @@ static void check_frequencies(const sampling_spec *spec) {
   tiny_free(&t);
 }
 
-static void tokens_come_as_often_as_their_dist_says(void) {
+TEST(tokens_come_as_often_as_their_dist_says) {
   check_frequencies(&(sampling_spec){.temperature = 1, .top_k = 0, .top_p = 1});
   check_frequencies(&(sampling_spec){.temperature = 2, .top_k = 0, .top_p = 1});
 }
 
-static void truncated_dists_are_what_is_drawn_from(void) {
+TEST(truncated_dists_are_what_is_drawn_from) {
   check_frequencies(&(sampling_spec){.temperature = 1.5, .top_k = 3, .top_p = 1});
   check_frequencies(&(sampling_spec){.temperature = 1.5, .top_k = 0, .top_p = 0.7});
   check_frequencies(&(sampling_spec){.temperature = 1.5, .top_k = 3, .top_p = 0.9});
@@ -188,7 +190,7 @@ static void truncated_dists_are_what_is_drawn_from(void) {
 /* --- what distributions kept --- */
 
 /* A vocabulary whose sets are lists. Where all tokens are equally probable no list has room. */
-static void sets_of_a_large_vocabulary_are_lists(void) {
+TEST(sets_of_a_large_vocabulary_are_lists) {
   enum { LARGE = 1100, EACH = 6 };
   tiny t = tiny_new(NUMBER_F64, 1, LARGE, 9);
   const size_t start[2] = {0, 1}, prompt_of[EACH] = {0}, number[EACH] = {0, 1, 2, 3, 4, 5};
@@ -231,10 +233,3 @@ static void sets_of_a_large_vocabulary_are_lists(void) {
   generate_result_fini(&r);
   tiny_free(&t);
 }
-
-SUITE(llm_generate_dist, "llm: generation law", TEST(log_probabilities_are_the_forwards),
-      TEST(going_on_in_parts_is_the_same_as_one_go),
-      TEST(what_is_drawn_after_a_change_has_the_new_dist),
-      TEST(greedy_takes_the_forwards_most_probable_token),
-      TEST(tokens_come_as_often_as_their_dist_says), TEST(truncated_dists_are_what_is_drawn_from),
-      TEST(sets_of_a_large_vocabulary_are_lists));

@@ -9,6 +9,8 @@
 
 /* --- against transformers --- */
 
+SUITE("llm: model");
+
 /* Logits of every row: each prefix of each sequence is a prompt, whose last row a prefill gives.
  * logits[n_tokens, vocabulary]. */
 static void logits_of_all_rows(model *m, const golden_pass *g, double *logits) {
@@ -52,7 +54,7 @@ static const struct {
                 {DECODERS "llama", DECODERS "llama.safetensors"}};
 enum { FIXTURES = sizeof fixtures / sizeof *fixtures };
 
-static void logits_are_those_of_transformers(void) {
+TEST(logits_are_those_of_transformers) {
   for (size_t i = 0; i < FIXTURES; ++i) {
     compare_logits(fixtures[i].folder, fixtures[i].expected, NUMBER_F32, 1e-5);
     compare_logits(fixtures[i].folder, fixtures[i].expected, NUMBER_F64, 1e-12);
@@ -93,7 +95,7 @@ static void compare_pass(const char *folder, const char *expected, number_type t
   small_model_free(&s);
 }
 
-static void gradients_are_those_of_transformers(void) {
+TEST(gradients_are_those_of_transformers) {
   for (size_t i = 0; i < 2 * FIXTURES; ++i) {
     const char *folder = fixtures[i / 2].folder, *expected = fixtures[i / 2].expected;
     compare_pass(folder, expected, NUMBER_F32, i % 2, 1e-5, 1e-4);
@@ -156,7 +158,7 @@ static void compare_kept_pass(number_type type, int listed, int recompute, doubl
   small_model_free(&s);
 }
 
-static void gradients_over_kept_tokens_are_those_of_autograd(void) {
+TEST(gradients_over_kept_tokens_are_those_of_autograd) {
   for (int listed = 0; listed < 2; ++listed) {
     compare_kept_pass(NUMBER_F64, listed, listed, 1e-12, 1e-10);
     compare_kept_pass(NUMBER_F32, listed, 0, 1e-5, 1e-4);
@@ -202,7 +204,7 @@ static void compare_differences(model_type as) {
   small_model_free(&s);
 }
 
-static void gradients_are_central_differences_of_the_whole_model(void) {
+TEST(gradients_are_central_differences_of_the_whole_model) {
   for (int as = 0; as < MODEL_TYPES; ++as) compare_differences((model_type)as);
 }
 
@@ -226,7 +228,7 @@ static void gradient_in_parts(model *m, const random_rows *r, size_t part, doubl
 }
 
 /* In float32 up to a hundred roundings: norms over small heads enlarge them. */
-static void gradients_accumulate_over_parts_of_a_batch(void) {
+TEST(gradients_accumulate_over_parts_of_a_batch) {
   const number_type types[] = {NUMBER_F32, NUMBER_F64};
   for (int i = 0; i < 2; ++i) {
     small_model s;
@@ -246,7 +248,7 @@ static void gradients_accumulate_over_parts_of_a_batch(void) {
   }
 }
 
-static void recomputing_gives_the_same_bits_as_keeping(void) {
+TEST(recomputing_gives_the_same_bits_as_keeping) {
   const number_type types[] = {NUMBER_F32, NUMBER_F64};
   for (int i = 0; i < 2 * MODEL_TYPES; ++i) {
     small_model keeping, recomputing;
@@ -266,7 +268,7 @@ static void recomputing_gives_the_same_bits_as_keeping(void) {
   }
 }
 
-static void a_row_of_several_targets_is_as_good_as_several_rows(void) {
+TEST(a_row_of_several_targets_is_as_good_as_several_rows) {
   small_model s;
   small_model_make(&s, NUMBER_F64, 0, 6);
   const int32_t token[] = {3, 1, 4}, twice[] = {3, 1, 4, 3, 1, 4}, target[] = {5, 6, 7};
@@ -342,7 +344,7 @@ static void check_shared_beginnings(model_type as, number_type type, int recompu
   small_model_free(&s);
 }
 
-static void shared_beginnings_give_the_bits_and_the_gradient_of_whole_sequences(void) {
+TEST(shared_beginnings_give_the_bits_and_the_gradient_of_whole_sequences) {
   for (int recompute = 0; recompute < 2; ++recompute) {
     for (int as = 0; as < MODEL_TYPES; ++as)
       check_shared_beginnings((model_type)as, NUMBER_F64, recompute, 1e-13);
@@ -350,7 +352,7 @@ static void shared_beginnings_give_the_bits_and_the_gradient_of_whole_sequences(
   }
 }
 
-static void wrong_trees_are_refused(void) {
+TEST(wrong_trees_are_refused) {
   static const struct {
     size_t n_trees, tree[3], parent[4], before[4];
   } wrong[] = {
@@ -387,7 +389,7 @@ static void wrong_trees_are_refused(void) {
 }
 
 /* A backend without the operations, such as CUDA's, is not given shared beginnings. */
-static void a_backend_that_cannot_share_says_so(void) {
+TEST(a_backend_that_cannot_share_says_so) {
   gl_error err = {0};
   small_model s;
   double logp[ALL_TARGETS];
@@ -445,16 +447,16 @@ static void compare_copy(int aside) {
   small_model_free(&s);
 }
 
-static void a_copy_of_the_values_stays_what_it_was(void) {
+TEST(a_copy_of_the_values_stays_what_it_was) {
   compare_copy(0);
 }
-static void values_put_aside_stay_what_they_were(void) {
+TEST(values_put_aside_stay_what_they_were) {
   compare_copy(1);
 }
 
 /* Moments of the drawn weights: the mean of n normals has standard error sd / sqrt(n), their
  * variance relative error sqrt(2 / n). */
-static void first_values_are_normal_and_addressed(void) {
+TEST(first_values_are_normal_and_addressed) {
   small_model s, other;
   small_model_load(&s, QWEN3 "tied", NUMBER_F64, 0);
   small_model_load(&other, QWEN3 "tied", NUMBER_F32, 0);
@@ -482,7 +484,7 @@ static void first_values_are_normal_and_addressed(void) {
 
 /* --- what is refused --- */
 
-static void wrong_rows_are_refused(void) {
+TEST(wrong_rows_are_refused) {
   gl_error err = {0};
   small_model s;
   small_model_make(&s, NUMBER_F32, 0, 1);
@@ -520,15 +522,3 @@ static void wrong_rows_are_refused(void) {
   CU_ASSERT_EQUAL(model_backward(s.m, &coefficient, &err), GL_EINTERNAL); /* once only */
   small_model_free(&s);
 }
-
-SUITE(llm_model, "llm: model", TEST(logits_are_those_of_transformers),
-      TEST(gradients_are_those_of_transformers),
-      TEST(gradients_over_kept_tokens_are_those_of_autograd),
-      TEST(gradients_are_central_differences_of_the_whole_model),
-      TEST(gradients_accumulate_over_parts_of_a_batch),
-      TEST(recomputing_gives_the_same_bits_as_keeping),
-      TEST(a_row_of_several_targets_is_as_good_as_several_rows),
-      TEST(shared_beginnings_give_the_bits_and_the_gradient_of_whole_sequences),
-      TEST(wrong_trees_are_refused), TEST(a_backend_that_cannot_share_says_so),
-      TEST(a_copy_of_the_values_stays_what_it_was), TEST(values_put_aside_stay_what_they_were),
-      TEST(first_values_are_normal_and_addressed), TEST(wrong_rows_are_refused));

@@ -11,9 +11,11 @@
 
 /* --- reading --- */
 
+SUITE("llm: model files");
+
 /* Every tensor of the loaded model against the same tensor of the files, as this reader's numbers
  * (which safetensors.c compares with torch). */
-static void numbers_lie_where_their_names_say(void) {
+TEST(numbers_lie_where_their_names_say) {
   small_model s;
   safetensors *file;
   small_model_load(&s, QWEN3 "tied", NUMBER_F32, 0);
@@ -38,7 +40,7 @@ static void numbers_lie_where_their_names_say(void) {
 }
 
 /* bfloat16 and float16 files hold the float32 ones rounded. */
-static void half_precision_files_are_read(void) {
+TEST(half_precision_files_are_read) {
   static const struct {
     const char *folder;
     double epsilon;
@@ -82,7 +84,7 @@ static const char *spoil(small_model *s, const char *to, size_t tensor, size_t e
 }
 
 /* NaN and infinities in any tensor, in files of both types, whole and in shards. */
-static void numbers_that_are_not_finite_are_refused_by_name(void) {
+TEST(numbers_that_are_not_finite_are_refused_by_name) {
   static const double bad[] = {NAN, INFINITY, -INFINITY};
   char folder[FILES_PATH];
   small_model s;
@@ -111,7 +113,7 @@ static void numbers_that_are_not_finite_are_refused_by_name(void) {
 }
 
 /* 1e300 in a file of float64 is infinite in float32. */
-static void numbers_beyond_the_models_type_are_refused(void) {
+TEST(numbers_beyond_the_models_type_are_refused) {
   gl_error err = {0};
   char folder[FILES_PATH];
   small_model wide, narrow;
@@ -129,7 +131,7 @@ static void numbers_beyond_the_models_type_are_refused(void) {
 
 /* --- writing --- */
 
-static void a_model_written_again_is_the_file_it_was_read_from(void) {
+TEST(a_model_written_again_is_the_file_it_was_read_from) {
   char folder[FILES_PATH], path[FILES_PATH];
   small_model s;
   files_make(folder);
@@ -159,7 +161,7 @@ static void a_model_written_again_is_the_file_it_was_read_from(void) {
   files_remove(folder);
 }
 
-static void shards_hold_the_same_model(void) {
+TEST(shards_hold_the_same_model) {
   char folder[FILES_PATH], path[FILES_PATH];
   small_model s, again;
   files_make(folder);
@@ -180,7 +182,7 @@ static void shards_hold_the_same_model(void) {
   files_remove(folder);
 }
 
-static void a_folder_that_cannot_be_written_is_told(void) {
+TEST(a_folder_that_cannot_be_written_is_told) {
   gl_error err = {0};
   char folder[FILES_PATH], path[FILES_PATH];
   small_model s;
@@ -239,7 +241,7 @@ static char *edited_index(const char *from, const char *to) {
   return edited;
 }
 
-static void an_index_may_name_files_of_its_folder_only(void) {
+TEST(an_index_may_name_files_of_its_folder_only) {
   static const struct {
     const char *from, *to, *says; /* says NULL: loads */
   } edits[] = {
@@ -302,7 +304,7 @@ static gl_status load_with_header(const char *from, const char *to, gl_error *er
   return status;
 }
 
-static void tensors_that_are_not_the_models_are_refused(void) {
+TEST(tensors_that_are_not_the_models_are_refused) {
   static const struct {
     const char *from, *to, *says;
   } edits[] = {
@@ -322,7 +324,7 @@ static void tensors_that_are_not_the_models_are_refused(void) {
   CU_ASSERT_EQUAL(load_with_header("\"format\":\"pt\"", "\"format\":\"np\"", &err), GL_OK);
 }
 
-static void another_models_folder_is_refused(void) {
+TEST(another_models_folder_is_refused) {
   gl_error err = {0};
   small_model s;
   small_model_load(&s, QWEN3 "tied", NUMBER_F32, 0);
@@ -335,11 +337,3 @@ static void another_models_folder_is_refused(void) {
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "model_type is llama, but this model is a qwen3"));
   small_model_free(&s);
 }
-
-SUITE(llm_model_files, "llm: model files", TEST(numbers_lie_where_their_names_say),
-      TEST(half_precision_files_are_read), TEST(numbers_that_are_not_finite_are_refused_by_name),
-      TEST(numbers_beyond_the_models_type_are_refused),
-      TEST(a_model_written_again_is_the_file_it_was_read_from), TEST(shards_hold_the_same_model),
-      TEST(a_folder_that_cannot_be_written_is_told),
-      TEST(an_index_may_name_files_of_its_folder_only),
-      TEST(tensors_that_are_not_the_models_are_refused), TEST(another_models_folder_is_refused));

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("llm: packed weights");
+
 enum { V = 11, TOKENS = 9 };
 
 /* The logits after a prompt, from a cache made for it. */
@@ -40,7 +42,7 @@ static int is_current(model *m) {
   return same;
 }
 
-static void new_values_are_packed_anew(void) {
+TEST(new_values_are_packed_anew) {
   small_model s, other;
   small_model_make(&s, NUMBER_F32, 0, 1);
   small_model_make(&other, NUMBER_F32, 0, 2);
@@ -60,7 +62,7 @@ static void new_values_are_packed_anew(void) {
   small_model_free(&s);
 }
 
-static void a_step_is_packed_anew(void) {
+TEST(a_step_is_packed_anew) {
   static const optimizer_spec specs[] = {
       {.kind = OPTIMIZER_SGD},
       {.kind = OPTIMIZER_ADAMW, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8}};
@@ -85,7 +87,7 @@ static void a_step_is_packed_anew(void) {
 }
 
 /* Copies of earlier values, in memory of their own or put aside, are used and left again. */
-static void a_version_is_packed_when_it_is_used(void) {
+TEST(a_version_is_packed_when_it_is_used) {
   for (int aside = 0; aside < 2; ++aside) {
     small_model s, other;
     model_values *old;
@@ -112,6 +114,3 @@ static void a_version_is_packed_when_it_is_used(void) {
     small_model_free(&s);
   }
 }
-
-SUITE(llm_model_packed, "llm: packed weights", TEST(new_values_are_packed_anew),
-      TEST(a_step_is_packed_anew), TEST(a_version_is_packed_when_it_is_used));

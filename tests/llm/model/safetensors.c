@@ -6,11 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("llm: safetensors");
+
 #define FIXTURE "tests/golden/qwen3/"
 
 /* --- 16-bit forms --- */
 
-static void every_half_has_the_value_the_standard_gives_it(void) {
+TEST(every_half_has_the_value_the_standard_gives_it) {
   size_t wrong = 0;
   for (uint32_t h = 0; h < 65536; ++h) {
     int exponent = (int)(h >> 10 & 31), fraction = (int)(h & 1023);
@@ -28,7 +30,7 @@ static void every_half_has_the_value_the_standard_gives_it(void) {
 }
 
 /* Every bfloat16 value, and the doubles just around the middle to its neighbour. */
-static void bfloat16_rounds_to_nearest_even(void) {
+TEST(bfloat16_rounds_to_nearest_even) {
   size_t wrong = 0;
   for (uint32_t h = 0; h < 0x7f7f; ++h) {
     double low = (double)float_of_bf16((uint16_t)h),
@@ -77,7 +79,7 @@ static void write_again(const safetensors *s, const char *path, tensor_type type
   free(shapes);
 }
 
-static void files_written_here_equal_those_of_torch_byte_for_byte(void) {
+TEST(files_written_here_equal_those_of_torch_byte_for_byte) {
   char folder[FILES_PATH], path[FILES_PATH];
   files_make(folder);
   safetensors *s = opened(FIXTURE "tied/model.safetensors");
@@ -95,7 +97,7 @@ static void files_written_here_equal_those_of_torch_byte_for_byte(void) {
   files_remove(folder);
 }
 
-static void numbers_are_the_same_through_floats_and_from_the_middle(void) {
+TEST(numbers_are_the_same_through_floats_and_from_the_middle) {
   gl_error err = {0};
   safetensors *s = opened(FIXTURE "tied_f16/model.safetensors");
   CU_ASSERT_PTR_NOT_NULL_FATAL(s);
@@ -112,7 +114,7 @@ static void numbers_are_the_same_through_floats_and_from_the_middle(void) {
   safetensors_free(s);
 }
 
-static void an_unfinished_file_never_appears(void) {
+TEST(an_unfinished_file_never_appears) {
   char folder[FILES_PATH], path[FILES_PATH];
   gl_error err = {0};
   safetensors_writer w;
@@ -203,7 +205,7 @@ static gl_status parse(const char *header, size_t size, size_t data, gl_error *e
   return status;
 }
 
-static void a_wrong_header_is_told_with_file_and_tensor(void) {
+TEST(a_wrong_header_is_told_with_file_and_tensor) {
   for (size_t i = 0; i < sizeof headers / sizeof *headers; ++i) {
     gl_error err = {0};
     gl_status status = parse(headers[i].header, strlen(headers[i].header), headers[i].data, &err);
@@ -216,7 +218,7 @@ static void a_wrong_header_is_told_with_file_and_tensor(void) {
   }
 }
 
-static void deep_json_is_refused(void) {
+TEST(deep_json_is_refused) {
   enum { DEPTH = 100000 };
   static char deep[DEPTH + 64];
   gl_error err = {0};
@@ -258,7 +260,7 @@ static gl_status open_bytes(const char *path, const unsigned char *bytes, size_t
   return status;
 }
 
-static void a_file_cut_short_anywhere_is_refused(void) {
+TEST(a_file_cut_short_anywhere_is_refused) {
   char folder[FILES_PATH], path[FILES_PATH];
   unsigned char bytes[SMALL_FILE + 1] = {0};
   make_small(bytes);
@@ -277,7 +279,7 @@ static void a_file_cut_short_anywhere_is_refused(void) {
 
 /* A flipped bit may leave another valid header (a name's letter, a type of the same size), never
  * anything but an error or numbers within the file. */
-static void any_flipped_bit_of_the_header_is_survived(void) {
+TEST(any_flipped_bit_of_the_header_is_survived) {
   char folder[FILES_PATH], path[FILES_PATH];
   size_t refused = 0;
   files_make(folder);
@@ -295,7 +297,7 @@ static void any_flipped_bit_of_the_header_is_survived(void) {
   files_remove(folder);
 }
 
-static void a_huge_header_is_not_believed(void) {
+TEST(a_huge_header_is_not_believed) {
   char folder[FILES_PATH], path[FILES_PATH];
   const uint64_t sizes[] = {
       SMALL_FILE,     SAFETENSORS_MAX_HEADER + 1u, UINT64_C(1) << 63,           UINT64_MAX,
@@ -317,11 +319,3 @@ static void a_huge_header_is_not_believed(void) {
   CU_ASSERT_EQUAL(safetensors_open(&s, files_path(folder, "none", path), &err), GL_EINPUT);
   files_remove(folder);
 }
-
-SUITE(llm_safetensors, "llm: safetensors", TEST(every_half_has_the_value_the_standard_gives_it),
-      TEST(bfloat16_rounds_to_nearest_even),
-      TEST(files_written_here_equal_those_of_torch_byte_for_byte),
-      TEST(numbers_are_the_same_through_floats_and_from_the_middle),
-      TEST(an_unfinished_file_never_appears), TEST(a_wrong_header_is_told_with_file_and_tensor),
-      TEST(deep_json_is_refused), TEST(a_file_cut_short_anywhere_is_refused),
-      TEST(any_flipped_bit_of_the_header_is_survived), TEST(a_huge_header_is_not_believed));

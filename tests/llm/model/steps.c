@@ -6,9 +6,11 @@
 
 #include <string.h>
 
+SUITE("llm: model steps");
+
 enum { V = 11, SLOTS = 3, CAPACITY = 20, STEPS = 4 };
 
-static void a_step_is_a_decode_and_a_draw(void) {
+TEST(a_step_is_a_decode_and_a_draw) {
   gl_error err = {0};
   small_model m;
   model_cache *cache;
@@ -49,7 +51,7 @@ static void a_step_is_a_decode_and_a_draw(void) {
   small_model_free(&m);
 }
 
-static void steps_that_cannot_be_are_refused(void) {
+TEST(steps_that_cannot_be_are_refused) {
   gl_error err = {0};
   small_model m;
   model_cache *cache;
@@ -75,6 +77,3 @@ static void steps_that_cannot_be_are_refused(void) {
   model_cache_free(cache);
   small_model_free(&m);
 }
-
-SUITE(llm_model_steps, "llm: model steps", TEST(a_step_is_a_decode_and_a_draw),
-      TEST(steps_that_cannot_be_are_refused));

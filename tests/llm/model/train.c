@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("llm: model training");
+
 /* --- against torch --- */
 /* Torch's gradients are given; a model's come from rows. So the fixture's numbers are put where a
  * gradient would be: through an embedding matrix whose gradient is set by hand. */
@@ -43,7 +45,7 @@ static void run_steps(const optimizer_spec *spec, const double *start, const dou
   small_model_free(&s);
 }
 
-static void steps_are_those_of_torch(void) {
+TEST(steps_are_those_of_torch) {
   const struct {
     const char *name;
     optimizer_spec spec;
@@ -72,7 +74,7 @@ static void steps_are_those_of_torch(void) {
 }
 
 /* Plain descent shows the factor: theta falls by lr * gradient * limit / norm. */
-static void a_long_gradient_is_shortened(void) {
+TEST(a_long_gradient_is_shortened) {
   small_model s;
   double norm;
   small_model_make(&s, NUMBER_F64, 0, 1);
@@ -96,7 +98,7 @@ static void a_long_gradient_is_shortened(void) {
   small_model_free(&s);
 }
 
-static void norm_weights_do_not_decay(void) {
+TEST(norm_weights_do_not_decay) {
   small_model s;
   double norm;
   small_model_make(&s, NUMBER_F32, 0, 1);
@@ -126,7 +128,7 @@ static void norm_weights_do_not_decay(void) {
   small_model_free(&s);
 }
 
-static void a_gradient_that_is_not_finite_changes_nothing(void) {
+TEST(a_gradient_that_is_not_finite_changes_nothing) {
   small_model s;
   double norm;
   small_model_make(&s, NUMBER_F32, 0, 1);
@@ -174,7 +176,7 @@ static const optimizer_spec adamw = {.kind = OPTIMIZER_ADAMW,
                                      .weight_decay = 0.01,
                                      .clip_grad_norm = 1};
 
-static void a_model_learns_a_few_sequences_by_heart(void) {
+TEST(a_model_learns_a_few_sequences_by_heart) {
   for (int as = 0; as < MODEL_TYPES; ++as) {
     small_model s;
     random_rows r;
@@ -213,7 +215,7 @@ static void trained_free(trained *t) {
   small_model_free(&t->s);
 }
 
-static void a_run_goes_on_from_its_checkpoint_bit_for_bit(void) {
+TEST(a_run_goes_on_from_its_checkpoint_bit_for_bit) {
   const number_type types[] = {NUMBER_F32, NUMBER_F64};
   for (int i = 0; i < 2 * MODEL_TYPES; ++i) {
     trained straight, resumed;
@@ -266,7 +268,7 @@ static gl_status read_bytes(trained *t, const unsigned char *bytes, size_t size,
   return status;
 }
 
-static void a_damaged_checkpoint_changes_nothing(void) {
+TEST(a_damaged_checkpoint_changes_nothing) {
   gl_error err = {0};
   trained from, to;
   size_t size;
@@ -293,7 +295,7 @@ static void a_damaged_checkpoint_changes_nothing(void) {
   trained_free(&to);
 }
 
-static void another_models_checkpoint_is_refused(void) {
+TEST(another_models_checkpoint_is_refused) {
   gl_error err = {0};
   trained single, wide;
   size_t size;
@@ -311,10 +313,3 @@ static void another_models_checkpoint_is_refused(void) {
   trained_free(&single);
   trained_free(&wide);
 }
-
-SUITE(llm_model_train, "llm: model training", TEST(steps_are_those_of_torch),
-      TEST(a_long_gradient_is_shortened), TEST(norm_weights_do_not_decay),
-      TEST(a_gradient_that_is_not_finite_changes_nothing),
-      TEST(a_model_learns_a_few_sequences_by_heart),
-      TEST(a_run_goes_on_from_its_checkpoint_bit_for_bit),
-      TEST(a_damaged_checkpoint_changes_nothing), TEST(another_models_checkpoint_is_refused));

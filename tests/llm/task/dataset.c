@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("llm: data sets");
+
 static gl_status parse(dataset *d, const char *text, size_t size, gl_error *err) {
   return dataset_parse(d, text, size, "f.jsonl", "prompt", "answer", err);
 }
 
-static void rows_are_read_in_order_with_their_lines(void) {
+TEST(rows_are_read_in_order_with_their_lines) {
   static const char text[] = "\xef\xbb\xbf{\"prompt\": \"1+1\", \"answer\": 2}\n"
                              "\r\n   \n"
                              "{\"x\":[{\"y\":[]},{},1.5e-3,null,true],\"answer\":\"b\",\"prompt\":"
@@ -95,7 +97,7 @@ static void check_refused(const char *text, size_t size, const char *place, cons
   CU_ASSERT(ok);
 }
 
-static void every_wrong_line_is_refused_at_its_place(void) {
+TEST(every_wrong_line_is_refused_at_its_place) {
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i)
     check_refused(wrong[i].text, strlen(wrong[i].text), wrong[i].place, wrong[i].says);
   check_refused(GOOD "\n{\"a\0b\":1}", sizeof GOOD + 9, "f.jsonl:2:4: ", "control character");
@@ -112,12 +114,12 @@ static void refuse_filled(const char *begin, char fill, size_t size, const char 
   free(text);
 }
 
-static void what_is_too_long_or_too_deep_is_refused(void) {
+TEST(what_is_too_long_or_too_deep_is_refused) {
   refuse_filled(GOOD "\n\"", 'x', DATASET_MAX_LINE + 100, "f.jsonl:2:1: ", "longer than 4 MiB");
   refuse_filled("{\"a\":", '[', 100000, "f.jsonl:1:69: ", "deeper than 64");
 }
 
-static void a_line_of_almost_the_greatest_length_is_read(void) {
+TEST(a_line_of_almost_the_greatest_length_is_read) {
   size_t size = DATASET_MAX_LINE;
   char *text = malloc(size);
   CU_ASSERT_PTR_NOT_NULL_FATAL(text);
@@ -132,7 +134,7 @@ static void a_line_of_almost_the_greatest_length_is_read(void) {
   free(text);
 }
 
-static void files_that_cannot_be_read_are_refused(void) {
+TEST(files_that_cannot_be_read_are_refused) {
   dataset d;
   gl_error err = {0};
   CU_ASSERT_EQUAL(dataset_read(&d, "tests/nowhere.jsonl", "prompt", "answer", &err), GL_EINPUT);
@@ -142,8 +144,3 @@ static void files_that_cannot_be_read_are_refused(void) {
   CU_ASSERT(strstr(err.text, "directory") != NULL);
   CU_ASSERT_PTR_NULL(d.row);
 }
-
-SUITE(llm_task_dataset, "llm: data sets", TEST(rows_are_read_in_order_with_their_lines),
-      TEST(every_wrong_line_is_refused_at_its_place), TEST(what_is_too_long_or_too_deep_is_refused),
-      TEST(a_line_of_almost_the_greatest_length_is_read),
-      TEST(files_that_cannot_be_read_are_refused));

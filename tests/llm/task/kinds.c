@@ -5,6 +5,8 @@
 
 #include <gsl/gsl_cdf.h>
 
+SUITE("llm: task kinds");
+
 enum { N = 500 };
 
 /* --- answers, worked out again --- */
@@ -25,7 +27,7 @@ static void check_sum(const char *prompt, const char *answer, int reverse, int p
   CU_ASSERT_STRING_EQUAL(answer, reverse ? turned : plain);
 }
 
-static void sums_are_right_plain_reversed_and_padded(void) {
+TEST(sums_are_right_plain_reversed_and_padded) {
   static const char *const sections[] = {
       "task: {kind: addition, digits: 4, terms: 3}",
       "task: {kind: addition, digits: 4, terms: 3, reverse: true}",
@@ -43,7 +45,7 @@ static void sums_are_right_plain_reversed_and_padded(void) {
 }
 
 /* 64-digit operands: the sum less one operand is the other, by hand from the back. */
-static void sums_longer_than_any_integer_are_right(void) {
+TEST(sums_longer_than_any_integer_are_right) {
   task_fixture f = task_open("task: {kind: addition, digits: 64, min_digits: 64}", 3);
   for (uint64_t i = 0; i < 100; ++i) {
     problem p = task_get(f.t, TASK_TRAIN, i);
@@ -63,7 +65,7 @@ static void sums_longer_than_any_integer_are_right(void) {
 }
 
 /* Evaluated by dropping the modulus until the end: eight factors below 100 fit a double exactly. */
-static void remainders_are_right(void) {
+TEST(remainders_are_right) {
   task_fixture f = task_open("task: {kind: modular, modulus: 17, terms: 5}", 3);
   for (uint64_t i = 0; i < N; ++i) {
     problem p = task_get(f.t, TASK_TRAIN, i);
@@ -106,7 +108,7 @@ static void check_sorted(const char *prompt, const char *answer) {
   for (size_t v = 0; v < 40; ++v) CU_ASSERT(count[v] == 0);
 }
 
-static void rows_are_sorted(void) {
+TEST(rows_are_sorted) {
   task_fixture f = task_open("task: {kind: sorting, values: 40, length: 9, min_length: 2}", 3),
                g = task_open("task: {kind: sorting, values: 10, length: 30}", 3);
   for (uint64_t i = 0; i < N; ++i) {
@@ -124,7 +126,7 @@ static void rows_are_sorted(void) {
   task_close(&f), task_close(&g);
 }
 
-static void parities_are_right(void) {
+TEST(parities_are_right) {
   task_fixture f = task_open("task: {kind: parity, length: 12, min_length: 5}", 3),
                g = task_open("task: {kind: parity, length: 12, min_length: 5, chain: true}", 3);
   for (uint64_t i = 0; i < N; ++i) {
@@ -160,7 +162,7 @@ static int balances(const char *prompt, const char *response) {
 }
 
 /* All responses of up to four characters of two kinds are scored as the other checker does. */
-static void every_completion_that_balances_within_the_bound_is_right(void) {
+TEST(every_completion_that_balances_within_the_bound_is_right) {
   static const char letters[] = "()[]";
   task_fixture f = task_open("task: {kind: brackets, length: 6, depth: 3, longest: 4}", 3);
   size_t several = 0;
@@ -190,7 +192,7 @@ static void every_completion_that_balances_within_the_bound_is_right(void) {
   task_close(&f);
 }
 
-static void brackets_open_no_deeper_than_told(void) {
+TEST(brackets_open_no_deeper_than_told) {
   task_fixture f = task_open("task: {kind: brackets, length: 40, depth: 5, kinds: 4}", 3);
   size_t deepest = 0;
   for (uint64_t i = 0; i < N; ++i) {
@@ -218,7 +220,7 @@ static double countdown_score(const char *section, const char *prompt, const cha
   return score;
 }
 
-static void any_legal_expression_of_the_target_is_right(void) {
+TEST(any_legal_expression_of_the_target_is_right) {
   static const struct {
     const char *prompt, *response;
     double any, all;
@@ -294,7 +296,7 @@ static double calculate(const char *text) {
   }
 }
 
-static void countdown_answers_evaluate_to_the_target(void) {
+TEST(countdown_answers_evaluate_to_the_target) {
   task_fixture f =
       task_open("task: {kind: countdown, numbers: 6, largest: 50, largest_target: 999, "
                 "use: all, held_out: 0.3}",
@@ -323,7 +325,7 @@ static void countdown_answers_evaluate_to_the_target(void) {
   task_close(&f);
 }
 
-static void expressions_are_exact_and_bounded(void) {
+TEST(expressions_are_exact_and_bounded) {
   static const struct {
     const char *text;
     expression_status status;
@@ -366,7 +368,7 @@ static void expressions_are_exact_and_bounded(void) {
   }
 }
 
-static void hostile_expressions_are_refused_quickly(void) {
+TEST(hostile_expressions_are_refused_quickly) {
   enum { SIZE = 1 << 20 };
   char *text = malloc(SIZE);
   CU_ASSERT_PTR_NOT_NULL_FATAL(text);
@@ -387,7 +389,7 @@ static void hostile_expressions_are_refused_quickly(void) {
 
 /* --- graded rewards --- */
 
-static void graded_rewards_are_shares(void) {
+TEST(graded_rewards_are_shares) {
   static const struct {
     const char *section, *prompt, *answer, *response;
     double score;
@@ -433,7 +435,7 @@ static void check_uniform(const size_t *count, size_t n, size_t total) {
 }
 
 /* With held_out: 0 nothing is rejected, so the distribution is that of the draws. */
-static void operands_are_uniform(void) {
+TEST(operands_are_uniform) {
   enum { DRAWS = 40000 };
   static size_t pairs[100 * 100 / 25], two_digits[90], remainders[49], bits[64], lengths[4];
   memset(pairs, 0, sizeof pairs);
@@ -473,7 +475,7 @@ static void operands_are_uniform(void) {
 }
 
 /* The rejection leaves what is not rejected uniform: every training prompt of 64 is as likely. */
-static void the_training_split_is_uniform_over_its_problems(void) {
+TEST(the_training_split_is_uniform_over_its_problems) {
   enum { DRAWS = 40000 };
   size_t count[64] = {0}, packed[64], n = 0, total = 0;
   task_fixture f = task_open("task: {kind: parity, length: 6, held_out: 0.3}", 26);
@@ -488,12 +490,3 @@ static void the_training_split_is_uniform_over_its_problems(void) {
   check_uniform(packed, n, total);
   task_close(&f);
 }
-
-SUITE(llm_task_kinds, "llm: task kinds", TEST(sums_are_right_plain_reversed_and_padded),
-      TEST(sums_longer_than_any_integer_are_right), TEST(remainders_are_right),
-      TEST(rows_are_sorted), TEST(parities_are_right),
-      TEST(every_completion_that_balances_within_the_bound_is_right),
-      TEST(brackets_open_no_deeper_than_told), TEST(any_legal_expression_of_the_target_is_right),
-      TEST(countdown_answers_evaluate_to_the_target), TEST(expressions_are_exact_and_bounded),
-      TEST(hostile_expressions_are_refused_quickly), TEST(graded_rewards_are_shares),
-      TEST(operands_are_uniform), TEST(the_training_split_is_uniform_over_its_problems));

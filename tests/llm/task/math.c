@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+SUITE("llm: task math");
+
 /* A folder with a recipe and one or two data files. */
 typedef struct folder {
   char path[64];
@@ -53,7 +55,7 @@ static task_fixture math_open(const folder *f, const char *recipe) {
   return t;
 }
 
-static void a_file_beside_the_recipe_is_read_and_wrapped_in_the_template(void) {
+TEST(a_file_beside_the_recipe_is_read_and_wrapped_in_the_template) {
   folder f = folder_make();
   put_file(&f, "train.jsonl",
            "{\"problem\":\"1+1?\",\"solution\":2}\n{\"problem\":\"x?\",\"solution\":\"so "
@@ -88,7 +90,7 @@ static void a_file_beside_the_recipe_is_read_and_wrapped_in_the_template(void) {
   folder_remove(&f);
 }
 
-static void the_last_number_counts_where_the_section_says_so(void) {
+TEST(the_last_number_counts_where_the_section_says_so) {
   folder f = folder_make();
   put_file(&f, "train.jsonl", "{\"prompt\":\"p\",\"answer\":\"1,250\"}\n");
   task_fixture t = math_open(
@@ -115,7 +117,7 @@ static void put_rows(const folder *f, const char *name, int first, int n) {
 }
 
 /* Binomial: 4.5 standard deviations fail a right hash with probability 7e-6. */
-static void a_share_of_the_file_is_held_out(void) {
+TEST(a_share_of_the_file_is_held_out) {
   folder f = folder_make();
   put_rows(&f, "train.jsonl", 0, 2000);
   task_fixture t = math_open(&f, "task: {kind: math, path: train.jsonl, held_out: 0.2}");
@@ -133,7 +135,7 @@ static void a_share_of_the_file_is_held_out(void) {
   folder_remove(&f);
 }
 
-static void prompts_of_a_held_out_file_are_no_training_prompts(void) {
+TEST(prompts_of_a_held_out_file_are_no_training_prompts) {
   folder f = folder_make();
   put_rows(&f, "train.jsonl", 0, 100);
   put_rows(&f, "held.jsonl", 90, 30);
@@ -185,7 +187,7 @@ static const struct {
      "r.yaml:1:26: ", "train.jsonl:3:1: the answer '}' is empty or its braces"},
 };
 
-static void wrong_sections_and_files_are_refused_at_their_place(void) {
+TEST(wrong_sections_and_files_are_refused_at_their_place) {
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
     folder f = folder_make();
     task_fixture t;
@@ -202,9 +204,3 @@ static void wrong_sections_and_files_are_refused_at_their_place(void) {
     folder_remove(&f);
   }
 }
-
-SUITE(llm_task_math, "llm: task math",
-      TEST(a_file_beside_the_recipe_is_read_and_wrapped_in_the_template),
-      TEST(the_last_number_counts_where_the_section_says_so), TEST(a_share_of_the_file_is_held_out),
-      TEST(prompts_of_a_held_out_file_are_no_training_prompts),
-      TEST(wrong_sections_and_files_are_refused_at_their_place));

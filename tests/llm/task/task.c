@@ -3,6 +3,8 @@
 #include "core/config/fields.h"
 #include "tests/support/llm_task.h"
 
+SUITE("llm: tasks");
+
 static const char *const sections[] = {
     "task: {kind: addition}",
     "task: {kind: addition, digits: 1, terms: 8}",
@@ -31,7 +33,7 @@ static int all_in(const char *text, const char *alphabet) {
   return strspn(text, alphabet) == strlen(text);
 }
 
-static void every_answer_scores_one_and_keeps_the_bounds(void) {
+TEST(every_answer_scores_one_and_keeps_the_bounds) {
   for (size_t k = 0; k < N_SECTIONS; ++k) {
     task_fixture f = task_open(sections[k], 11);
     for (uint64_t i = 0; i < 400; ++i) {
@@ -49,7 +51,7 @@ static void every_answer_scores_one_and_keeps_the_bounds(void) {
 }
 
 /* The bounds are reached where lengths are fixed, so they are not merely large. */
-static void padded_sums_have_the_lengths_that_are_told(void) {
+TEST(padded_sums_have_the_lengths_that_are_told) {
   task_fixture f = task_open("task: {kind: addition, digits: 3, terms: 3, pad: true}", 2);
   for (uint64_t i = 0; i < 200; ++i) {
     problem p = task_get(f.t, TASK_TRAIN, i);
@@ -62,7 +64,7 @@ static void padded_sums_have_the_lengths_that_are_told(void) {
   task_close(&f);
 }
 
-static void alphabets_are_sorted_and_without_repeats(void) {
+TEST(alphabets_are_sorted_and_without_repeats) {
   for (size_t k = 0; k < N_SECTIONS; ++k) {
     task_fixture f = task_open(sections[k], 1);
     const char *a = task_alphabet(f.t);
@@ -79,7 +81,7 @@ static int same(const problem *p, const problem *q) {
   return strcmp(p->prompt, q->prompt) == 0 && strcmp(p->answer, q->answer) == 0;
 }
 
-static void a_problem_depends_on_its_address_alone(void) {
+TEST(a_problem_depends_on_its_address_alone) {
   for (size_t k = 0; k < N_SECTIONS; ++k) {
     task_fixture f = task_open(sections[k], 5), g = task_open(sections[k], 5),
                  h = task_open(sections[k], 6);
@@ -142,7 +144,7 @@ static void check_disjoint(const char *section, size_t n) {
   task_close(&f), task_close(&g);
 }
 
-static void splits_share_no_prompt(void) {
+TEST(splits_share_no_prompt) {
   check_disjoint("task: {kind: addition, digits: 2}", 80000); /* 10^5 problems in all */
   static const char *const smaller[] = {"task: {kind: addition, digits: 1}",
                                         "task: {kind: addition, digits: 1, held_out: 0.5}",
@@ -197,7 +199,7 @@ static void swap_numbers(const char *prompt, char *turned, size_t size) {
 }
 
 /* 3+5 and 5+3 are one problem: neither gives the other away. */
-static void a_problem_in_another_order_stays_in_its_split(void) {
+TEST(a_problem_in_another_order_stays_in_its_split) {
   CU_ASSERT_EQUAL(count_turned("task: {kind: addition, held_out: 0.3}", 2000, 20000, swap_terms),
                   0);
   CU_ASSERT_EQUAL(count_turned("task: {kind: modular, modulus: 9, terms: 3, operations: [add, "
@@ -214,7 +216,7 @@ static void a_problem_in_another_order_stays_in_its_split(void) {
 
 /* Of 10,000 uniform three-digit pairs about a tenth are held out: binomial, 4.5 standard deviations
  * fail a right hash with probability 7e-6. */
-static void the_held_out_share_is_the_one_asked_for(void) {
+TEST(the_held_out_share_is_the_one_asked_for) {
   task_fixture all = task_open("task: {kind: addition, digits: 3, held_out: 0}", 3),
                held = task_open("task: {kind: addition, digits: 3, held_out: 0.1}", 3);
   enum { N = 10000 };
@@ -237,7 +239,7 @@ static void the_held_out_share_is_the_one_asked_for(void) {
 
 /* --- rewards common to all --- */
 
-static void white_space_around_a_response_does_not_matter(void) {
+TEST(white_space_around_a_response_does_not_matter) {
   for (size_t k = 0; k < N_SECTIONS; ++k) {
     task_fixture f = task_open(sections[k], 7);
     problem p = task_get(f.t, TASK_TRAIN, 3);
@@ -252,7 +254,7 @@ static void white_space_around_a_response_does_not_matter(void) {
   }
 }
 
-static void a_response_that_was_cut_off_is_wrong_unless_the_section_says_otherwise(void) {
+TEST(a_response_that_was_cut_off_is_wrong_unless_the_section_says_otherwise) {
   task_fixture f = task_open("task: {kind: parity}", 1),
                g = task_open("task: {kind: parity, cut_off: score}", 1);
   problem p = task_get(f.t, TASK_TRAIN, 0);
@@ -265,7 +267,7 @@ static void a_response_that_was_cut_off_is_wrong_unless_the_section_says_otherwi
 
 /* Exact rewards take nothing but 0 and 1, whatever single character of the answer is changed; where
  * only one answer is right, a changed one scores 0. */
-static void a_changed_answer_is_wrong(void) {
+TEST(a_changed_answer_is_wrong) {
   static const struct {
     const char *section;
     int several; /* a changed answer may be right, too */
@@ -343,7 +345,7 @@ static const struct {
     {"task: {kind: brackets, length: 4, depth: 1}", "r.yaml:1:7: ", "training split"},
 };
 
-static void wrong_sections_are_refused_at_their_place(void) {
+TEST(wrong_sections_are_refused_at_their_place) {
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
     task_fixture f;
     gl_error err = {0};
@@ -357,7 +359,7 @@ static void wrong_sections_are_refused_at_their_place(void) {
   }
 }
 
-static void kinds_have_names_and_a_missing_section_means_addition(void) {
+TEST(kinds_have_names_and_a_missing_section_means_addition) {
   const char *about, *name;
   size_t n = 0;
   for (; (name = task_kind_at(n, &about)) != NULL; ++n)
@@ -373,7 +375,7 @@ static void kinds_have_names_and_a_missing_section_means_addition(void) {
 
 /* What `gepolab llm tasks` prints is what the parser takes, and what the table of a recipe's fields
  * (core/config/fields.h), from which RECIPES.md takes its tables, documents. */
-static void the_fields_that_are_listed_are_the_fields_that_are_read(void) {
+TEST(the_fields_that_are_listed_are_the_fields_that_are_read) {
   const char *kind;
   for (size_t i = 0; (kind = task_kind_at(i, NULL)) != NULL; ++i)
     for (const task_field *f = task_kind_fields(kind); f->key != NULL; ++f) {
@@ -390,14 +392,3 @@ static void the_fields_that_are_listed_are_the_fields_that_are_read(void) {
     }
   CU_ASSERT_PTR_NULL(task_kind_fields("additio"));
 }
-
-SUITE(llm_task, "llm: tasks", TEST(the_fields_that_are_listed_are_the_fields_that_are_read),
-      TEST(every_answer_scores_one_and_keeps_the_bounds),
-      TEST(padded_sums_have_the_lengths_that_are_told),
-      TEST(alphabets_are_sorted_and_without_repeats), TEST(a_problem_depends_on_its_address_alone),
-      TEST(splits_share_no_prompt), TEST(a_problem_in_another_order_stays_in_its_split),
-      TEST(the_held_out_share_is_the_one_asked_for),
-      TEST(white_space_around_a_response_does_not_matter),
-      TEST(a_response_that_was_cut_off_is_wrong_unless_the_section_says_otherwise),
-      TEST(a_changed_answer_is_wrong), TEST(wrong_sections_are_refused_at_their_place),
-      TEST(kinds_have_names_and_a_missing_section_means_addition));

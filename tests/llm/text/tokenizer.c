@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("llm: tokenizer");
+
 /* UTF-8 --- */
 
-static void every_character_is_written_and_read_back(void) {
+TEST(every_character_is_written_and_read_back) {
   char text[UTF8_LONGEST];
   size_t wrong = 0;
   for (uint32_t code = 0; code <= 0x10ffff; ++code) {
@@ -36,7 +38,7 @@ static void check_repair(const char *bytes, size_t size, const char *expected) {
 #define BAD "\xef\xbf\xbd"
 
 /* The rows of the Unicode Standard's tables 3-8 to 3-11, and ends in the middle. */
-static void every_maximal_ill_formed_part_is_one_replacement(void) {
+TEST(every_maximal_ill_formed_part_is_one_replacement) {
   REPAIR("", "");
   REPAIR("plain", "plain");
   REPAIR("\xC0\xAF\xE0\x80\xBF\xF0\x81\x82\x41", BAD BAD BAD BAD BAD BAD BAD BAD "A");
@@ -66,7 +68,7 @@ static void check_special_tokens(const tokenizer *t) {
   CU_ASSERT(tokenizer_special(t, "<s") == -1 && tokenizer_special(t, "") == -1);
 }
 
-static void a_char_tokenizer_numbers_its_alphabet(void) {
+TEST(a_char_tokenizer_numbers_its_alphabet) {
   gl_error err = {0};
   tokenizer *t;
   int32_t *token;
@@ -90,7 +92,7 @@ static void a_char_tokenizer_numbers_its_alphabet(void) {
   tokenizer_free(t);
 }
 
-static void a_character_outside_the_alphabet_is_named(void) {
+TEST(a_character_outside_the_alphabet_is_named) {
   gl_error err = {0};
   tokenizer *t;
   int32_t *token;
@@ -107,7 +109,7 @@ static void a_character_outside_the_alphabet_is_named(void) {
   tokenizer_free(t);
 }
 
-static void an_alphabet_has_distinct_characters(void) {
+TEST(an_alphabet_has_distinct_characters) {
   static const char *const wrong[][2] = {{"abca", "U+0061 is twice"},
                                          {"", "empty"},
                                          {"ab\xc3", "not UTF-8 at byte 2"},
@@ -120,7 +122,7 @@ static void an_alphabet_has_distinct_characters(void) {
   }
 }
 
-static void a_byte_tokenizer_takes_any_text(void) {
+TEST(a_byte_tokenizer_takes_any_text) {
   tokenizer *t;
   int32_t *token;
   size_t n;
@@ -139,7 +141,7 @@ static void a_byte_tokenizer_takes_any_text(void) {
   tokenizer_free(t);
 }
 
-static void a_token_outside_the_vocabulary_is_refused(void) {
+TEST(a_token_outside_the_vocabulary_is_refused) {
   gl_error err = {0};
   tokenizer *t;
   char *text;
@@ -157,7 +159,7 @@ static void a_token_outside_the_vocabulary_is_refused(void) {
 
 /* They have the numbers behind the alphabet's, no text is encoded with them, and they read as
  * U+FFFD, which no right answer has. */
-static void unused_tokens_are_a_tail_of_the_vocabulary(void) {
+TEST(unused_tokens_are_a_tail_of_the_vocabulary) {
   tokenizer *t = NULL;
   gl_error err = {0};
   char *text = NULL;
@@ -173,10 +175,3 @@ static void unused_tokens_are_a_tail_of_the_vocabulary(void) {
   CU_ASSERT(tokenizer_decode(t, &beyond, 1, 1, &text, NULL, &err) == GL_EINPUT);
   tokenizer_free(t);
 }
-
-SUITE(llm_tokenizer, "llm: tokenizer", TEST(unused_tokens_are_a_tail_of_the_vocabulary),
-      TEST(every_character_is_written_and_read_back),
-      TEST(every_maximal_ill_formed_part_is_one_replacement),
-      TEST(a_char_tokenizer_numbers_its_alphabet), TEST(a_character_outside_the_alphabet_is_named),
-      TEST(an_alphabet_has_distinct_characters), TEST(a_byte_tokenizer_takes_any_text),
-      TEST(a_token_outside_the_vocabulary_is_refused));

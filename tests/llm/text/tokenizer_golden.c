@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("llm: tokenizer golden cases");
+
 static const char cases_path[] = "tests/golden/tokenizer_cases.json";
 
 /* --- pieces under variants of the tokenizer --- */
@@ -69,7 +71,7 @@ static void check_variant(const cJSON *pieces, const cJSON *variant, int joined)
   cJSON_Delete(document);
 }
 
-static void pieces_have_the_library_s_tokens_under_every_variant(void) {
+TEST(pieces_have_the_library_s_tokens_under_every_variant) {
   cJSON *cases = json_load(cases_path);
   const cJSON *pieces = member_at(cases, "pieces"), *variant;
   int n = 0;
@@ -206,7 +208,7 @@ static void describe(const golden *g, const tokenizer *t, uint64_t i, char line[
   free(token);
 }
 
-static void ten_thousand_strings_have_the_library_s_tokens_and_texts(void) {
+TEST(ten_thousand_strings_have_the_library_s_tokens_and_texts) {
   golden g = load_golden();
   tokenizer *t = golden_tokenizer();
   uint64_t i = 0, wrong = 0;
@@ -245,7 +247,7 @@ static void *describe_some(void *argument) {
   return NULL;
 }
 
-static void threads_share_a_tokenizer(void) {
+TEST(threads_share_a_tokenizer) {
   enum { THREADS = 4 };
   golden g = load_golden();
   tokenizer *t = golden_tokenizer();
@@ -263,8 +265,3 @@ static void threads_share_a_tokenizer(void) {
   free(g.piece);
   cJSON_Delete(g.cases);
 }
-
-SUITE(llm_tokenizer_golden, "llm: tokenizer golden cases",
-      TEST(pieces_have_the_library_s_tokens_under_every_variant),
-      TEST(ten_thousand_strings_have_the_library_s_tokens_and_texts),
-      TEST(threads_share_a_tokenizer));

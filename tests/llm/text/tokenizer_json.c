@@ -8,6 +8,8 @@
 
 /* --- fields --- */
 
+SUITE("llm: tokenizer files");
+
 typedef struct wrong_field {
   const char *pointer, *value; /* what is put where */
   const char *message;         /* what the error says after "t.json: " */
@@ -119,7 +121,7 @@ static void check_message(gl_status status, const gl_error *err, const char *nam
   CU_ASSERT(right);
 }
 
-static void what_is_not_supported_is_named_with_its_place(void) {
+TEST(what_is_not_supported_is_named_with_its_place) {
   cJSON *golden = json_load("tests/golden/tokenizer.json");
   for (size_t i = 0; i < sizeof wrong_fields / sizeof *wrong_fields; ++i) {
     const wrong_field *w = &wrong_fields[i];
@@ -138,7 +140,7 @@ static void what_is_not_supported_is_named_with_its_place(void) {
 }
 
 /* What other exports of the same tokenizers have. */
-static void harmless_variants_are_taken(void) {
+TEST(harmless_variants_are_taken) {
   static const char *const harmless[][2] = {
       {"/post_processor", "null"},
       {"/post_processor", "{\"type\":\"TemplateProcessing\",\"single\":[],\"pair\":[]}"},
@@ -176,7 +178,7 @@ static void check_text(const char *text, size_t size, const char *message) {
 
 #define TEXT(text, message) check_text(text, sizeof(text) - 1, message)
 
-static void fields_that_are_not_known_are_refused(void) {
+TEST(fields_that_are_not_known_are_refused) {
   TEXT("[]", "/: is no object");
   TEXT("{\"a\\\\u0000\":1}", "/a\\u0000: this field is not known");
   TEXT("{\"model\":1,\"model\":2}", "/model: is there twice");
@@ -185,7 +187,7 @@ static void fields_that_are_not_known_are_refused(void) {
        "/01234567890123456789012345678901234567890123456789012345...: this field");
 }
 
-static void text_that_is_no_json_is_refused_with_its_place(void) {
+TEST(text_that_is_no_json_is_refused_with_its_place) {
   static const struct {
     const char *text;
     size_t size;
@@ -220,7 +222,7 @@ static void refused_as(const char *text, size_t size, const char *message) {
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, message));
 }
 
-static void deep_or_endless_json_is_refused(void) {
+TEST(deep_or_endless_json_is_refused) {
   enum { SIZE = 18 << 20 };
   char *text = malloc(SIZE + 1);
   CU_ASSERT_PTR_NOT_NULL_FATAL(text);
@@ -231,7 +233,7 @@ static void deep_or_endless_json_is_refused(void) {
   free(text);
 }
 
-static void a_token_that_is_too_long_is_refused(void) {
+TEST(a_token_that_is_too_long_is_refused) {
   cJSON *document = json_load("tests/golden/tokenizer.json");
   char content[4098];
   gl_error err = {0};
@@ -243,7 +245,7 @@ static void a_token_that_is_too_long_is_refused(void) {
   cJSON_Delete(document);
 }
 
-static void a_file_that_cannot_be_read_is_named(void) {
+TEST(a_file_that_cannot_be_read_is_named) {
   tokenizer *t;
   const char *const paths[] = {"/nonexistent/tokenizer.json", "/"};
   for (size_t i = 0; i < 2; ++i) {
@@ -255,7 +257,7 @@ static void a_file_that_cannot_be_read_is_named(void) {
 }
 
 /* Larger than the limit: a file with a hole, which costs no disk. */
-static void a_file_that_is_too_large_is_refused(void) {
+TEST(a_file_that_is_too_large_is_refused) {
   char path[] = "/tmp/gepolab-tokenizer-XXXXXX";
   int descriptor = mkstemp(path);
   gl_error err = {0};
@@ -285,7 +287,7 @@ static size_t count_tokens(const tokenizer *t, const char *text, size_t size,
 }
 
 /* Each of these is one piece, or a run that the rule's alternatives try one after another. */
-static void long_pieces_are_encoded(void) {
+TEST(long_pieces_are_encoded) {
   static const char *const unit[] = {"ab",
                                      " ",
                                      "\n",
@@ -322,7 +324,7 @@ static void long_pieces_are_encoded(void) {
   tokenizer_free(t);
 }
 
-static void ill_formed_text_is_encoded_with_replacements(void) {
+TEST(ill_formed_text_is_encoded_with_replacements) {
   tokenizer *t = golden_tokenizer();
   const char text[] = "a\xff<|im_end|>\xe4\xbd!\0e\xcc\x81";
   gl_error err = {0};
@@ -341,7 +343,7 @@ static void ill_formed_text_is_encoded_with_replacements(void) {
 }
 
 /* A rule with nested repetition takes exponential time in a backtracking engine; it is stopped. */
-static void a_rule_that_never_ends_is_stopped(void) {
+TEST(a_rule_that_never_ends_is_stopped) {
   cJSON *document = json_load("tests/golden/tokenizer.json");
   gl_error err = {0};
   tokenizer *t;
@@ -369,7 +371,7 @@ static int32_t only_token(const tokenizer *t, const char *text) {
   return one;
 }
 
-static void added_tokens_are_found_by_content_and_in_normal_form(void) {
+TEST(added_tokens_are_found_by_content_and_in_normal_form) {
   cJSON *document = json_load("tests/golden/tokenizer.json");
   gl_error err = {0};
   tokenizer *t;
@@ -390,12 +392,3 @@ static void added_tokens_are_found_by_content_and_in_normal_form(void) {
   tokenizer_free(t);
   cJSON_Delete(document);
 }
-
-SUITE(llm_tokenizer_read, "llm: tokenizer files",
-      TEST(what_is_not_supported_is_named_with_its_place), TEST(harmless_variants_are_taken),
-      TEST(fields_that_are_not_known_are_refused),
-      TEST(text_that_is_no_json_is_refused_with_its_place), TEST(deep_or_endless_json_is_refused),
-      TEST(a_token_that_is_too_long_is_refused), TEST(a_file_that_cannot_be_read_is_named),
-      TEST(a_file_that_is_too_large_is_refused), TEST(long_pieces_are_encoded),
-      TEST(ill_formed_text_is_encoded_with_replacements), TEST(a_rule_that_never_ends_is_stopped),
-      TEST(added_tokens_are_found_by_content_and_in_normal_form));

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("lab: random groups");
+
 /* A distribution on n outcomes of uneven weights that sum to one; outcome 1 is never drawn where n
  * > 2. */
 static void dist(double *q, size_t n) {
@@ -69,7 +71,7 @@ static const setting settings[] = {{1, 1, 128, 0},        {2, 3, 127, 5},
                                    {64, 255, 31, 2},      {33, 2, 128, 0x3ffffff0ff}};
 enum { SETTINGS = sizeof settings / sizeof settings[0] };
 
-static void the_plain_form_draws_at_the_addresses(void) {
+TEST(the_plain_form_draws_at_the_addresses) {
   for (size_t k = 0; k < SETTINGS; ++k) check_form(&settings[k], LAB_DRAW_PLAIN);
 }
 
@@ -86,13 +88,13 @@ static int has_avx2(void) {
   return has;
 }
 
-static void the_avx2_form_draws_at_the_addresses(void) {
+TEST(the_avx2_form_draws_at_the_addresses) {
   if (!has_avx2()) SKIP("no AVX2 here");
   for (size_t k = 0; k < SETTINGS; ++k) check_form(&settings[k], LAB_DRAW_AVX2);
 }
 
 /* A byte counts to 255, and a byte holds a response's number. */
-static void what_a_byte_cannot_count_is_left_to_the_plain_form(void) {
+TEST(what_a_byte_cannot_count_is_left_to_the_plain_form) {
   const setting beyond[] = {{4, 256, 128, 0}, {65, 8, 128, 0}};
   for (size_t k = 0; k < 2; ++k) {
     double q[65];
@@ -116,7 +118,7 @@ static void what_a_byte_cannot_count_is_left_to_the_plain_form(void) {
 
 /* Pearson's chi-square of a million draws, and of the pairs of first and second responses that
  * groups of two are made of, at an address where it is known to be neither small nor large. */
-static void draws_follow_the_dist(void) {
+TEST(draws_follow_the_dist) {
   enum { OUTCOMES = 10, SIZE = 2, BLOCKS = 4096 };
   double q[OUTCOMES], seen[OUTCOMES] = {0}, pair[OUTCOMES][OUTCOMES] = {{0}};
   const double groups = (double)BLOCKS * LAB_BLOCK;
@@ -154,7 +156,3 @@ static void draws_follow_the_dist(void) {
   lab_block_fini(&b);
   lab_alias_fini(&alias);
 }
-
-SUITE(lab_draw, "lab: random groups", TEST(the_plain_form_draws_at_the_addresses),
-      TEST(the_avx2_form_draws_at_the_addresses),
-      TEST(what_a_byte_cannot_count_is_left_to_the_plain_form), TEST(draws_follow_the_dist));

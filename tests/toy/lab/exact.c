@@ -10,6 +10,8 @@
 
 /* --- worlds --- */
 
+SUITE("lab: exact moments of estimators");
+
 typedef struct fixture {
   cfg_doc *doc;
   toy_world *world;
@@ -98,7 +100,7 @@ static int four_arms(fixture *f) {
   return 1;
 }
 
-static void four_arms_give_the_reference_numbers(void) {
+TEST(four_arms_give_the_reference_numbers) {
   fixture f;
   lab_result is, gepo;
   if (!four_arms(&f)) return;
@@ -119,7 +121,7 @@ static void four_arms_give_the_reference_numbers(void) {
   fixture_fini(&f);
 }
 
-static void four_arms_agree_with_an_independent_enumeration(void) {
+TEST(four_arms_agree_with_an_independent_enumeration) {
   static const char *const rows[] = {"is", "snis", "{base: gepo, log_prob: sum, clip: none}",
                                      "{base: gepo, log_prob: sum, clip: none, denominator: mean}",
                                      "{base: gepo, log_prob: sum, clip: none, denominator: exact}"};
@@ -211,7 +213,7 @@ static void compare_row(const fixture *f, const policy_algorithm *algorithm, siz
   lab_result_fini(&r);
 }
 
-static void every_row_agrees_with_all_tuples_of_a_bandit(void) {
+TEST(every_row_agrees_with_all_tuples_of_a_bandit) {
   static const char *const worlds[] = {"{kind: bandit, rewards: [1, 0, 1]}",
                                        "{kind: bandit, rewards: [1, 0, 0, 1]}",
                                        "{kind: bandit, rewards: [1, 0.3, 0.3, 0]}"};
@@ -229,7 +231,7 @@ static void every_row_agrees_with_all_tuples_of_a_bandit(void) {
   }
 }
 
-static void a_world_too_large_for_memory_is_refused_with_an_estimate(void) {
+TEST(a_world_too_large_for_memory_is_refused_with_an_estimate) {
   fixture f;
   if (!fixture_init(&f, "{kind: bandit, contexts: 8000, rewards: [1, 0, 0.5, 0.2]}", "{}")) return;
   const policy_algorithm *rows[] = {policy_algorithms_find("is"), policy_algorithms_find("snis"),
@@ -246,7 +248,7 @@ static void a_world_too_large_for_memory_is_refused_with_an_estimate(void) {
 
 /* Of a world whose prompts have parameters of their own, the tables of a prompt keep those alone.
  */
-static void tables_keep_only_the_parameters_of_their_prompt(void) {
+TEST(tables_keep_only_the_parameters_of_their_prompt) {
   fixture f;
   if (!fixture_init(&f, "{kind: bandit, contexts: 5, rewards: [1, 0, 0.5]}", "{}")) return;
   random_policies(&f, 77, 1, 0.5);
@@ -273,7 +275,7 @@ static void tables_keep_only_the_parameters_of_their_prompt(void) {
 
 /* Prompts with the same policies give the estimate of one of them, a fifth in each prompt's
  * parameters; the covariance has the spread between the prompts besides. */
-static void prompts_with_parameters_of_their_own_are_joined(void) {
+TEST(prompts_with_parameters_of_their_own_are_joined) {
   enum { X = 5, K = 3 };
   fixture one, five;
   if (!fixture_init(&one, "{kind: bandit, rewards: [1, 0, 0.5]}", "{}")) return;
@@ -305,7 +307,7 @@ static void prompts_with_parameters_of_their_own_are_joined(void) {
 }
 
 /* Groups whose ratio is 1 + eps or 1 - eps but for rounding: one rule decides in both. */
-static void ratios_at_a_bound_are_clipped_in_neither(void) {
+TEST(ratios_at_a_bound_are_clipped_in_neither) {
   static const double p[] = {.2, .5, .3}, q[] = {.6, .1, .3};
   static const char *const rows[] = {
       "gepo",
@@ -327,7 +329,7 @@ static void ratios_at_a_bound_are_clipped_in_neither(void) {
   fixture_fini(&f);
 }
 
-static void every_row_agrees_with_all_tuples_of_sequences(void) {
+TEST(every_row_agrees_with_all_tuples_of_sequences) {
   fixture f;
   if (!fixture_init(&f,
                     "{kind: sequence, vocabulary: 1, horizon: 3, end_token: true, prompts: 1, "
@@ -362,7 +364,7 @@ static void softmax(const double *logit, double temperature, double *p) {
   for (size_t k = 0; k < 4; ++k) p[k] /= sum;
 }
 
-static void truncated_sampling_agrees_with_a_sum_over_pairs(void) {
+TEST(truncated_sampling_agrees_with_a_sum_over_pairs) {
   static const double reward[] = {1, 0, 0.5, 0.2}, logit_q[] = {2, 1, 0.4, -1},
                       logit_p[] = {0.3, 1.2, -0.5, 0.1};
   static const double temperatures[] = {1, 0.7};
@@ -397,7 +399,7 @@ static void truncated_sampling_agrees_with_a_sum_over_pairs(void) {
       }
 }
 
-static void every_row_agrees_with_all_tuples_of_a_truncated_dist(void) {
+TEST(every_row_agrees_with_all_tuples_of_a_truncated_dist) {
   fixture f;
   if (!fixture_init(&f,
                     "{kind: sequence, vocabulary: 3, horizon: 2, prompts: 1, task: sum_mod, "
@@ -411,14 +413,3 @@ static void every_row_agrees_with_all_tuples_of_a_truncated_dist(void) {
     }
   fixture_fini(&f);
 }
-
-SUITE(lab_exact, "lab: exact moments of estimators", TEST(four_arms_give_the_reference_numbers),
-      TEST(four_arms_agree_with_an_independent_enumeration),
-      TEST(every_row_agrees_with_all_tuples_of_a_bandit),
-      TEST(a_world_too_large_for_memory_is_refused_with_an_estimate),
-      TEST(tables_keep_only_the_parameters_of_their_prompt),
-      TEST(prompts_with_parameters_of_their_own_are_joined),
-      TEST(ratios_at_a_bound_are_clipped_in_neither),
-      TEST(every_row_agrees_with_all_tuples_of_sequences),
-      TEST(truncated_sampling_agrees_with_a_sum_over_pairs),
-      TEST(every_row_agrees_with_all_tuples_of_a_truncated_dist));

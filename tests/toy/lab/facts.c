@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("lab: facts about estimators");
+
 /* A bandit with logits and rewards drawn at the test's address. */
 typedef struct arms {
   cfg_doc *doc;
@@ -70,7 +72,7 @@ static lab_result measured(const arms *a, const policy_algorithm *algorithm, siz
   return r;
 }
 
-static void importance_sampling_is_unbiased_with_leave_one_out(void) {
+TEST(importance_sampling_is_unbiased_with_leave_one_out) {
   for (uint64_t test = 0; test < 20; ++test)
     for (size_t size = 2; size <= 5; ++size) {
       arms a;
@@ -82,7 +84,7 @@ static void importance_sampling_is_unbiased_with_leave_one_out(void) {
     }
 }
 
-static void a_group_mean_baseline_shrinks_importance_sampling(void) {
+TEST(a_group_mean_baseline_shrinks_importance_sampling) {
   policy_algorithm algorithm = *policy_algorithms_find("is");
   algorithm.baseline = BASELINE_GROUP_MEAN;
   for (uint64_t test = 0; test < 20; ++test)
@@ -98,7 +100,7 @@ static void a_group_mean_baseline_shrinks_importance_sampling(void) {
 }
 
 /* On-policy in the population limit <g, J'> = [sum p^3 A^2 - (sum p^2 A)^2] / D >= 0, exactly. */
-static void gepo_never_points_downhill_on_policy_in_the_limit(void) {
+TEST(gepo_never_points_downhill_on_policy_in_the_limit) {
   policy_algorithm algorithm = *policy_algorithms_find("gepo");
   algorithm.clip = CLIP_NONE;
   algorithm.log_prob = LOG_PROB_SUM;
@@ -128,7 +130,7 @@ static void gepo_never_points_downhill_on_policy_in_the_limit(void) {
   }
 }
 
-static void expected_direction_can_point_downhill_off_policy(void) {
+TEST(expected_direction_can_point_downhill_off_policy) {
   policy_algorithm algorithm = *policy_algorithms_find("gepo");
   algorithm.clip = CLIP_NONE;
   algorithm.log_prob = LOG_PROB_SUM;
@@ -144,7 +146,7 @@ static void expected_direction_can_point_downhill_off_policy(void) {
   CU_ASSERT(found);
 }
 
-static void large_groups_approach_the_population_limit(void) {
+TEST(large_groups_approach_the_population_limit) {
   policy_algorithm algorithm = *policy_algorithms_find("gepo");
   algorithm.clip = CLIP_NONE;
   algorithm.log_prob = LOG_PROB_SUM;
@@ -205,7 +207,7 @@ static range range_along(const arms *a, const policy_algorithm *algorithm, size_
 /* Bernstein's inequality: P(|mean - mu| >= e) <= 2 exp(-N e^2 / (2 s^2 + 2 B e / 3)), with the
  * exact variance s^2 and range B, holds for every distribution. Error 1 in 1,000 over all rows
  * times 200 cases by Bonferroni. */
-static void monte_carlo_agrees_with_enumeration_for_every_row(void) {
+TEST(monte_carlo_agrees_with_enumeration_for_every_row) {
   enum { CASES = 200, SAMPLES = 4096 };
   const double tests = (double)(policy_algorithms_count() * CASES),
                log_term = log(2 * tests / 1e-3);
@@ -252,7 +254,7 @@ static void monte_carlo_agrees_with_enumeration_for_every_row(void) {
     }
 }
 
-static void a_draw_is_where_its_address_says(void) {
+TEST(a_draw_is_where_its_address_says) {
   enum { OUTCOMES = 5, SIZE = 6, FIRST = 1000, GROUPS = 77 };
   static const double q[OUTCOMES] = {0.4, 0.3, 0.2, 0.07, 0.03};
   const rng_stream stream = rng_stream_at(UINT64_C(0x123456789abcdef), RNG_MONTECARLO, 1ull << 40);
@@ -273,7 +275,7 @@ static void a_draw_is_where_its_address_says(void) {
   lab_block_fini(&b);
 }
 
-static void results_do_not_depend_on_threads(void) {
+TEST(results_do_not_depend_on_threads) {
   arms a;
   arms_init(&a, 6, 0, 1, 3);
   const policy_algorithm *algorithm = policy_algorithms_find("gepo");
@@ -296,7 +298,7 @@ static void results_do_not_depend_on_threads(void) {
   arms_fini(&a);
 }
 
-static void a_budget_too_small_without_samples_is_refused(void) {
+TEST(a_budget_too_small_without_samples_is_refused) {
   arms a;
   arms_init(&a, 6, 0, 1, 3);
   gl_error err = {.status = GL_OK};
@@ -315,7 +317,7 @@ static void a_budget_too_small_without_samples_is_refused(void) {
 
 /* --- the dial --- */
 
-static void the_dial_reaches_the_kl_it_is_set_to(void) {
+TEST(the_dial_reaches_the_kl_it_is_set_to) {
   arms a;
   arms_init(&a, 6, 0, 1, 9);
   double direction[6], theta[6], scale, kl;
@@ -336,7 +338,7 @@ static void the_dial_reaches_the_kl_it_is_set_to(void) {
   arms_fini(&a);
 }
 
-static void a_mixture_reaches_its_kl_and_grows_with_it(void) {
+TEST(a_mixture_reaches_its_kl_and_grows_with_it) {
   static const double p[] = {0.6, 0.25, 0.1, 0.05}, other[] = {0.25, 0.25, 0.25, 0.25};
   double q[4], share, before = 0;
   gl_error err = {.status = GL_OK};
@@ -358,14 +360,3 @@ static void a_mixture_reaches_its_kl_and_grows_with_it(void) {
   }
   CU_ASSERT(lab_dial_mixture(p, other, 4, 2, q, &share, &err) == GL_EINPUT);
 }
-
-SUITE(lab_facts, "lab: facts about estimators",
-      TEST(importance_sampling_is_unbiased_with_leave_one_out),
-      TEST(a_group_mean_baseline_shrinks_importance_sampling),
-      TEST(gepo_never_points_downhill_on_policy_in_the_limit),
-      TEST(expected_direction_can_point_downhill_off_policy),
-      TEST(large_groups_approach_the_population_limit),
-      TEST(monte_carlo_agrees_with_enumeration_for_every_row),
-      TEST(a_draw_is_where_its_address_says), TEST(results_do_not_depend_on_threads),
-      TEST(a_budget_too_small_without_samples_is_refused),
-      TEST(the_dial_reaches_the_kl_it_is_set_to), TEST(a_mixture_reaches_its_kl_and_grows_with_it));

@@ -4,6 +4,8 @@
 #include "toy/lab/dial.h"
 #include "toy/lab/lab.h"
 
+SUITE("lab: frozen data");
+
 enum { MOST = 16 };
 
 static policy_algorithm algorithm_of(const char *text) {
@@ -57,7 +59,7 @@ static const char two_bits[] =
 
 /* --- proposition 4 --- */
 
-static void without_weights_the_step_is_the_gradient_at_the_sampler(void) {
+TEST(without_weights_the_step_is_the_gradient_at_the_sampler) {
   const policy_algorithm mean = algorithm_of("{base: reinforce, baseline: group_mean}"),
                          others = algorithm_of("{base: reinforce}");
   for (uint64_t seed = 0; seed < 10; ++seed) {
@@ -77,7 +79,7 @@ static void without_weights_the_step_is_the_gradient_at_the_sampler(void) {
   }
 }
 
-static void two_bits_rise_to_a_half_and_fall_to_nothing(void) {
+TEST(two_bits_rise_to_a_half_and_fall_to_nothing) {
   const policy_algorithm plain = algorithm_of("{base: reinforce}");
   world_fixture f = world_open(two_bits, 1);
   const double q[2] = {0, 0};
@@ -97,7 +99,7 @@ static void two_bits_rise_to_a_half_and_fall_to_nothing(void) {
 }
 
 /* x(t+1) = x(t) - a x(t-S) shrinks below the bound on a and grows above it. */
-static void a_delayed_ascent_is_stable_below_its_bound(void) {
+TEST(a_delayed_ascent_is_stable_below_its_bound) {
   static const size_t delays[] = {0, 1, 4, 16, 64};
   for (size_t d = 0; d < 5; ++d)
     for (int above = 0; above < 2; ++above) {
@@ -117,7 +119,7 @@ static void a_delayed_ascent_is_stable_below_its_bound(void) {
 
 /* --- proposition 5 --- */
 
-static void right_responses_alone_never_score_below_their_sampler(void) {
+TEST(right_responses_alone_never_score_below_their_sampler) {
   const policy_algorithm right = algorithm_of("{base: reinforce, baseline: none}"),
                          plain = algorithm_of("{base: reinforce}");
   size_t line_ends_wrong = 0;
@@ -164,7 +166,7 @@ static void water_filled(const double *w, double mass, double *p) {
   }
 }
 
-static void a_lower_baseline_keeps_the_responses_that_are_worth_it(void) {
+TEST(a_lower_baseline_keeps_the_responses_that_are_worth_it) {
   world_fixture f = world_open(four_arms, 1);
   double q[4], w[4], limit[4], p[4], theta[4];
   size_t support[3];
@@ -189,7 +191,7 @@ static void a_lower_baseline_keeps_the_responses_that_are_worth_it(void) {
   world_close(&f);
 }
 
-static void a_higher_baseline_strengthens_what_the_policy_prefers(void) {
+TEST(a_higher_baseline_strengthens_what_the_policy_prefers) {
   world_fixture f = world_open(four_arms, 1);
   double q[4], p[4];
   policy_algorithm a = algorithm_of("{base: reinforce, baseline: constant}");
@@ -213,7 +215,7 @@ static void a_higher_baseline_strengthens_what_the_policy_prefers(void) {
 
 /* Two letters, two tokens, one right response: logits are those of the root and of the two
  * prefixes. */
-static void contexts_move_by_their_own_flow(void) {
+TEST(contexts_move_by_their_own_flow) {
   const policy_algorithm plain = algorithm_of("{base: reinforce}"),
                          right = algorithm_of("{base: reinforce, baseline: none}");
   world_fixture f =
@@ -269,7 +271,7 @@ static double binomial(size_t n, size_t k) {
   return c;
 }
 
-static void a_score_of_zero_absorbs(void) {
+TEST(a_score_of_zero_absorbs) {
   const policy_algorithm mean = algorithm_of("{base: reinforce, baseline: group_mean}"),
                          std = algorithm_of("{base: reinforce, baseline: group_mean, scale: "
                                             "group_std, std_ddof: 0, scale_eps: 0}");
@@ -298,7 +300,7 @@ static void a_score_of_zero_absorbs(void) {
 /* --- clips, gates and masks --- */
 
 /* Where only right responses move the policy, the logit of a wrong response z moves by -p(z) C. */
-static void clips_gates_and_masks_leave_right_responses_alone(void) {
+TEST(clips_gates_and_masks_leave_right_responses_alone) {
   static const char *const rules[] = {
       "{base: gspo, scale: none, eps_low: 0.2, eps_high: 9}",
       "{base: gspo, scale: none, clip: none, off_policy_mask: 0.223}",
@@ -323,12 +325,3 @@ static void clips_gates_and_masks_leave_right_responses_alone(void) {
   CU_ASSERT(fabs(g[2] / pp[2] - g[3] / pp[3]) > 0.01);
   world_close(&f);
 }
-
-SUITE(lab_frozen, "lab: frozen data", TEST(without_weights_the_step_is_the_gradient_at_the_sampler),
-      TEST(two_bits_rise_to_a_half_and_fall_to_nothing),
-      TEST(a_delayed_ascent_is_stable_below_its_bound),
-      TEST(right_responses_alone_never_score_below_their_sampler),
-      TEST(a_lower_baseline_keeps_the_responses_that_are_worth_it),
-      TEST(a_higher_baseline_strengthens_what_the_policy_prefers),
-      TEST(contexts_move_by_their_own_flow), TEST(a_score_of_zero_absorbs),
-      TEST(clips_gates_and_masks_leave_right_responses_alone));

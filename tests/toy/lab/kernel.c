@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+SUITE("lab: what is factored");
+
 typedef struct fixture {
   cfg_doc *doc;
   toy_world *world;
@@ -58,7 +60,7 @@ static lab_result measure(const fixture *f, const policy_algorithm *algorithm) {
 }
 
 /* Nobody gives the laboratory entropies: it says so instead of measuring something else. */
-static void what_needs_entropies_is_not_applicable(void) {
+TEST(what_needs_entropies_is_not_applicable) {
   policy_algorithm a = *policy_algorithms_find("grpo");
   fixture f;
   fixture_init(&f);
@@ -71,7 +73,7 @@ static void what_needs_entropies_is_not_applicable(void) {
 }
 
 /* Every field of these is on the list; were one missing, none would be factored. */
-static void what_is_on_the_list_is_factored(void) {
+TEST(what_is_on_the_list_is_factored) {
   static const char *const names[] = {"reinforce", "is",   "tis",  "snis",  "defensive", "grpo",
                                       "gspo",      "gepo", "eqp",  "cispo", "topr",      "vtrace",
                                       "ctpo",      "mhpo", "sapo", "vespo", "gmpo"};
@@ -82,7 +84,7 @@ static void what_is_on_the_list_is_factored(void) {
   fixture_fini(&f);
 }
 
-static void a_value_that_is_not_on_the_list_is_not_factored(void) {
+TEST(a_value_that_is_not_on_the_list_is_not_factored) {
   fixture f;
   fixture_init(&f);
   policy_algorithm a = *policy_algorithms_find("is");
@@ -108,7 +110,7 @@ static void a_value_that_is_not_on_the_list_is_not_factored(void) {
 
 /* On a batch's first update p and the proximal policy are one: all ratios are 1, normalised or not.
  * The kernels only know the sampler's probabilities, so groups have to be enumerated. */
-static void a_proximal_denominator_is_enumerated(void) {
+TEST(a_proximal_denominator_is_enumerated) {
   fixture f;
   fixture_init(&f);
   policy_algorithm a = *policy_algorithms_find("snis");
@@ -122,7 +124,3 @@ static void a_proximal_denominator_is_enumerated(void) {
   lab_result_fini(&plain);
   fixture_fini(&f);
 }
-
-SUITE(lab_form, "lab: what is factored", TEST(what_needs_entropies_is_not_applicable),
-      TEST(what_is_on_the_list_is_factored), TEST(a_value_that_is_not_on_the_list_is_not_factored),
-      TEST(a_proximal_denominator_is_enumerated));

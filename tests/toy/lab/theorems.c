@@ -5,7 +5,9 @@
 #include <math.h>
 #include <string.h>
 
-static void unit_normals_have_the_closed_forms_by_quadrature(void) {
+SUITE("lab: the theorems in exact numbers");
+
+TEST(unit_normals_have_the_closed_forms_by_quadrature) {
   for (int i = 0; i <= 12; ++i) {
     const double d = 0.25 * i;
     lab_weights_stats closed, numeric;
@@ -17,7 +19,7 @@ static void unit_normals_have_the_closed_forms_by_quadrature(void) {
   }
 }
 
-static void unit_normals_cross_where_the_reference_says(void) {
+TEST(unit_normals_cross_where_the_reference_says) {
   lab_weights_stats on_policy;
   double d2, kl;
   lab_theory_gaussian(0, &on_policy);
@@ -32,7 +34,7 @@ static void unit_normals_cross_where_the_reference_says(void) {
   ASSERT_CLOSE(kl, 0.059166, 5e-7);
 }
 
-static void bernoulli_closed_forms_agree_with_sums(void) {
+TEST(bernoulli_closed_forms_agree_with_sums) {
   for (int i = 1; i < 20; ++i)
     for (int j = 1; j < 20; ++j) {
       const double a = i / 20.0, b = j / 20.0, p[] = {a, 1 - a}, q[] = {b, 1 - b};
@@ -46,7 +48,7 @@ static void bernoulli_closed_forms_agree_with_sums(void) {
     }
 }
 
-static void products_of_tokens_agree_with_their_enumeration(void) {
+TEST(products_of_tokens_agree_with_their_enumeration) {
   const double p[] = {0.5, 0.3, 0.2}, q[] = {0.2, 0.2, 0.6};
   double whole_p[27], whole_q[27];
   for (int y = 0; y < 27; ++y) {
@@ -62,7 +64,7 @@ static void products_of_tokens_agree_with_their_enumeration(void) {
     ASSERT_CLOSE(product.variance[k], sums.variance[k], 1e-12);
 }
 
-static void long_products_neither_underflow_nor_vanish(void) {
+TEST(long_products_neither_underflow_nor_vanish) {
   const double p[] = {0.5, 0.3, 0.2}, q[] = {0.4, 0.35, 0.25};
   lab_weights_stats s;
   lab_theory_product(p, q, 3, 600, &s);
@@ -70,7 +72,7 @@ static void long_products_neither_underflow_nor_vanish(void) {
 }
 
 /* No pair needs more than the closed form, and its own extreme pair needs exactly that. */
-static void theorem_1_has_the_smallest_constant_claimed(void) {
+TEST(theorem_1_has_the_smallest_constant_claimed) {
   static const size_t sizes[] = {2, 3, 5, 12, 40};
   double p[40], q[40];
   for (size_t i = 0; i < 5; ++i) {
@@ -96,7 +98,7 @@ static void theorem_1_has_the_smallest_constant_claimed(void) {
   }
 }
 
-static void theorem_2_holds_under_its_assumption(void) {
+TEST(theorem_2_holds_under_its_assumption) {
   lab_worst w;
   for (size_t n = 2; n <= 5; ++n) {
     ASSERT_OK(lab_theory_search(LAB_ADVANTAGE_P, n, 20, 1, &w, &err));
@@ -105,7 +107,7 @@ static void theorem_2_holds_under_its_assumption(void) {
   }
 }
 
-static void theorem_2_fails_with_the_samplers_mean_as_baseline(void) {
+TEST(theorem_2_fails_with_the_samplers_mean_as_baseline) {
   lab_worst w;
   lab_theorem2 again;
   ASSERT_OK(lab_theory_search(LAB_ADVANTAGE_Q, 3, 20, 1, &w, &err));
@@ -115,7 +117,7 @@ static void theorem_2_fails_with_the_samplers_mean_as_baseline(void) {
 }
 
 /* A counterexample by hand: p on two outcomes that q hardly draws, rewards 0 and 1. */
-static void a_counterexample_of_theorem_2_by_hand(void) {
+TEST(a_counterexample_of_theorem_2_by_hand) {
   const double e = 1e-6, p[] = {0, 0.5, 0.5}, q[] = {1 - 2 * e, e, e}, r[] = {0, 1, 1};
   double a[3];
   lab_theorem2 t;
@@ -124,7 +126,7 @@ static void a_counterexample_of_theorem_2_by_hand(void) {
   CU_ASSERT(t.left > 0.99 && t.right < 0.708 && t.max_advantage <= 1);
 }
 
-static void advantage_variances_are_those_of_enumeration(void) {
+TEST(advantage_variances_are_those_of_enumeration) {
   const double p[] = {0.5, 0.3, 0.2}, q[] = {0.2, 0.2, 0.6}, a[] = {1, -0.5, 0.25};
   double pq, group[LAB_CONSTANTS], mean = 0, square = 0;
   lab_theory_advantage_variance(p, q, a, 3, &pq, group);
@@ -140,14 +142,3 @@ static void advantage_variances_are_those_of_enumeration(void) {
   }
   ASSERT_CLOSE(group[LAB_EXPECTED], square - mean * mean, 1e-13);
 }
-
-SUITE(lab_theory, "lab: the theorems in exact numbers",
-      TEST(unit_normals_have_the_closed_forms_by_quadrature),
-      TEST(unit_normals_cross_where_the_reference_says),
-      TEST(bernoulli_closed_forms_agree_with_sums),
-      TEST(products_of_tokens_agree_with_their_enumeration),
-      TEST(long_products_neither_underflow_nor_vanish),
-      TEST(theorem_1_has_the_smallest_constant_claimed), TEST(theorem_2_holds_under_its_assumption),
-      TEST(theorem_2_fails_with_the_samplers_mean_as_baseline),
-      TEST(a_counterexample_of_theorem_2_by_hand),
-      TEST(advantage_variances_are_those_of_enumeration));

@@ -7,6 +7,8 @@
 #include <gsl/gsl_cdf.h>
 #include <math.h>
 
+SUITE("toy: behaviour of samplers");
+
 #define LETTERS                                                                                    \
   "world: {kind: sequence, vocabulary: 4, horizon: 3, prompts: 1, task: sum_mod, reward: graded, " \
   "policy: {init: {kind: normal, scale: 1}}}\n"
@@ -42,7 +44,7 @@ static void check_drawn(const batch *b, const response_tree *t, const double *di
   free(count);
 }
 
-static void draws_follow_the_distorted_dist_that_the_batch_records(void) {
+TEST(draws_follow_the_distorted_dist_that_the_batch_records) {
   static const char *const behaviours[] = {
       "noise: 0.7", "precision: bfloat16", "temperature_error: 0.5",
       "noise: 0.3, precision: bfloat16, temperature_error: -0.2"};
@@ -70,7 +72,7 @@ static void draws_follow_the_distorted_dist_that_the_batch_records(void) {
     }
 }
 
-static void noise_has_the_address_of_its_batch_and_the_size_it_was_given(void) {
+TEST(noise_has_the_address_of_its_batch_and_the_size_it_was_given) {
   const char *text = LETTERS "sampling: {behaviour: {noise: 0.25}}\ntrain: {groups: 1, group_size: "
                              "2}";
   learner_fixture l = learner_open(text, 3);
@@ -98,7 +100,7 @@ static void noise_has_the_address_of_its_batch_and_the_size_it_was_given(void) {
 }
 
 /* log((1 - share) Q + share U) of whole responses. */
-static void a_mixture_is_of_whole_responses_and_recorded_with_its_own_probability(void) {
+TEST(a_mixture_is_of_whole_responses_and_recorded_with_its_own_probability) {
   static const char *const others[] = {"uniform", "initial"};
   for (size_t k = 0; k < 2; ++k) {
     char text[500];
@@ -128,7 +130,7 @@ static void a_mixture_is_of_whole_responses_and_recorded_with_its_own_probabilit
   }
 }
 
-static void a_mixture_needs_whole_batches(void) {
+TEST(a_mixture_needs_whole_batches) {
   learner_fixture l =
       learner_open(LETTERS "sampling: {behaviour_mixture: {with: initial, share: 0.2}}", 3);
   batch b = {0};
@@ -154,7 +156,7 @@ static void golden_row(FILE *from, double *to, size_t n) {
 }
 
 /* Log-probabilities and two gradients by PyTorch (tests/golden/replay.py). */
-static void replayed_gradients_are_those_of_autograd(void) {
+TEST(replayed_gradients_are_those_of_autograd) {
   world_fixture f =
       world_open("world: {kind: sequence, vocabulary: 4, horizon: 3, prompts: 1, task: "
                  "sum_mod, reward: graded}\n"
@@ -241,7 +243,7 @@ static size_t other_sets(toy_learner *l, const batch *b) {
   return nodes;
 }
 
-static void the_replayed_step_is_a_finite_difference_of_the_loss(void) {
+TEST(the_replayed_step_is_a_finite_difference_of_the_loss) {
   double before[PARAMETERS], metrics[METRIC_COUNT];
   const double h = 1e-5;
   batch b;
@@ -259,7 +261,7 @@ static void the_replayed_step_is_a_finite_difference_of_the_loss(void) {
 
 /* On-policy the replayed ratio is 1, whatever is truncated; the raw one of the learner against the
  * truncated distribution is not. */
-static void on_policy_replayed_ratios_are_one(void) {
+TEST(on_policy_replayed_ratios_are_one) {
   double replay[METRIC_COUNT], truncated[METRIC_COUNT];
   static const char *const weights[] = {"replay", "truncated"};
   double *metrics[] = {replay, truncated};
@@ -280,7 +282,7 @@ static void on_policy_replayed_ratios_are_one(void) {
 
 /* On-policy the estimator with replayed weights points along the gradient of the kept distribution:
  * what is left of its bias is none of truncation's. */
-static void on_policy_replay_estimates_the_gradient_of_the_kept_dist(void) {
+TEST(on_policy_replay_estimates_the_gradient_of_the_kept_dist) {
   world_fixture f = world_open("world: {kind: bandit, rewards: [0.1, 0.3, 1, 0.7], policy: {init: "
                                "{kind: normal, scale: 1}}}\nsampling: {top_k: 2, weights: replay}",
                                4);
@@ -310,7 +312,7 @@ static void on_policy_replay_estimates_the_gradient_of_the_kept_dist(void) {
 /* --- rates --- */
 
 /* A learner that drew batch 1 and moved away scales its step with the share of P/Q that is left. */
-static void rates_follow_the_effective_sample_size(void) {
+TEST(rates_follow_the_effective_sample_size) {
   static const char *const scalings[] = {"none", "sqrt", "linear"};
   double step[3], rate[3], ess = NAN;
   for (size_t k = 0; k < 3; ++k) {
@@ -348,13 +350,3 @@ static void rates_follow_the_effective_sample_size(void) {
   CU_ASSERT_EQUAL(rate[0], 0.5);
   ASSERT_CLOSE(rate[2], 0.5 * ess, 1e-12);
 }
-
-SUITE(toy_behaviour, "toy: behaviour of samplers",
-      TEST(draws_follow_the_distorted_dist_that_the_batch_records),
-      TEST(noise_has_the_address_of_its_batch_and_the_size_it_was_given),
-      TEST(a_mixture_is_of_whole_responses_and_recorded_with_its_own_probability),
-      TEST(a_mixture_needs_whole_batches), TEST(replayed_gradients_are_those_of_autograd),
-      TEST(the_replayed_step_is_a_finite_difference_of_the_loss),
-      TEST(on_policy_replayed_ratios_are_one),
-      TEST(on_policy_replay_estimates_the_gradient_of_the_kept_dist),
-      TEST(rates_follow_the_effective_sample_size));

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+SUITE("toy: checkpoints, damage, divergence");
+
 /* A checkpoint in memory. */
 typedef struct saved {
   char *bytes;
@@ -69,7 +71,7 @@ static void check_continuation(const char *optimizer, const char *algorithm) {
   learner_close(&second);
 }
 
-static void a_run_continues_from_its_checkpoint_bit_by_bit(void) {
+TEST(a_run_continues_from_its_checkpoint_bit_by_bit) {
   check_continuation("{kind: sgd, lr: 0.3, decay: linear, warmup: 3}", "gepo");
   check_continuation("{kind: sgd, lr: 0.3, momentum: 0.9, decay: cosine}", "ppo_ewma");
   check_continuation("{kind: adam, lr: 0.1, clip_grad_norm: 0.1}", "gepo");
@@ -112,7 +114,7 @@ static int refuses_version(learner_fixture *l, int64_t version) {
   return status == GL_EINTERNAL && strstr(err.text, "neither current nor held") != NULL;
 }
 
-static void a_held_version_draws_what_it_drew_while_it_was_current(void) {
+TEST(a_held_version_draws_what_it_drew_while_it_was_current) {
   learner_fixture l = learner_open(lengths_vary, 5);
   double metrics[METRIC_COUNT];
   gl_error err = {0};
@@ -136,7 +138,7 @@ static void a_held_version_draws_what_it_drew_while_it_was_current(void) {
   learner_close(&l);
 }
 
-static void held_versions_travel_in_the_checkpoint(void) {
+TEST(held_versions_travel_in_the_checkpoint) {
   learner_fixture l = learner_open(lengths_vary, 5), other = learner_open(lengths_vary, 5);
   double metrics[METRIC_COUNT];
   gl_error err = {0};
@@ -174,7 +176,7 @@ static void refuse(learner_fixture *l, char *bytes, size_t size) {
   CU_ASSERT(ok);
 }
 
-static void a_checkpoint_with_any_bit_flipped_or_cut_short_is_refused(void) {
+TEST(a_checkpoint_with_any_bit_flipped_or_cut_short_is_refused) {
   learner_fixture l = learner_open(small, 5), other = learner_open(small, 5);
   double metrics[METRIC_COUNT];
   gl_error err = {0};
@@ -196,7 +198,7 @@ static void a_checkpoint_with_any_bit_flipped_or_cut_short_is_refused(void) {
   learner_close(&other);
 }
 
-static void a_checkpoint_of_another_run_is_refused_by_name(void) {
+TEST(a_checkpoint_of_another_run_is_refused_by_name) {
   static const struct {
     const char *text;
     uint64_t seed;
@@ -222,7 +224,7 @@ static void a_checkpoint_of_another_run_is_refused_by_name(void) {
   learner_close(&l);
 }
 
-static void a_checkpoint_that_cannot_be_written_is_reported(void) {
+TEST(a_checkpoint_that_cannot_be_written_is_reported) {
   learner_fixture l = learner_open(small, 5);
   FILE *full = fopen("/dev/full", "wb");
   gl_error err = {0};
@@ -248,7 +250,7 @@ static void refuse_batch(learner_fixture *l, batch *b, const char *says) {
   CU_ASSERT(ok);
 }
 
-static void batches_that_do_not_fit_the_world_are_refused(void) {
+TEST(batches_that_do_not_fit_the_world_are_refused) {
   const char *text = "world: {kind: sequence, vocabulary: 2, horizon: 3, prompts: 2, end_token: "
                      "true}\ntrain: {groups: 3, group_size: 3, minibatches: 2}";
   learner_fixture l = learner_open(text, 1), foreign = learner_open(small, 1);
@@ -291,7 +293,7 @@ static void batches_that_do_not_fit_the_world_are_refused(void) {
 
 /* --- divergence --- */
 
-static void parameters_that_are_not_finite_are_a_result(void) {
+TEST(parameters_that_are_not_finite_are_a_result) {
   static const double broken[] = {NAN, INFINITY, -INFINITY};
   for (size_t i = 0; i < 3; ++i) {
     learner_fixture l = learner_open(small, 5);
@@ -320,7 +322,7 @@ static void parameters_that_are_not_finite_are_a_result(void) {
 }
 
 /* Rewards and rates that no policy survives: every row runs to the end, whatever becomes of it. */
-static void absurd_rates_never_stop_a_run(void) {
+TEST(absurd_rates_never_stop_a_run) {
   for (size_t i = 0; i < policy_algorithms_count(); ++i) {
     char text[500];
     snprintf(text, sizeof text,
@@ -339,13 +341,3 @@ static void absurd_rates_never_stop_a_run(void) {
     learner_close(&l);
   }
 }
-
-SUITE(toy_checkpoint, "toy: checkpoints, damage, divergence",
-      TEST(a_run_continues_from_its_checkpoint_bit_by_bit),
-      TEST(a_held_version_draws_what_it_drew_while_it_was_current),
-      TEST(held_versions_travel_in_the_checkpoint),
-      TEST(a_checkpoint_with_any_bit_flipped_or_cut_short_is_refused),
-      TEST(a_checkpoint_of_another_run_is_refused_by_name),
-      TEST(a_checkpoint_that_cannot_be_written_is_reported),
-      TEST(batches_that_do_not_fit_the_world_are_refused),
-      TEST(parameters_that_are_not_finite_are_a_result), TEST(absurd_rates_never_stop_a_run));

@@ -3,6 +3,8 @@
 
 #include <gsl/gsl_cdf.h>
 
+SUITE("toy: drawing");
+
 /* A statistical test here fails by chance once in a million; the seeds are fixed besides. */
 static const double error_rate = 1e-6;
 
@@ -60,7 +62,7 @@ static void check_draws(const char *world, const char *sampling) {
   learner_close(&l);
 }
 
-static void draws_follow_their_dist_under_temperature_and_truncation(void) {
+TEST(draws_follow_their_dist_under_temperature_and_truncation) {
   static const char *const samplings[] = {"{temperature: 1}", "{temperature: 0.6}", "{top_k: 2}",
                                           "{top_p: 0.7, temperature: 1.5}",
                                           "{top_k: 2, top_p: 0.6}"};
@@ -77,14 +79,14 @@ static void draws_follow_their_dist_under_temperature_and_truncation(void) {
 }
 
 /* A token of a decision process is an action and the state that follows. */
-static void trajectories_follow_policy_and_environment(void) {
+TEST(trajectories_follow_policy_and_environment) {
   check_draws("{kind: chain, states: 4, horizon: 4, slip: 0.3}", "{temperature: 1}");
   check_draws("{kind: gridworld, width: 2, height: 2, horizon: 3}", "{temperature: 1}");
   check_draws("{kind: garnet, states: 3, branching: 3, horizon: 2}", "{temperature: 1}");
   check_draws("{kind: token, horizon: 3}", "{temperature: 0.6, top_k: 2}");
 }
 
-static void prompts_are_drawn_uniformly(void) {
+TEST(prompts_are_drawn_uniformly) {
   learner_fixture l =
       learner_open("world: {kind: bandit, contexts: 7}\ntrain: {groups: 20000, group_size: 1}\n"
                    "algorithm: topr",
@@ -113,7 +115,7 @@ static void check_noise(const batch *b, int32_t arm, double mean, double sd) {
 }
 
 /* By arm, for noise must not follow the draw of the token. */
-static void noise_has_the_mean_and_spread_it_was_given(void) {
+TEST(noise_has_the_mean_and_spread_it_was_given) {
   static const char *const noises[] = {"bernoulli", "2"};
   const double sd[] = {0.458257569495584, 2};
   for (size_t i = 0; i < 2; ++i) {
@@ -156,7 +158,7 @@ static void check_equal(const batch *a, const batch *b) {
   CU_ASSERT(memcmp(a->dist, b->dist, a->n_dist * sizeof *a->dist) == 0);
 }
 
-static void a_batch_does_not_depend_on_what_was_drawn_before(void) {
+TEST(a_batch_does_not_depend_on_what_was_drawn_before) {
   learner_fixture one = learner_open(ending_world, 3), two = learner_open(ending_world, 3);
   batch a = learner_draw(&one, 7), other = learner_draw(&two, 8);
   learner_score(&two);
@@ -173,7 +175,7 @@ static void a_batch_does_not_depend_on_what_was_drawn_before(void) {
 }
 
 /* Another seed, or another id, is another draw. */
-static void seeds_and_batches_have_draws_of_their_own(void) {
+TEST(seeds_and_batches_have_draws_of_their_own) {
   learner_fixture one = learner_open(ending_world, 3), two = learner_open(ending_world, 4);
   batch a = learner_draw(&one, 7), b = learner_draw(&two, 7), c = learner_draw(&one, 8);
   const batch *others[] = {&b, &c};
@@ -188,7 +190,7 @@ static void seeds_and_batches_have_draws_of_their_own(void) {
   learner_close(&two);
 }
 
-static void a_batch_drawn_in_parts_is_the_batch_drawn_whole(void) {
+TEST(a_batch_drawn_in_parts_is_the_batch_drawn_whole) {
   static const double cuts[][4] = {{0, 0.5, 1, 1}, {0, 1.0 / 3, 0.4, 1}, {0, 0.01, 0.99, 1}};
   learner_fixture l = learner_open(ending_world, 3);
   batch whole = learner_draw(&l, 9);
@@ -229,7 +231,7 @@ static void check_recorded(const world_fixture *f, const double *theta, const ba
   free(raw);
 }
 
-static void a_batch_records_both_log_probabilities_of_its_tokens(void) {
+TEST(a_batch_records_both_log_probabilities_of_its_tokens) {
   learner_fixture l = learner_open(ending_world, 3);
   world_fixture f = world_open(ending_world, 3);
   batch b = learner_draw(&l, 2);
@@ -274,7 +276,7 @@ static void check_mixed_tokens(const response_tree *t, const batch *b, const dou
 }
 
 /* Weights change after three of five positions: fractions 0.5 and up begin at position 3. */
-static void weights_that_change_in_flight_are_recorded_per_token(void) {
+TEST(weights_that_change_in_flight_are_recorded_per_token) {
   learner_fixture l = learner_open(ending_world, 3);
   const response_tree *t = &l.toy->world->tree;
   const size_t edges = t->n_edges, prompts = l.toy->world->n_prompts, cut = 3;
@@ -359,7 +361,7 @@ static void responses_change_their_weights_each_by_itself(const char *world) {
   learner_close(&l);
 }
 
-static void responses_of_a_group_change_their_weights_by_themselves(void) {
+TEST(responses_of_a_group_change_their_weights_by_themselves) {
   responses_change_their_weights_each_by_itself(ending_world);
   responses_change_their_weights_each_by_itself(
       "world: {kind: automaton, vocabulary: 3, horizon: 12, prompts: 2, automaton: count, modulus: "
@@ -367,7 +369,7 @@ static void responses_of_a_group_change_their_weights_by_themselves(void) {
       "listed: false}\ntrain: {groups: 3, group_size: 5}\nalgorithm: reinforce\n");
 }
 
-static void draws_that_make_no_sense_are_refused(void) {
+TEST(draws_that_make_no_sense_are_refused) {
   learner_fixture l = learner_open(ending_world, 3),
                   other = learner_open("world: {kind: bandit}", 3);
   static const draw_request bad[] = {
@@ -405,14 +407,3 @@ static void draws_that_make_no_sense_are_refused(void) {
   learner_close(&other);
   learner_close(&l);
 }
-
-SUITE(toy_draw, "toy: drawing", TEST(draws_follow_their_dist_under_temperature_and_truncation),
-      TEST(trajectories_follow_policy_and_environment), TEST(prompts_are_drawn_uniformly),
-      TEST(noise_has_the_mean_and_spread_it_was_given),
-      TEST(a_batch_does_not_depend_on_what_was_drawn_before),
-      TEST(seeds_and_batches_have_draws_of_their_own),
-      TEST(a_batch_drawn_in_parts_is_the_batch_drawn_whole),
-      TEST(a_batch_records_both_log_probabilities_of_its_tokens),
-      TEST(weights_that_change_in_flight_are_recorded_per_token),
-      TEST(responses_of_a_group_change_their_weights_by_themselves),
-      TEST(draws_that_make_no_sense_are_refused));

@@ -2,6 +2,8 @@
  * a world that has it itself. */
 #include "tests/support/toy_fixture.h"
 
+SUITE("toy: evaluation sets");
+
 #define SEQUENCE "kind: sequence, vocabulary: 3, horizon: 3, prompts: 4"
 
 /* A learner whose parameters are not the first ones. */
@@ -30,7 +32,7 @@ static double score_in(const char *world) {
   return score;
 }
 
-static void each_set_is_scored_as_the_world_that_it_describes(void) {
+TEST(each_set_is_scored_as_the_world_that_it_describes) {
   double score[8];
   learner_fixture l = moved(
       "world: {" SEQUENCE ", task: sum_mod, evaluation: {temperature: 0.7, sets: [{name: own}, "
@@ -49,7 +51,7 @@ static void each_set_is_scored_as_the_world_that_it_describes(void) {
   learner_close(&l);
 }
 
-static void halves_are_every_other_prompt(void) {
+TEST(halves_are_every_other_prompt) {
   double score[9];
   learner_fixture l = moved("world: {" SEQUENCE ", evaluation: {halves: true, sets: [{name: all}, "
                             "{name: even, prompts: [0, 2]}, {name: odd, prompts: [1, 3]}]}}\n"
@@ -60,7 +62,7 @@ static void halves_are_every_other_prompt(void) {
   learner_close(&l);
 }
 
-static void rewards_of_a_counted_world_may_have_more_states(void) {
+TEST(rewards_of_a_counted_world_may_have_more_states) {
   double score[2];
   learner_fixture l = moved(
       "world: {kind: automaton, vocabulary: 3, horizon: 4, prompts: 2, automaton: count, modulus: "
@@ -72,7 +74,7 @@ static void rewards_of_a_counted_world_may_have_more_states(void) {
   learner_close(&l);
 }
 
-static void sets_that_do_not_fit_are_refused_at_their_place(void) {
+TEST(sets_that_do_not_fit_are_refused_at_their_place) {
   static const struct {
     const char *set, *says;
   } cases[] = {{"{name: a, promts: [0]}", "did you mean 'prompts'"},
@@ -102,7 +104,7 @@ static void sets_that_do_not_fit_are_refused_at_their_place(void) {
   }
 }
 
-static void one_prompt_cannot_be_halved(void) {
+TEST(one_prompt_cannot_be_halved) {
   gl_error err = {0};
   learner_fixture l;
   CU_ASSERT_EQUAL(learner_try(&l,
@@ -113,7 +115,3 @@ static void one_prompt_cannot_be_halved(void) {
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "to be halved"));
   learner_close(&l);
 }
-
-SUITE(toy_evaluate, "toy: evaluation sets", TEST(each_set_is_scored_as_the_world_that_it_describes),
-      TEST(halves_are_every_other_prompt), TEST(rewards_of_a_counted_world_may_have_more_states),
-      TEST(sets_that_do_not_fit_are_refused_at_their_place), TEST(one_prompt_cannot_be_halved));

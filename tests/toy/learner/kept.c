@@ -1,6 +1,8 @@
 /* What the sampler keeps, seen by the learner, against sums over the arms of a bandit. */
 #include "tests/support/toy_fixture.h"
 
+SUITE("toy: kept tokens");
+
 enum { ARMS = 6, KEPT = 2 };
 
 static const char *const recipe =
@@ -37,7 +39,7 @@ static void check(const double p[ARMS], const double q[ARMS], const double metri
 }
 
 /* The batch is drawn before two updates on others, so that learner and sampler differ. */
-static void mass_and_entropies_are_those_of_the_learner_on_the_samplers_set(void) {
+TEST(mass_and_entropies_are_those_of_the_learner_on_the_samplers_set) {
   learner_fixture l = learner_open(recipe, 5);
   double q[ARMS], p[ARMS], metrics[METRIC_COUNT];
   copy_dist(&l, q);
@@ -57,7 +59,7 @@ static void mass_and_entropies_are_those_of_the_learner_on_the_samplers_set(void
   learner_close(&l);
 }
 
-static void without_truncation_nothing_is_kept_or_left(void) {
+TEST(without_truncation_nothing_is_kept_or_left) {
   learner_fixture l = learner_open("world: {kind: bandit, arms: 6}\nalgorithm: is\n"
                                    "train: {groups: 2, group_size: 4, updates: 9}",
                                    5);
@@ -72,7 +74,7 @@ static void without_truncation_nothing_is_kept_or_left(void) {
 
 /* Of the gradient's cosine: plain SGD moves along it, so that the moves of two updates have the
  * angle of the gradients. */
-static void the_cosine_is_that_of_the_moves_of_plain_ascent(void) {
+TEST(the_cosine_is_that_of_the_moves_of_plain_ascent) {
   learner_fixture l = learner_open(recipe, 6);
   double before[ARMS], moves[2][ARMS], metrics[METRIC_COUNT];
   for (uint64_t u = 0; u < 2; ++u) {
@@ -93,8 +95,3 @@ static void the_cosine_is_that_of_the_moves_of_plain_ascent(void) {
   ASSERT_CLOSE(metrics[METRIC_GRAD_COSINE], xy / sqrt(xx * yy), 1e-12);
   learner_close(&l);
 }
-
-SUITE(toy_kept, "toy: kept tokens",
-      TEST(mass_and_entropies_are_those_of_the_learner_on_the_samplers_set),
-      TEST(without_truncation_nothing_is_kept_or_left),
-      TEST(the_cosine_is_that_of_the_moves_of_plain_ascent));

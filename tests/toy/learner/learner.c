@@ -3,6 +3,8 @@
 
 /* --- batches made by hand --- */
 
+SUITE("toy: learning");
+
 /* One group of the given responses to prompt x under the sampler's log-probabilities over edges. */
 static batch batch_of(const toy_world *w, size_t x, const size_t *response, size_t n,
                       const double *logq) {
@@ -108,7 +110,7 @@ static const char *const gradient_worlds[] = {
 
 /* The step on two batches of one group each is, by hand, the mean of the steps on each alone, a
  * batch's step times its weight. */
-static void a_batch_counts_in_the_step_by_its_weight(void) {
+TEST(a_batch_counts_in_the_step_by_its_weight) {
   static const char *const algorithms[] = {"grpo", "{base: gepo, ref_kl_coef: 0.5}",
                                            "{base: gspo, kl_coef: 0.2}"};
   const double weight[2] = {0.25, 1};
@@ -153,7 +155,7 @@ static void a_batch_counts_in_the_step_by_its_weight(void) {
 
 /* Single responses have the addresses of their group's: what each is drawn as is what it is in the
  * group. Those of a group that an update takes are one group of it, here without the second. */
-static void single_responses_are_trained_as_the_part_of_their_group_that_is_there(void) {
+TEST(single_responses_are_trained_as_the_part_of_their_group_that_is_there) {
   static const char *const algorithms[] = {
       "grpo", "gepo", "{base: reinforce, baseline: leave_one_out}", "{base: gspo, kl_coef: 0.2}"};
   for (size_t a = 0; a < 4; ++a) {
@@ -222,7 +224,7 @@ static void single_responses_are_trained_as_the_part_of_their_group_that_is_ther
   }
 }
 
-static void a_group_of_another_prompt_is_not_continued(void) {
+TEST(a_group_of_another_prompt_is_not_continued) {
   learner_fixture l = learner_open("world: {kind: bandit, contexts: 5, arms: 3}\nalgorithm: grpo\n"
                                    "train: {groups: 1, group_size: 2}",
                                    3);
@@ -242,7 +244,7 @@ static void a_group_of_another_prompt_is_not_continued(void) {
 
 /* Each minibatch takes the weights of its own groups: with a weight of 0 for one batch, the step of
  * two minibatches is that on the other batch alone. */
-static void minibatches_keep_the_weights_of_their_groups(void) {
+TEST(minibatches_keep_the_weights_of_their_groups) {
   char text[600];
   double metrics[METRIC_COUNT], size = 0;
   gl_error err = {0};
@@ -275,7 +277,7 @@ static void minibatches_keep_the_weights_of_their_groups(void) {
   CU_ASSERT(size > 0.01);
 }
 
-static void the_expected_reinforce_step_on_policy_is_the_exact_gradient(void) {
+TEST(the_expected_reinforce_step_on_policy_is_the_exact_gradient) {
   for (size_t i = 0; i < 2; ++i) {
     char text[600];
     snprintf(text, sizeof text, "%soptimizer: {kind: sgd, lr: 1}\nalgorithm: reinforce",
@@ -284,7 +286,7 @@ static void the_expected_reinforce_step_on_policy_is_the_exact_gradient(void) {
   }
 }
 
-static void the_expected_importance_weighted_step_off_policy_is_the_exact_gradient(void) {
+TEST(the_expected_importance_weighted_step_off_policy_is_the_exact_gradient) {
   for (size_t i = 0; i < 2; ++i) {
     char text[600];
     snprintf(text, sizeof text, "%soptimizer: {kind: sgd, lr: 1}\nalgorithm: is",
@@ -296,7 +298,7 @@ static void the_expected_importance_weighted_step_off_policy_is_the_exact_gradie
 /* The proximal policy is the learner's at the start of the step, so that a first update has a
  * proximal ratio of 1 and is never clipped: what remains of a decoupled row is the importance
  * weight p / q, however far the sampler is. */
-static void a_first_decoupled_update_is_weighted_and_never_clipped(void) {
+TEST(a_first_decoupled_update_is_weighted_and_never_clipped) {
   char text[600];
   snprintf(text, sizeof text,
            "%soptimizer: {kind: sgd, lr: 1}\nalgorithm: {base: decoupled_ppo, baseline: "
@@ -307,7 +309,7 @@ static void a_first_decoupled_update_is_weighted_and_never_clipped(void) {
 
 /* The proximal policy of ppo_ewma: after update k its parameters are the mean of those after
  * updates 0 .. k with weights decay^(k - j), and the next update scores its tokens under it. */
-static void the_averaged_policy_is_the_mean_of_its_definition(void) {
+TEST(the_averaged_policy_is_the_mean_of_its_definition) {
   enum { ARMS = 3, UPDATES = 5 };
   const double decay = 0.7;
   learner_fixture l = learner_open(
@@ -369,7 +371,7 @@ static double gain(const char *row, size_t lag, uint64_t seed) {
   return after - before;
 }
 
-static void every_row_learns_on_policy(void) {
+TEST(every_row_learns_on_policy) {
   for (size_t i = 0; i < policy_algorithms_count(); ++i) {
     double up = gain(policy_algorithms_at(i)->name, 0, 1);
     if (!(up > 0.1)) fprintf(stderr, "%s gained %g\n", policy_algorithms_at(i)->name, up);
@@ -377,7 +379,7 @@ static void every_row_learns_on_policy(void) {
   }
 }
 
-static void every_row_learns_from_batches_four_updates_old(void) {
+TEST(every_row_learns_from_batches_four_updates_old) {
   for (size_t i = 0; i < policy_algorithms_count(); ++i) {
     double up = gain(policy_algorithms_at(i)->name, 4, 1);
     if (!(up > 0.1)) fprintf(stderr, "%s gained %g\n", policy_algorithms_at(i)->name, up);
@@ -421,14 +423,14 @@ static void check_epochs(const char *row) {
   }
 }
 
-static void each_epoch_uses_every_group_once(void) {
+TEST(each_epoch_uses_every_group_once) {
   check_epochs("reinforce");
   check_epochs("decoupled_ppo");
   check_epochs("{base: gepo, log_prob: sum, denominator: exact, ref_kl_coef: 0.5, kl_coef: 0.1}");
 }
 
 /* Each epoch's order is a permutation of its own, and so is each version's. */
-static void groups_meet_in_another_order_each_epoch(void) {
+TEST(groups_meet_in_another_order_each_epoch) {
   learner_fixture l = learner_open("world: {kind: bandit, arms: 4}\n"
                                    "train: {groups: 8, group_size: 2, minibatches: 2}",
                                    2);
@@ -447,7 +449,7 @@ static void groups_meet_in_another_order_each_epoch(void) {
 }
 
 /* The schedule counts learner steps, not the optimiser updates within them. */
-static void the_learning_rate_follows_the_version(void) {
+TEST(the_learning_rate_follows_the_version) {
   learner_fixture l = learner_open("world: {kind: bandit}\noptimizer: {lr: 0.8, warmup: 4, decay: "
                                    "linear}\ntrain: {minibatches: 4, epochs: 2, updates: 8}",
                                    2);
@@ -463,7 +465,7 @@ static void the_learning_rate_follows_the_version(void) {
 }
 
 /* Seven groups in three parts: 2, 2 and 3 groups, all used. */
-static void uneven_minibatches_are_allowed(void) {
+TEST(uneven_minibatches_are_allowed) {
   learner_fixture l = learner_open("world: {kind: bandit, arms: 4, contexts: 3}\n"
                                    "train: {groups: 7, group_size: 4, minibatches: 3, epochs: 2}",
                                    2);
@@ -476,7 +478,7 @@ static void uneven_minibatches_are_allowed(void) {
 }
 
 /* Two batches trained together are the batch that holds both groups. */
-static void several_batches_train_as_one(void) {
+TEST(several_batches_train_as_one) {
   const char *text = "world: {kind: bandit, rewards: [1, 0, 0.5]}\noptimizer: {kind: sgd, lr: 1}\n"
                      "algorithm: reinforce\ntrain: {groups: 1, group_size: 2}";
   learner_fixture a = learner_open(text, 1), c = learner_open(text, 1), d = learner_open(text, 1);
@@ -521,7 +523,7 @@ static facts enumerate(const toy_world *w, size_t x, const double *logp, const d
   return f;
 }
 
-static void exact_metrics_agree_with_enumeration_under_mixed_versions(void) {
+TEST(exact_metrics_agree_with_enumeration_under_mixed_versions) {
   learner_fixture l = learner_open(
       "world: {kind: sequence, vocabulary: 2, horizon: 4, prompts: 3, end_token: true, task: "
       "target, reward: graded, policy: {kind: loglinear, init: {kind: normal, scale: 1}}}\n"
@@ -572,7 +574,7 @@ static void exact_metrics_agree_with_enumeration_under_mixed_versions(void) {
   learner_close(&l);
 }
 
-static void on_policy_divergences_are_zero(void) {
+TEST(on_policy_divergences_are_zero) {
   learner_fixture l = learner_open("world: {kind: sequence, prompts: 3}", 1);
   double metrics[METRIC_COUNT];
   batch b = learner_draw(&l, 1);
@@ -589,7 +591,7 @@ static void on_policy_divergences_are_zero(void) {
  *   reinforce: A = (1, -1) (leave-one-out), w = 1, E_p[A] = (0.8 - 0.5) / 0.5: |0 - 0.6|.
  *   gepo: A = (0.5, -0.5), E = (0.64 + 0.04) / 1, mean of A w = 0.5 * 0.5 * 0.6 / 0.68,
  *   E_p[A] = 0.8 - 0.5. */
-static void the_estimation_error_is_what_the_hand_finds(void) {
+TEST(the_estimation_error_is_what_the_hand_finds) {
   static const char *const rows[] = {"reinforce", "{base: gepo, log_prob: sum}"};
   const double expected[] = {0.6, 0.3 - 0.25 * 0.6 / 0.68};
   for (size_t i = 0; i < 2; ++i) {
@@ -611,7 +613,7 @@ static void the_estimation_error_is_what_the_hand_finds(void) {
 /* p = (0.5, 0.3, 0.2) and top_k 2: q~ = (0.625, 0.375). A group holding both kept arms has weights
  * p/q~ = 0.8 or p/q = 1, and under the exact denominator (0.5 + 0.3) / 2 over sum q~^2 = 0.53125 or
  * sum q^2 = 0.38. */
-static void weights_see_the_dist_that_the_recipe_names(void) {
+TEST(weights_see_the_dist_that_the_recipe_names) {
   static const struct {
     const char *weights, *row;
     double mean;
@@ -640,7 +642,7 @@ static void weights_see_the_dist_that_the_recipe_names(void) {
 }
 
 /* The reference pulls: with no reward to gain, the KL to it falls. */
-static void the_reference_policy_attracts(void) {
+TEST(the_reference_policy_attracts) {
   learner_fixture l = learner_open(
       "world: {kind: bandit, rewards: [0, 0, 0, 0], policy: {reference: uniform, init: {kind: "
       "probs, probs: [0.7, 0.1, 0.1, 0.1]}}}\nalgorithm: {base: reinforce, ref_kl_coef: 1}",
@@ -656,18 +658,3 @@ static void the_reference_policy_attracts(void) {
   CU_ASSERT(metrics[METRIC_KL_REF] < first / 4);
   learner_close(&l);
 }
-
-SUITE(toy_learner, "toy: learning", TEST(a_batch_counts_in_the_step_by_its_weight),
-      TEST(minibatches_keep_the_weights_of_their_groups),
-      TEST(single_responses_are_trained_as_the_part_of_their_group_that_is_there),
-      TEST(a_group_of_another_prompt_is_not_continued),
-      TEST(the_expected_reinforce_step_on_policy_is_the_exact_gradient),
-      TEST(the_expected_importance_weighted_step_off_policy_is_the_exact_gradient),
-      TEST(a_first_decoupled_update_is_weighted_and_never_clipped),
-      TEST(the_averaged_policy_is_the_mean_of_its_definition), TEST(every_row_learns_on_policy),
-      TEST(every_row_learns_from_batches_four_updates_old), TEST(each_epoch_uses_every_group_once),
-      TEST(uneven_minibatches_are_allowed), TEST(several_batches_train_as_one),
-      TEST(exact_metrics_agree_with_enumeration_under_mixed_versions),
-      TEST(on_policy_divergences_are_zero), TEST(the_estimation_error_is_what_the_hand_finds),
-      TEST(groups_meet_in_another_order_each_epoch), TEST(the_learning_rate_follows_the_version),
-      TEST(weights_see_the_dist_that_the_recipe_names), TEST(the_reference_policy_attracts));

@@ -4,6 +4,8 @@
 #include "tests/support/toy_fixture.h"
 #include "toy/world/measure.h"
 
+SUITE("toy: automata");
+
 static const char *const small_worlds[] = {
     "kind: automaton, vocabulary: 3, horizon: 5, prompts: 2",
     "kind: automaton, vocabulary: 3, horizon: 4, end_token: true, prompts: 3, automaton: count, "
@@ -79,7 +81,7 @@ static void check_twins(const char *about, const char *dist) {
   world_close(&l);
 }
 
-static void sums_over_states_are_sums_over_the_list_of_responses(void) {
+TEST(sums_over_states_are_sums_over_the_list_of_responses) {
   for (size_t i = 0; i < N_SMALL; ++i)
     for (size_t k = 0; k < N_DISTS; ++k) check_twins(small_worlds[i], dists[k]);
 }
@@ -139,14 +141,14 @@ static void check_facts(const char *about, const char *dist) {
   world_close(&l);
 }
 
-static void exact_quantities_are_those_of_the_listed_world(void) {
+TEST(exact_quantities_are_those_of_the_listed_world) {
   for (size_t i = 0; i < N_SMALL; ++i)
     for (size_t k = 0; k < N_DISTS; ++k) check_facts(small_worlds[i], dists[k]);
 }
 
 /* --- the gradient where no list exists --- */
 
-static void the_gradient_is_the_finite_difference_of_the_return(void) {
+TEST(the_gradient_is_the_finite_difference_of_the_return) {
   world_fixture f = world_open(
       "world: {kind: automaton, vocabulary: 40, horizon: 48, end_token: true, prompts: 2, "
       "automaton: balanced, depth: 3}\nsampling: {temperature: 0.8}\n",
@@ -225,7 +227,7 @@ static void check_golden(const char *text, FILE *golden) {
   world_close(&f);
 }
 
-static void an_independent_enumeration_agrees(void) {
+TEST(an_independent_enumeration_agrees) {
   FILE *golden = fopen("tests/golden/automaton.txt", "r");
   CU_ASSERT_FATAL(golden != NULL);
   for (size_t i = 0; i < sizeof golden_worlds / sizeof *golden_worlds; ++i)
@@ -273,7 +275,7 @@ static void check_training(const char *about, const char *dist, const char *algo
   for (int k = 0; k < 2; ++k) learner_close(&f[k]);
 }
 
-static void it_trains_as_its_listed_twin_does(void) {
+TEST(it_trains_as_its_listed_twin_does) {
   for (size_t i = 0; i < N_SMALL; ++i)
     for (size_t k = 0; k < N_DISTS; ++k) {
       check_training(small_worlds[i], dists[k], "is");
@@ -282,7 +284,7 @@ static void it_trains_as_its_listed_twin_does(void) {
     }
 }
 
-static void a_large_world_is_learned(void) {
+TEST(a_large_world_is_learned) {
   learner_fixture f = learner_open(
       "world: {kind: automaton, vocabulary: 256, horizon: 64, automaton: count, modulus: 2, "
       "letter: 3, policy: {features: [bias]}}\nalgorithm: reinforce\noptimizer: {lr: 0.3}\n"
@@ -300,7 +302,7 @@ static void a_large_world_is_learned(void) {
   learner_close(&f);
 }
 
-static void a_checkpoint_belongs_to_its_automaton(void) {
+TEST(a_checkpoint_belongs_to_its_automaton) {
   learner_fixture a = learner_open("world: {kind: automaton, automaton: count, modulus: 3}\n"
                                    "algorithm: gepo\n",
                                    1);
@@ -322,7 +324,7 @@ static void a_checkpoint_belongs_to_its_automaton(void) {
 
 /* --- what is refused --- */
 
-static void what_is_no_automaton_is_refused_by_name_and_place(void) {
+TEST(what_is_no_automaton_is_refused_by_name_and_place) {
   static const struct {
     const char *world, *says;
   } wrong[] = {
@@ -370,10 +372,3 @@ static void what_is_no_automaton_is_refused_by_name_and_place(void) {
     cfg_free(doc);
   }
 }
-
-SUITE(toy_automaton, "toy: automata", TEST(sums_over_states_are_sums_over_the_list_of_responses),
-      TEST(exact_quantities_are_those_of_the_listed_world),
-      TEST(the_gradient_is_the_finite_difference_of_the_return),
-      TEST(an_independent_enumeration_agrees), TEST(it_trains_as_its_listed_twin_does),
-      TEST(a_large_world_is_learned), TEST(a_checkpoint_belongs_to_its_automaton),
-      TEST(what_is_no_automaton_is_refused_by_name_and_place));

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("lab: decision processes");
+
 static const char *const worlds[] = {
     "world: {kind: chain, states: 4, horizon: 5}",
     "world: {kind: chain, states: 3, horizon: 4, policy: {kind: loglinear, dimension: 3}}",
@@ -39,7 +41,7 @@ static double *random_theta(const mdp *m, uint64_t entity) {
   return theta;
 }
 
-static void transitions_are_distributions(void) {
+TEST(transitions_are_distributions) {
   for (size_t w = 0; w < WORLDS; ++w) {
     mdp *m = world_of(worlds[w]);
     for (size_t s = 0; s < m->states; ++s)
@@ -53,7 +55,7 @@ static void transitions_are_distributions(void) {
   }
 }
 
-static void gradients_agree_with_central_differences(void) {
+TEST(gradients_agree_with_central_differences) {
   for (size_t w = 0; w < WORLDS; ++w) {
     mdp *m = world_of(worlds[w]);
     double *theta = random_theta(m, w), *gradient = calloc(m->n_parameters, sizeof *gradient);
@@ -90,7 +92,7 @@ static void compare_with_dynamic_programming(const enumerable *e, mdp *m, const 
   free(dp), free(all);
 }
 
-static void dynamic_programming_agrees_with_enumeration(void) {
+TEST(dynamic_programming_agrees_with_enumeration) {
   for (size_t w = 0; w < WORLDS; ++w) {
     mdp *m = world_of(worlds[w]);
     mdp_trajectories *t = NULL;
@@ -104,7 +106,7 @@ static void dynamic_programming_agrees_with_enumeration(void) {
   }
 }
 
-static void importance_sampling_is_unbiased_on_trajectories(void) {
+TEST(importance_sampling_is_unbiased_on_trajectories) {
   mdp *m = world_of("world: {kind: chain, states: 3, horizon: 3}");
   mdp_trajectories *t = NULL;
   ASSERT_OK(mdp_trajectories_new(&t, m, &err));
@@ -128,7 +130,7 @@ static void importance_sampling_is_unbiased_on_trajectories(void) {
   mdp_free(m);
 }
 
-static void a_process_with_too_many_trajectories_is_refused(void) {
+TEST(a_process_with_too_many_trajectories_is_refused) {
   gl_error err = {.status = GL_OK};
   mdp *m = world_of("world: {kind: garnet, states: 8, actions: 4, branching: 4, horizon: 8}");
   mdp_trajectories *t = NULL;
@@ -139,7 +141,7 @@ static void a_process_with_too_many_trajectories_is_refused(void) {
 
 /* As a world that a run learns in: value and gradient are those of dynamic programming, divergence
  * and estimates of algorithms those of the list of trajectories. */
-static void a_run_learns_in_the_same_process(void) {
+TEST(a_run_learns_in_the_same_process) {
   static const char *const rows[] = {"gspo", "gepo", "grpo", "snis"};
   for (size_t w = 0; w < WORLDS; ++w) {
     mdp *m = world_of(worlds[w]);
@@ -179,7 +181,7 @@ static void a_run_learns_in_the_same_process(void) {
 }
 
 /* Temperatures and cuts would change the environment where its transitions are random. */
-static void sampling_that_would_change_the_environment_is_refused(void) {
+TEST(sampling_that_would_change_the_environment_is_refused) {
   static const struct {
     const char *world, *sampling;
     gl_status status;
@@ -203,10 +205,3 @@ static void sampling_that_would_change_the_environment_is_refused(void) {
     cfg_free(doc);
   }
 }
-
-SUITE(lab_mdp, "lab: decision processes", TEST(a_run_learns_in_the_same_process),
-      TEST(sampling_that_would_change_the_environment_is_refused),
-      TEST(transitions_are_distributions), TEST(gradients_agree_with_central_differences),
-      TEST(dynamic_programming_agrees_with_enumeration),
-      TEST(importance_sampling_is_unbiased_on_trajectories),
-      TEST(a_process_with_too_many_trajectories_is_refused));

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("toy: trees, exact quantities, optimisers");
+
 enum { MAX_EDGES = 512 };
 
 /* A random conditional distribution on every node; entity tells distributions apart. */
@@ -57,14 +59,14 @@ static void check_against_enumeration(size_t vocabulary, size_t horizon, int has
   response_tree_fini(&t);
 }
 
-static void tree_walks_agree_with_sums_over_responses(void) {
+TEST(tree_walks_agree_with_sums_over_responses) {
   check_against_enumeration(5, 1, 0);
   check_against_enumeration(3, 4, 0);
   check_against_enumeration(4, 3, 1);
   check_against_enumeration(2, 5, 1);
 }
 
-static void responses_with_an_end_token_are_counted_and_ordered_by_length(void) {
+TEST(responses_with_an_end_token_are_counted_and_ordered_by_length) {
   response_tree t;
   ASSERT_OK(response_tree_init(&t, 3, 3, 1, &err));
   /* Two letters: 1 + 2 responses that end early, 4 prefixes of two letters x 3 last tokens. */
@@ -78,7 +80,7 @@ static void responses_with_an_end_token_are_counted_and_ordered_by_length(void) 
   response_tree_fini(&t);
 }
 
-static void a_tree_beyond_the_limit_is_refused(void) {
+TEST(a_tree_beyond_the_limit_is_refused) {
   response_tree t;
   gl_error err = {0};
   CU_ASSERT(response_tree_init(&t, 10, 12, 0, &err) == GL_EINPUT);
@@ -87,7 +89,7 @@ static void a_tree_beyond_the_limit_is_refused(void) {
   CU_ASSERT(response_tree_init(&t, 1, 100000000, 0, &err) == GL_EINPUT);
 }
 
-static void kl_is_infinite_where_the_sampler_lacks_a_token_and_finite_the_other_way(void) {
+TEST(kl_is_infinite_where_the_sampler_lacks_a_token_and_finite_the_other_way) {
   response_tree t;
   ASSERT_OK(response_tree_init(&t, 2, 1, 0, &err));
   double p[] = {0.5, 0.5}, lp[] = {log(0.5), log(0.5)}, q[] = {1, 0}, lq[] = {0, -INFINITY}, r[1];
@@ -96,7 +98,7 @@ static void kl_is_infinite_where_the_sampler_lacks_a_token_and_finite_the_other_
   response_tree_fini(&t);
 }
 
-static void sgd_with_momentum_follows_the_hand_formula(void) {
+TEST(sgd_with_momentum_follows_the_hand_formula) {
   optimizer_spec spec = {.kind = OPTIMIZER_SGD, .momentum = 0.5, .weight_decay = 0.1};
   toy_optimizer o;
   ASSERT_OK(toy_optimizer_init(&o, &spec, 1, &err));
@@ -111,7 +113,7 @@ static void sgd_with_momentum_follows_the_hand_formula(void) {
 }
 
 /* First step of Adam moves by lr * g / (|g| + eps); AdamW shrinks the parameter besides. */
-static void adam_and_adamw_follow_the_hand_formula(void) {
+TEST(adam_and_adamw_follow_the_hand_formula) {
   for (int kind = OPTIMIZER_ADAM; kind <= OPTIMIZER_ADAMW; ++kind) {
     optimizer_spec spec = {.kind = (optimizer_kind)kind, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-3};
     spec.weight_decay = kind == OPTIMIZER_ADAMW ? 0.1 : 0;
@@ -129,7 +131,7 @@ static void adam_and_adamw_follow_the_hand_formula(void) {
   }
 }
 
-static void a_gradient_is_clipped_to_its_norm_and_the_norm_before_is_reported(void) {
+TEST(a_gradient_is_clipped_to_its_norm_and_the_norm_before_is_reported) {
   optimizer_spec spec = {.kind = OPTIMIZER_SGD, .clip_grad_norm = 1};
   toy_optimizer o;
   ASSERT_OK(toy_optimizer_init(&o, &spec, 2, &err));
@@ -143,12 +145,3 @@ static void a_gradient_is_clipped_to_its_norm_and_the_norm_before_is_reported(vo
   ASSERT_CLOSE(theta[0], 0.9, 1e-15);
   toy_optimizer_fini(&o);
 }
-
-SUITE(toy_exact, "toy: trees, exact quantities, optimisers",
-      TEST(tree_walks_agree_with_sums_over_responses),
-      TEST(responses_with_an_end_token_are_counted_and_ordered_by_length),
-      TEST(a_tree_beyond_the_limit_is_refused),
-      TEST(kl_is_infinite_where_the_sampler_lacks_a_token_and_finite_the_other_way),
-      TEST(sgd_with_momentum_follows_the_hand_formula),
-      TEST(adam_and_adamw_follow_the_hand_formula),
-      TEST(a_gradient_is_clipped_to_its_norm_and_the_norm_before_is_reported));

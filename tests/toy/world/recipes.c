@@ -2,6 +2,8 @@
  */
 #include "tests/support/toy_fixture.h"
 
+SUITE("toy: wrong recipes");
+
 typedef struct wrong {
   const char *text, *place, *says;
 } wrong;
@@ -88,7 +90,7 @@ static const wrong recipes[] = {
     {BANDIT "arms: 2}\noptimizer:\n  lr: quick", "3:7: ", "is text"},
 };
 
-static void every_wrong_toy_recipe_is_refused_at_its_place(void) {
+TEST(every_wrong_toy_recipe_is_refused_at_its_place) {
   for (size_t i = 0; i < sizeof recipes / sizeof *recipes; ++i) {
     const wrong *w = recipes + i;
     learner_fixture f;
@@ -105,7 +107,7 @@ static void every_wrong_toy_recipe_is_refused_at_its_place(void) {
   }
 }
 
-static void impossible_training_shapes_are_refused(void) {
+TEST(impossible_training_shapes_are_refused) {
   static const wrong table[] = {
       {"{groups: 0}", "", "1 or more"},
       {"{group_size: 0}", "", "1 or more"},
@@ -123,7 +125,7 @@ static void impossible_training_shapes_are_refused(void) {
   }
 }
 
-static void kinds_of_worlds_are_known_by_name(void) {
+TEST(kinds_of_worlds_are_known_by_name) {
   const char *about = NULL;
   CU_ASSERT(toy_is_kind("bandit") && toy_is_kind("sequence"));
   CU_ASSERT_STRING_EQUAL(toy_kind_at(0, &about), "bandit");
@@ -132,6 +134,3 @@ static void kinds_of_worlds_are_known_by_name(void) {
     CU_ASSERT(toy_is_kind(toy_kind_at(i, NULL)));
   CU_ASSERT(!toy_is_kind("llm") && !toy_is_kind("") && !toy_is_kind(NULL));
 }
-
-SUITE(toy_recipes, "toy: wrong recipes", TEST(every_wrong_toy_recipe_is_refused_at_its_place),
-      TEST(impossible_training_shapes_are_refused), TEST(kinds_of_worlds_are_known_by_name));

@@ -3,6 +3,8 @@
 #include "core/rl/sequence_task.h"
 #include "tests/support/toy_fixture.h"
 
+SUITE("toy: tasks");
+
 enum { LONGEST = 8 };
 
 /* Content of response y: its letters without the end token. Returns their number. */
@@ -32,7 +34,7 @@ static size_t response(const world_fixture *f, const char *digits) {
   return 0;
 }
 
-static void sum_mod_rewards_the_right_remainder(void) {
+TEST(sum_mod_rewards_the_right_remainder) {
   world_fixture exact = world_open(
       "world: {kind: sequence, vocabulary: 3, horizon: 4, end_token: true, prompts: 7, modulus: 5}",
       1);
@@ -51,7 +53,7 @@ static void sum_mod_rewards_the_right_remainder(void) {
   world_close(&graded);
 }
 
-static void parity_counts_the_ones(void) {
+TEST(parity_counts_the_ones) {
   world_fixture f = world_open(
       "world: {kind: sequence, vocabulary: 3, horizon: 3, end_token: true, prompts: 4, task: "
       "parity}",
@@ -68,7 +70,7 @@ static void parity_counts_the_ones(void) {
 
 /* A parity world is hard because no single token tells: under a uniform policy over two letters
  * every proper prefix is worth one half. */
-static void parity_of_two_letters_is_solved_by_half_of_all_responses(void) {
+TEST(parity_of_two_letters_is_solved_by_half_of_all_responses) {
   world_fixture f =
       world_open("world: {kind: sequence, vocabulary: 2, horizon: 5, prompts: 2, task: parity}", 1);
   double *theta = fixture_doubles(f.n);
@@ -77,7 +79,7 @@ static void parity_of_two_letters_is_solved_by_half_of_all_responses(void) {
   world_close(&f);
 }
 
-static void sorted_wants_order_and_a_number_of_distinct_letters(void) {
+TEST(sorted_wants_order_and_a_number_of_distinct_letters) {
   world_fixture f = world_open("world: {kind: sequence, vocabulary: 4, horizon: 4, prompts: 5, "
                                "task: sorted, reward: graded}",
                                1);
@@ -106,7 +108,7 @@ static void sorted_wants_order_and_a_number_of_distinct_letters(void) {
 }
 
 /* The hidden sequence is the only response that is exactly right; a graded one counts positions. */
-static void target_counts_positions_that_match_one_hidden_sequence(void) {
+TEST(target_counts_positions_that_match_one_hidden_sequence) {
   world_fixture exact =
       world_open("world: {kind: sequence, vocabulary: 3, horizon: 4, prompts: 6, task: target}", 4);
   world_fixture graded = world_open("world: {kind: sequence, vocabulary: 3, horizon: 4, prompts: "
@@ -134,7 +136,7 @@ static void target_counts_positions_that_match_one_hidden_sequence(void) {
   world_close(&graded);
 }
 
-static void targets_of_every_length_occur_where_responses_can_end(void) {
+TEST(targets_of_every_length_occur_where_responses_can_end) {
   world_fixture f = world_open("world: {kind: sequence, vocabulary: 2, horizon: 3, prompts: 100, "
                                "end_token: true, task: target}",
                                4);
@@ -159,7 +161,7 @@ static double longest_beginning(const size_t *token, size_t n, size_t a, size_t 
 }
 
 /* Exactly one needle explains all rewards of a prompt. */
-static void needle_rewards_the_longest_beginning_that_occurs(void) {
+TEST(needle_rewards_the_longest_beginning_that_occurs) {
   world_fixture f = world_open("world: {kind: sequence, vocabulary: 3, horizon: 4, prompts: 4, "
                                "task: needle, reward: graded, end_token: true}",
                                2);
@@ -177,10 +179,3 @@ static void needle_rewards_the_longest_beginning_that_occurs(void) {
   }
   world_close(&f);
 }
-
-SUITE(sequence_tasks, "toy: tasks", TEST(sum_mod_rewards_the_right_remainder),
-      TEST(parity_counts_the_ones), TEST(parity_of_two_letters_is_solved_by_half_of_all_responses),
-      TEST(sorted_wants_order_and_a_number_of_distinct_letters),
-      TEST(target_counts_positions_that_match_one_hidden_sequence),
-      TEST(targets_of_every_length_occur_where_responses_can_end),
-      TEST(needle_rewards_the_longest_beginning_that_occurs));

@@ -2,6 +2,8 @@
  * against an independent form. */
 #include "tests/support/toy_fixture.h"
 
+SUITE("toy: worlds and policies");
+
 /* Every policy class, with and without end token, temperature and truncation. */
 static const char *const worlds[] = {
     "world: {kind: bandit}",
@@ -48,7 +50,7 @@ static void check_sums(world_fixture *f, double *theta) {
   free(logp);
 }
 
-static void probabilities_of_responses_sum_to_one(void) {
+TEST(probabilities_of_responses_sum_to_one) {
   for_every_world(check_sums);
 }
 
@@ -88,7 +90,7 @@ static void check_accumulated_score(world_fixture *f, double *theta) {
   free(grad);
 }
 
-static void accumulated_scores_agree_with_central_differences(void) {
+TEST(accumulated_scores_agree_with_central_differences) {
   for_every_world(check_accumulated_score);
 }
 
@@ -107,13 +109,13 @@ static void check_sequence_scores(world_fixture *f, double *theta) {
   free(coefficient);
 }
 
-static void sequence_scores_agree_with_central_differences(void) {
+TEST(sequence_scores_agree_with_central_differences) {
   for_every_world(check_sequence_scores);
 }
 
 /* --- returns --- */
 
-static void the_expected_return_is_the_sum_over_responses(void) {
+TEST(the_expected_return_is_the_sum_over_responses) {
   for (size_t i = 0; i < N_WORLDS; ++i) {
     world_fixture f = world_open(worlds[i], 5);
     learner_fixture l = learner_open(worlds[i], 5);
@@ -128,7 +130,7 @@ static void the_expected_return_is_the_sum_over_responses(void) {
 }
 
 /* 400 groups of 100 draws; the mean lies beyond 4.9 standard errors once in a million. */
-static void the_expected_return_is_the_mean_reward_of_draws(void) {
+TEST(the_expected_return_is_the_mean_reward_of_draws) {
   learner_fixture l = learner_open(
       "world: {kind: sequence, vocabulary: 3, horizon: 4, end_token: true, task: target, reward: "
       "graded, policy: {init: {kind: normal, scale: 1}}}\ntrain: {groups: 400, group_size: 100}",
@@ -150,7 +152,7 @@ static void the_expected_return_is_the_mean_reward_of_draws(void) {
 }
 
 /* The policy that copies the remainder at the last position solves sum_mod; greedily, exactly. */
-static void greedy_evaluation_takes_the_most_probable_token(void) {
+TEST(greedy_evaluation_takes_the_most_probable_token) {
   learner_fixture l = learner_open(
       "world: {kind: sequence, vocabulary: 4, horizon: 3, prompts: 4, evaluation: greedy, policy: "
       "{kind: loglinear, features: [remainder]}}",
@@ -203,7 +205,7 @@ static double return_of_dist(const learner_fixture *f, double temperature, size_
 }
 
 /* The score is that of the evaluation's own distribution, whatever is drawn from in training. */
-static void an_evaluation_has_a_dist_of_its_own(void) {
+TEST(an_evaluation_has_a_dist_of_its_own) {
   static const struct {
     const char *evaluation, *sampling;
     double temperature;
@@ -237,7 +239,7 @@ static void an_evaluation_has_a_dist_of_its_own(void) {
 }
 
 /* Keeping one token is the greedy response; its score has no distribution that could change it. */
-static void one_token_kept_is_greedy_evaluation(void) {
+TEST(one_token_kept_is_greedy_evaluation) {
   double score[2];
   static const char *const how[] = {"{top_k: 1}", "{kind: greedy}"};
   for (size_t i = 0; i < 2; ++i) {
@@ -256,7 +258,7 @@ static void one_token_kept_is_greedy_evaluation(void) {
 
 /* --- parameters --- */
 
-static void set_probs_gives_exactly_these_probabilities(void) {
+TEST(set_probs_gives_exactly_these_probabilities) {
   world_fixture f =
       world_open("world: {kind: sequence, vocabulary: 2, horizon: 3, end_token: true, prompts: 2}\n"
                  "sampling: {temperature: 0.5}",
@@ -275,7 +277,7 @@ static void set_probs_gives_exactly_these_probabilities(void) {
   world_close(&f);
 }
 
-static void set_probs_refuses_what_is_no_distribution(void) {
+TEST(set_probs_refuses_what_is_no_distribution) {
   static const struct {
     double p[3];
     size_t n;
@@ -301,7 +303,7 @@ static void set_probs_refuses_what_is_no_distribution(void) {
   world_close(&f);
 }
 
-static void learners_start_from_their_init(void) {
+TEST(learners_start_from_their_init) {
   world_fixture f = world_open("world: {kind: bandit, arms: 4}", 1);
   double theta[4] = {9, 9, 9, 9}, other[4];
   toy_world_initial(f.world, 1, theta);
@@ -325,7 +327,7 @@ static void learners_start_from_their_init(void) {
   world_close(&f);
 }
 
-static void worlds_depend_on_their_seed_alone(void) {
+TEST(worlds_depend_on_their_seed_alone) {
   const char *text = "world: {kind: bandit, arms: 6, rewards: {law: normal, mean: 3}}";
   world_fixture a = world_open(text, 1), b = world_open(text, 1), c = world_open(text, 2);
   for (size_t y = 0; y < 6; ++y) {
@@ -341,7 +343,7 @@ static void worlds_depend_on_their_seed_alone(void) {
 
 /* 4,000 rewards a distribution; each bound fails less than once in a million (4.9 standard errors).
  */
-static void random_rewards_follow_their_dist(void) {
+TEST(random_rewards_follow_their_dist) {
   static const struct {
     const char *dist;
     double mean, sd;
@@ -372,7 +374,7 @@ static void token_logps(const world_fixture *f, const double *theta, size_t x, d
   CU_ASSERT_FATAL(f->e.ops->log_probs(f->e.self, theta, x, logp, &err) == GL_OK);
 }
 
-static void features_without_the_prompt_are_shared_by_all_prompts(void) {
+TEST(features_without_the_prompt_are_shared_by_all_prompts) {
   world_fixture f = world_open("world: {kind: sequence, vocabulary: 2, horizon: 2, prompts: 2, "
                                "policy: {kind: loglinear, features: [position*last, sum]}}",
                                1);
@@ -390,7 +392,7 @@ static void features_without_the_prompt_are_shared_by_all_prompts(void) {
   world_close(&f);
 }
 
-static void explicit_and_random_features_are_inner_products(void) {
+TEST(explicit_and_random_features_are_inner_products) {
   world_fixture f = world_open("world: {kind: bandit, rewards: [1, 2, 3], policy: {kind: "
                                "loglinear, features: [[1, 0], [0, 1], [2, -1]]}}",
                                1);
@@ -411,7 +413,7 @@ static void explicit_and_random_features_are_inner_products(void) {
   world_close(&f);
 }
 
-static void hashed_features_share_their_buckets(void) {
+TEST(hashed_features_share_their_buckets) {
   world_fixture f = world_open("world: {kind: sequence, vocabulary: 3, horizon: 3, prompts: 4, "
                                "policy: {kind: loglinear, hash: 6}}",
                                1);
@@ -425,17 +427,3 @@ static void hashed_features_share_their_buckets(void) {
   for (int i = 0; i < 6; ++i) CU_ASSERT(used[i]);
   world_close(&f);
 }
-
-SUITE(toy_world, "toy: worlds and policies", TEST(probabilities_of_responses_sum_to_one),
-      TEST(accumulated_scores_agree_with_central_differences),
-      TEST(sequence_scores_agree_with_central_differences),
-      TEST(the_expected_return_is_the_sum_over_responses),
-      TEST(the_expected_return_is_the_mean_reward_of_draws),
-      TEST(greedy_evaluation_takes_the_most_probable_token),
-      TEST(an_evaluation_has_a_dist_of_its_own), TEST(one_token_kept_is_greedy_evaluation),
-      TEST(set_probs_gives_exactly_these_probabilities),
-      TEST(set_probs_refuses_what_is_no_distribution), TEST(learners_start_from_their_init),
-      TEST(worlds_depend_on_their_seed_alone), TEST(random_rewards_follow_their_dist),
-      TEST(features_without_the_prompt_are_shared_by_all_prompts),
-      TEST(explicit_and_random_features_are_inner_products),
-      TEST(hashed_features_share_their_buckets));

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+SUITE("cli: figures of the laboratory");
+
 static int script_says(const char *folder, const char *name, const char *words) {
   char path[128], *text = files_text(cli_path(path, folder, name));
   CU_ASSERT_PTR_NOT_NULL_FATAL(text);
@@ -19,7 +21,7 @@ static int script_says(const char *folder, const char *name, const char *words) 
   return found;
 }
 
-static void a_recipe_of_the_laboratory_becomes_figures(void) {
+TEST(a_recipe_of_the_laboratory_becomes_figures) {
   char folder[64], figures[128];
   cli_scratch_make(folder);
   cli_path(figures, folder, "deep/figures");
@@ -37,7 +39,7 @@ static void a_recipe_of_the_laboratory_becomes_figures(void) {
   cli_scratch_remove(folder);
 }
 
-static void paths_training_and_theorems_have_figures_of_their_own(void) {
+TEST(paths_training_and_theorems_have_figures_of_their_own) {
   char folder[64];
   cli_scratch_make(folder);
   cli_result r = CLI("bias", "bias_staleness", "--figures", folder, "group_size=[2,4]",
@@ -73,7 +75,7 @@ static double drawn_median(const char *folder, const char *name, const char *alg
 }
 
 /* The measurements of one world over directions: what is drawn is what --json prints. */
-static void directions_are_drawn_as_they_are_printed(void) {
+TEST(directions_are_drawn_as_they_are_printed) {
   char folder[64];
   cli_scratch_make(folder);
   cli_result r = CLI("bias", "bias_directions", "dial.directions=20", "group_size=[2,3]",
@@ -99,7 +101,7 @@ static void directions_are_drawn_as_they_are_printed(void) {
 }
 
 /* The results behind the documents: what is drawn is what is stored. */
-static void stored_directions_are_drawn_with_a_column_for_each_world(void) {
+TEST(stored_directions_are_drawn_with_a_column_for_each_world) {
   static const char first[] = "paper/results/bias_directions.tsv",
                     second[] = "paper/results/bias_directions_hard.tsv";
   char folder[64], *stored = files_text(first);
@@ -123,7 +125,7 @@ static void stored_directions_are_drawn_with_a_column_for_each_world(void) {
   cli_scratch_remove(folder);
 }
 
-static void unknown_and_impossible_figures_are_refused(void) {
+TEST(unknown_and_impossible_figures_are_refused) {
   char folder[64];
   cli_scratch_make(folder);
   cli_result r = CLI("bias", "four_arms", "--figures", folder, "--figure", "curve");
@@ -137,10 +139,3 @@ static void unknown_and_impossible_figures_are_refused(void) {
   CU_ASSERT(cli_has(folder, "theorem1_constant.pdf") && !cli_has(folder, "weight_variance.tsv"));
   cli_scratch_remove(folder);
 }
-
-SUITE(lab_figures, "cli: figures of the laboratory",
-      TEST(a_recipe_of_the_laboratory_becomes_figures),
-      TEST(paths_training_and_theorems_have_figures_of_their_own),
-      TEST(directions_are_drawn_as_they_are_printed),
-      TEST(stored_directions_are_drawn_with_a_column_for_each_world),
-      TEST(unknown_and_impossible_figures_are_refused));

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("llm: cuda attention");
+
 static backend *cuda(number_type type) {
   gl_error err = {0};
   backend *b;
@@ -53,7 +55,7 @@ static void packed(case_run *r, size_t length, size_t copies, head_shape h) {
 }
 
 /* One short sequence is too little for blocks of 128 rows on any device, 140 are enough. */
-static void a_sequence_has_the_same_bits_alone_and_among_many(void) {
+TEST(a_sequence_has_the_same_bits_alone_and_among_many) {
   backend *b = cuda(NUMBER_BF16);
   if (b == NULL) SKIP("no CUDA device");
   static const struct {
@@ -121,7 +123,7 @@ static const struct {
             {{129, 63, 64, 65, 127, 257, 1}, {2, 1, 64}}};
 enum { ENDS = sizeof ends / sizeof *ends };
 
-static void sequences_that_end_beside_tiles_agree_with_the_cpu_within_2e_2(void) {
+TEST(sequences_that_end_beside_tiles_agree_with_the_cpu_within_2e_2) {
   gl_error err = {0};
   backend *b = cuda(NUMBER_BF16), *cpu;
   if (b == NULL) SKIP("no CUDA device");
@@ -151,7 +153,7 @@ static void sequences_that_end_beside_tiles_agree_with_the_cpu_within_2e_2(void)
 }
 
 /* Tiles reach into the rows of the next sequence, which must not count even as 0 * NaN. */
-static void a_sequence_has_the_same_bits_among_nan(void) {
+TEST(a_sequence_has_the_same_bits_among_nan) {
   backend *b = cuda(NUMBER_BF16);
   if (b == NULL) SKIP("no CUDA device");
   for (size_t i = 0; i < ENDS; i += 2) { /* each head size once */
@@ -198,7 +200,7 @@ static void cached(case_run *r, size_t rows, head_shape h) {
   case_keep(r, "out", out, rows * h.q * h.dim);
 }
 
-static void a_cached_row_has_the_same_bits_alone_and_among_many(void) {
+TEST(a_cached_row_has_the_same_bits_alone_and_among_many) {
   static const struct {
     number_type type;
     head_shape heads;
@@ -222,9 +224,3 @@ static void a_cached_row_has_the_same_bits_alone_and_among_many(void) {
     backend_free(b);
   }
 }
-
-SUITE(cuda_attention, "llm: cuda attention",
-      TEST(a_sequence_has_the_same_bits_alone_and_among_many),
-      TEST(sequences_that_end_beside_tiles_agree_with_the_cpu_within_2e_2),
-      TEST(a_sequence_has_the_same_bits_among_nan),
-      TEST(a_cached_row_has_the_same_bits_alone_and_among_many));

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+SUITE("llm: cuda");
+
 /* Makes a CUDA backend of that type and a CPU backend in double precision; 0 where there is no
  * device. */
 static int both(backend **cuda, backend **cpu, number_type type) {
@@ -41,22 +43,18 @@ static int check_cases(number_type type, double tolerance) {
   return 1;
 }
 
-static void float32_agrees_with_the_cpu_within_1e_4_and_has_the_same_bits_again(void) {
+TEST(float32_agrees_with_the_cpu_within_1e_4_and_has_the_same_bits_again) {
   if (!check_cases(NUMBER_F32, 1e-4)) SKIP("no CUDA device");
 }
 
-static void bfloat16_agrees_with_the_cpu_within_2e_2_and_has_the_same_bits_again(void) {
+TEST(bfloat16_agrees_with_the_cpu_within_2e_2_and_has_the_same_bits_again) {
   if (!check_cases(NUMBER_BF16, 2e-2)) SKIP("no CUDA device");
 }
 
-static void double_precision_is_refused(void) {
+TEST(double_precision_is_refused) {
   backend *b;
   gl_error err = {.status = GL_OK};
   gl_status status = backend_new(&b, BACKEND_CUDA, NUMBER_F64, 0, &err);
   CU_ASSERT_PTR_NULL(b);
   CU_ASSERT(status == GL_EINPUT || strstr(err.text, "without nvcc") != NULL);
 }
-
-SUITE(cuda, "llm: cuda", TEST(float32_agrees_with_the_cpu_within_1e_4_and_has_the_same_bits_again),
-      TEST(bfloat16_agrees_with_the_cpu_within_2e_2_and_has_the_same_bits_again),
-      TEST(double_precision_is_refused));

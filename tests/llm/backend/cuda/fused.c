@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+SUITE("llm: cuda fused");
+
 static const number_type types[] = {NUMBER_F32, NUMBER_BF16};
 
 /* What is compared: `run` does it in one or in several, on the same drawn inputs. */
@@ -73,7 +75,7 @@ static void heads_form(case_run *r, const size_t *s, int in_one) {
   case_keep(r, "values", v, cached);
 }
 
-static void heads_are_stored_as_they_are_computed(void) {
+TEST(heads_are_stored_as_they_are_computed) {
   static const size_t shape[][5] = {{1, 1, 1, 2},     {3, 2, 1, 6},       {5, 4, 2, 16},
                                     {9, 16, 8, 128},  {7, 3, 1, 64},      {2, 4, 4, 10},
                                     {5, 4, 2, 16, 1}, {9, 16, 8, 128, 1}, {3, 2, 1, 6, 1}};
@@ -95,12 +97,9 @@ static void swiglu_form(case_run *r, const size_t *s, int in_one) {
   }
 }
 
-static void a_gated_unit_after_its_product_is_the_same(void) {
+TEST(a_gated_unit_after_its_product_is_the_same) {
   static const size_t shape[][5] = {{1, 1, 1},     {1, 40, 24},    {3, 33, 65},
                                     {8, 64, 600},  {9, 100, 520},  {20, 72, 64},
                                     {50, 96, 136}, {130, 200, 64}, {2, 600, 1032}};
   if (!compare(swiglu_form, shape, sizeof shape / sizeof *shape)) SKIP("no CUDA device");
 }
-
-SUITE(cuda_fused, "llm: cuda fused", TEST(heads_are_stored_as_they_are_computed),
-      TEST(a_gated_unit_after_its_product_is_the_same));

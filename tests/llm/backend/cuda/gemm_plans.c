@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
+SUITE("llm: cuda plans");
+
 typedef struct key {
   uint64_t m, n;
 } key;
@@ -40,7 +42,7 @@ static gemm_plans *table(size_t sets, counts *c) {
   return t;
 }
 
-static void a_plan_is_made_once_while_there_is_room(void) {
+TEST(a_plan_is_made_once_while_there_is_room) {
   static counts c;
   gemm_plans *t = table(512, &c);
   for (int round = 0; round < 3; ++round)
@@ -52,7 +54,7 @@ static void a_plan_is_made_once_while_there_is_room(void) {
 }
 
 /* Many more keys than there is room for, some of them asked for again and again. */
-static void a_full_table_gives_the_right_plans_and_drops_the_others_once(void) {
+TEST(a_full_table_gives_the_right_plans_and_drops_the_others_once) {
   static counts c;
   gemm_plans *t = table(16, &c);
   for (uint64_t i = 0; i < 4 * KEYS; ++i) {
@@ -72,7 +74,7 @@ static void a_full_table_gives_the_right_plans_and_drops_the_others_once(void) {
 }
 
 /* In a table of one set the plan added first goes first, however lately it was used. */
-static void the_oldest_of_a_set_is_thrown_out(void) {
+TEST(the_oldest_of_a_set_is_thrown_out) {
   static counts c;
   gemm_plans *t = table(1, &c);
   for (uint64_t i = 0; i < GEMM_PLANS_WAYS; ++i) plan_of(t, &c, i);
@@ -88,7 +90,7 @@ static void the_oldest_of_a_set_is_thrown_out(void) {
   gemm_plans_free(t);
 }
 
-static void a_table_that_fits_no_memory_is_refused(void) {
+TEST(a_table_that_fits_no_memory_is_refused) {
   gemm_plans *t;
   gl_error err = {.status = GL_OK};
   CU_ASSERT_EQUAL(gemm_plans_new(&t, SIZE_MAX / 4, 8, 8, drop, NULL, &err), GL_ENOMEM);
@@ -97,7 +99,3 @@ static void a_table_that_fits_no_memory_is_refused(void) {
   CU_ASSERT_EQUAL(gemm_plans_new(&t, SIZE_MAX / 64, 64, 8, drop, NULL, &err), GL_ENOMEM);
   CU_ASSERT_PTR_NULL(t);
 }
-
-SUITE(cuda_plans, "llm: cuda plans", TEST(a_plan_is_made_once_while_there_is_room),
-      TEST(a_full_table_gives_the_right_plans_and_drops_the_others_once),
-      TEST(the_oldest_of_a_set_is_thrown_out), TEST(a_table_that_fits_no_memory_is_refused));

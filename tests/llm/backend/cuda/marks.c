@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+SUITE("llm: cuda times");
+
 enum { NUMBERS = 1000, CALLS = 1100 }; /* more calls than there are marks */
 
 /* One watched backend and memory of it; 0 where there is no device. */
@@ -26,7 +28,7 @@ static void end(backend *b, backend_watch *w, float *x) {
   backend_free(b);
 }
 
-static void operations_have_times(void) {
+TEST(operations_have_times) {
   backend *b;
   backend_watch *w;
   float *x;
@@ -46,7 +48,7 @@ static void operations_have_times(void) {
 }
 
 /* What is recorded is not run, and has no time; the graph is one operation. */
-static void a_graph_is_one_operation(void) {
+TEST(a_graph_is_one_operation) {
   backend *b;
   backend_watch *w;
   float *x;
@@ -64,7 +66,7 @@ static void a_graph_is_one_operation(void) {
   end(b, w, x);
 }
 
-static void without_recording_there_are_no_graphs(void) {
+TEST(without_recording_there_are_no_graphs) {
   backend *b;
   backend_watch *w;
   float *x;
@@ -72,6 +74,3 @@ static void without_recording_there_are_no_graphs(void) {
   CU_ASSERT_PTR_NULL(b->ops->graph_begin);
   end(b, w, x);
 }
-
-SUITE(cuda_marks, "llm: cuda times", TEST(operations_have_times), TEST(a_graph_is_one_operation),
-      TEST(without_recording_there_are_no_graphs));

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("llm: cuda model");
+
 /* `tensor`: heads of 64 numbers, which go to the tensor cores in bfloat16. */
 static model_config config(model_type as, int tensor) {
   return (model_config){.type = as,
@@ -113,13 +115,13 @@ static void compare_step(model_type as, number_type type, int tensor, int recomp
   }
 }
 
-static void a_step_in_float32_is_the_cpus(void) {
+TEST(a_step_in_float32_is_the_cpus) {
   for (int as = 0; as < MODEL_TYPES; ++as) compare_step((model_type)as, NUMBER_F32, 0, 0, 1e-4);
 }
-static void a_step_with_recomputation_is_the_cpus(void) {
+TEST(a_step_with_recomputation_is_the_cpus) {
   for (int as = 0; as < MODEL_TYPES; ++as) compare_step((model_type)as, NUMBER_F32, 0, 1, 1e-4);
 }
-static void a_step_in_bfloat16_is_the_cpus(void) {
+TEST(a_step_in_bfloat16_is_the_cpus) {
   for (int as = 0; as < MODEL_TYPES; ++as) compare_step((model_type)as, NUMBER_BF16, 1, 0, 2e-2);
 }
 
@@ -179,12 +181,12 @@ static void compare_responses(model_type as) {
   small_model_free(&s[1]);
 }
 
-static void responses_are_the_cpus(void) {
+TEST(responses_are_the_cpus) {
   for (int as = 0; as < MODEL_TYPES; ++as) compare_responses((model_type)as);
 }
 
 /* Bit for bit, whether decodes run one row or all: float32, and bfloat16 on tensor cores. */
-static void a_response_does_not_depend_on_the_number_of_slots(void) {
+TEST(a_response_does_not_depend_on_the_number_of_slots) {
   static const size_t slots[] = {1, 3};
   for (int tensor = 0; tensor < 2; ++tensor) {
     small_model s;
@@ -211,7 +213,7 @@ static void a_response_does_not_depend_on_the_number_of_slots(void) {
 }
 
 /* Log-probabilities of generation, in bfloat16, near those of the training forward. */
-static void responses_in_bfloat16_have_their_log_probabilities(void) {
+TEST(responses_in_bfloat16_have_their_log_probabilities) {
   small_model s;
   if (!make(&s, BACKEND_CUDA, NUMBER_BF16, 1, 0)) SKIP("no CUDA device");
   generate_result r;
@@ -232,7 +234,7 @@ static void responses_in_bfloat16_have_their_log_probabilities(void) {
 }
 
 /* Not-a-number weights, and finite ones whose logits overflow: the device's draw tells both. */
-static void logits_that_are_not_finite_are_told(void) {
+TEST(logits_that_are_not_finite_are_told) {
   static const size_t start[] = {0, 2}, of[] = {0}, number[] = {0};
   static const int32_t prompt[] = {3, 1};
   const number_type types[] = {NUMBER_F32, NUMBER_BF16};
@@ -271,9 +273,3 @@ static void logits_that_are_not_finite_are_told(void) {
     small_model_free(&s);
   }
 }
-
-SUITE(cuda_model, "llm: cuda model", TEST(a_step_in_float32_is_the_cpus),
-      TEST(a_step_with_recomputation_is_the_cpus), TEST(a_step_in_bfloat16_is_the_cpus),
-      TEST(responses_are_the_cpus), TEST(a_response_does_not_depend_on_the_number_of_slots),
-      TEST(responses_in_bfloat16_have_their_log_probabilities),
-      TEST(logits_that_are_not_finite_are_told));

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("llm: cuda output layer");
+
 enum { ROWS = 10, K = 8, MOST = 701 };
 
 /* What the output layer and its backward write. */
@@ -153,18 +155,18 @@ static void check(size_t vocabulary, double slope) {
   check_type(NUMBER_BF16, &want, vocabulary, slope);
 }
 
-static void chunks_of_any_size_agree_with_the_cpu(void) {
+TEST(chunks_of_any_size_agree_with_the_cpu) {
   check(640, 0);
   check(700, 0);
   check(701, 0);
 }
 
-static void logits_may_rise_along_the_vocabulary(void) {
+TEST(logits_may_rise_along_the_vocabulary) {
   check(640, 0.125);
   check(701, 0.125);
 }
 
-static void a_chunk_that_is_no_number_is_refused(void) {
+TEST(a_chunk_that_is_no_number_is_refused) {
   static const char *const wrong[] = {"", "abc", "127", "-4096", "4096 ", "99999999999999999999"};
   if (backend_devices() == 0) SKIP("no CUDA device");
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
@@ -176,6 +178,3 @@ static void a_chunk_that_is_no_number_is_refused(void) {
   }
   set_chunk(NULL);
 }
-
-SUITE(cuda_output, "llm: cuda output layer", TEST(chunks_of_any_size_agree_with_the_cpu),
-      TEST(logits_may_rise_along_the_vocabulary), TEST(a_chunk_that_is_no_number_is_refused));

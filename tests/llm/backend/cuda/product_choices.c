@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+SUITE("llm: cuda product choices");
+
 static const char DEVICE[] = "a device, a library";
 
 typedef struct place {
@@ -51,7 +53,7 @@ static uint64_t found(const product_choices *c, uint64_t m) {
   return there->rank;
 }
 
-static void choices_are_found_again(void) {
+TEST(choices_are_found_again) {
   place p;
   make(&p);
   product_choices *c = opened(&p);
@@ -66,7 +68,7 @@ static void choices_are_found_again(void) {
   remove_all(&p);
 }
 
-static void whoever_writes_first_is_right(void) {
+TEST(whoever_writes_first_is_right) {
   place p;
   make(&p);
   product_choices *a = opened(&p), *b = opened(&p);
@@ -81,7 +83,7 @@ static void whoever_writes_first_is_right(void) {
 }
 
 /* What a process leaves that is killed while it writes. */
-static void half_a_line_is_replaced(void) {
+TEST(half_a_line_is_replaced) {
   place p;
   make(&p);
   product_choices *c = opened(&p);
@@ -121,7 +123,7 @@ static void write_line(const place *p, const char *line) {
   fclose(f);
 }
 
-static void other_devices_and_damaged_files_are_refused(void) {
+TEST(other_devices_and_damaged_files_are_refused) {
   static const char *const wrong[] = {"\n",
                                       "1 2 3\n",
                                       "1 7 18446744073709551615 0 0 0 0 0 0 0 0 0 3 1001\n",
@@ -145,7 +147,7 @@ static void other_devices_and_damaged_files_are_refused(void) {
   remove_all(&p);
 }
 
-static void a_file_that_cannot_be_written_is_told(void) {
+TEST(a_file_that_cannot_be_written_is_told) {
   place p;
   make(&p);
   snprintf(p.path, sizeof p.path, "%s/none/products", p.folder);
@@ -158,8 +160,3 @@ static void a_file_that_cannot_be_written_is_told(void) {
   product_choices_free(c);
   rmdir(p.folder);
 }
-
-SUITE(product_choices, "llm: cuda product choices", TEST(choices_are_found_again),
-      TEST(whoever_writes_first_is_right), TEST(half_a_line_is_replaced),
-      TEST(other_devices_and_damaged_files_are_refused),
-      TEST(a_file_that_cannot_be_written_is_told));

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("llm: cuda product rows");
+
 /* 0 where there is no device. */
 static int device(backend **b, number_type type) {
   gl_error err = {.status = GL_OK};
@@ -168,7 +170,7 @@ static void check_values(const product_data *d, const unsigned char *got) {
 
 static const number_type TYPES[] = {NUMBER_F32, NUMBER_BF16};
 
-static void products_are_those_of_double_precision(void) {
+TEST(products_are_those_of_double_precision) {
   static const product_case cases[] = {
       {1, 1, 1, 0, 0, 0, 0},      {2, 7, 5, 1, 0, 0, 0},      {5, 8, 16, 1, 0, 0, 0},
       {9, 65, 72, 0, 0, 0, 0},    {17, 24, 40, 1, 0, 0, 0},   {33, 130, 8, 0, 0, 0, 0},
@@ -208,7 +210,7 @@ static void check_parts(const product_data *d, const unsigned char *all, size_t 
 static const size_t COUNTS[] = {1, 2, 7, 8, 16, 17, 32, 33, 64, 65, 100, 128};
 enum { N_COUNTS = sizeof COUNTS / sizeof *COUNTS, ROWS = 141 };
 
-static void a_row_has_the_same_bits_in_any_company(void) {
+TEST(a_row_has_the_same_bits_in_any_company) {
   static const product_case cases[] = {{ROWS, 24, 64, 0, 0, 0, 0},
                                        {ROWS, 17, 72, 1, 0, 0, 0},
                                        {ROWS, 20, 1032, 0, 0, 0, 0},
@@ -231,7 +233,7 @@ static void a_row_has_the_same_bits_in_any_company(void) {
   }
 }
 
-static void a_row_has_the_same_bits_at_every_place(void) {
+TEST(a_row_has_the_same_bits_at_every_place) {
   for (size_t t = 0; t < 2; ++t) {
     backend *b;
     if (!device(&b, TYPES[t])) SKIP("no CUDA device");
@@ -246,7 +248,7 @@ static void a_row_has_the_same_bits_at_every_place(void) {
 }
 
 /* The address of the result does not change its bits. */
-static void a_result_off_its_alignment_has_the_same_bits(void) {
+TEST(a_result_off_its_alignment_has_the_same_bits) {
   for (size_t t = 0; t < 2; ++t) {
     backend *b;
     if (!device(&b, TYPES[t])) SKIP("no CUDA device");
@@ -265,7 +267,7 @@ static void a_result_off_its_alignment_has_the_same_bits(void) {
 
 /* A product whose splits of k are summed by blocks of their own, twice in one recorded graph: its
  * counters are zero again each time it ends. */
-static void a_recorded_product_runs_again_and_again(void) {
+TEST(a_recorded_product_runs_again_and_again) {
   for (size_t t = 0; t < 2; ++t) {
     backend *b;
     if (!device(&b, TYPES[t])) SKIP("no CUDA device");
@@ -324,7 +326,7 @@ static double relative_difference(const unsigned char *a, const unsigned char *b
   return most / (double)k;
 }
 
-static void tf32_rounds_products_of_training_alone(void) {
+TEST(tf32_rounds_products_of_training_alone) {
   backend *b;
   if (!device(&b, NUMBER_F32)) SKIP("no CUDA device");
   enum { ROWS_ = 40, M = 64, K = 256, BYTES = ROWS_ * M * 4 };
@@ -344,8 +346,3 @@ static void tf32_rounds_products_of_training_alone(void) {
   data_free(&d);
   end(b);
 }
-
-SUITE(cuda_product_rows, "llm: cuda product rows", TEST(products_are_those_of_double_precision),
-      TEST(a_row_has_the_same_bits_in_any_company), TEST(a_row_has_the_same_bits_at_every_place),
-      TEST(a_result_off_its_alignment_has_the_same_bits),
-      TEST(a_recorded_product_runs_again_and_again), TEST(tf32_rounds_products_of_training_alone));

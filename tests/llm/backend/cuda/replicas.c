@@ -2,6 +2,8 @@
 #include "llm/backend/open/open.h"
 #include "tests/support/llm_learner_fixture.h"
 
+SUITE("llm: cuda replicas");
+
 enum { DEVICES = 2 };
 
 #define WORLD                                                                                      \
@@ -56,7 +58,7 @@ static double *learned(const char *place, batch *last, double *score) {
   return theta;
 }
 
-static void two_devices_learn_what_one_learns(void) {
+TEST(two_devices_learn_what_one_learns) {
   if (backend_devices() < DEVICES) SKIP("fewer than two CUDA devices");
   static const char *const places[] = {
       "backend: cpu, dtype: float64", "backend: cuda", "backend: cuda, devices: 2",
@@ -81,7 +83,7 @@ static void two_devices_learn_what_one_learns(void) {
   }
 }
 
-static void a_checkpoint_serves_both_devices(void) {
+TEST(a_checkpoint_serves_both_devices) {
   if (backend_devices() < DEVICES) SKIP("fewer than two CUDA devices");
   llm_fixture f = open_in("backend: cuda, devices: 2"), g = open_in("backend: cuda, devices: 2");
   gl_error err = {0};
@@ -113,7 +115,7 @@ static gl_status break_one(void *context, size_t rank, gl_error *err) {
   return GL_OK;
 }
 
-static void a_device_that_fails_ends_the_update_of_both(void) {
+TEST(a_device_that_fails_ends_the_update_of_both) {
   if (backend_devices() < DEVICES) SKIP("fewer than two CUDA devices");
   for (size_t rank = 0; rank < DEVICES; ++rank) {
     llm_fixture f = open_in("backend: cuda, devices: 2");
@@ -130,7 +132,7 @@ static void a_device_that_fails_ends_the_update_of_both(void) {
   }
 }
 
-static void more_devices_than_there_are_is_refused_with_their_number(void) {
+TEST(more_devices_than_there_are_is_refused_with_their_number) {
   const size_t there = backend_devices();
   if (there == 0) SKIP("no CUDA device");
   backend *b = NULL;
@@ -142,7 +144,3 @@ static void more_devices_than_there_are_is_refused_with_their_number(void) {
   CU_ASSERT_PTR_NULL(b);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, shows));
 }
-
-SUITE(cuda_replicas, "llm: cuda replicas", TEST(two_devices_learn_what_one_learns),
-      TEST(a_checkpoint_serves_both_devices), TEST(a_device_that_fails_ends_the_update_of_both),
-      TEST(more_devices_than_there_are_is_refused_with_their_number));

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("llm: cuda sampling");
+
 /* Rows of logits and what is drawn from them; host memory. */
 typedef struct draws {
   size_t rows, n;
@@ -74,7 +76,7 @@ static const sampling_spec plain = {.temperature = 1, .top_k = 0, .top_p = 1};
 /* Weights are sums in float on one side and in double on the other: a draw that falls within some
  * 1e-6 of the border between two tokens may go either way. Of 600 draws that is expected of less
  * than one in a thousand seeds; two are let pass. */
-static void draws_are_the_cpus(void) {
+TEST(draws_are_the_cpus) {
   static const sampling_spec specs[] = {{.temperature = 1, .top_k = 0, .top_p = 1},
                                         {.temperature = 0.3, .top_k = 0, .top_p = 1},
                                         {.temperature = 1, .top_k = 40, .top_p = 1},
@@ -169,7 +171,7 @@ static void compare_truncated(backend *cuda, backend *cpu, size_t rows, size_t n
   for (size_t i = 0; i < 4; ++i) draws_free(all[i]);
 }
 
-static void truncated_draws_are_the_cpus_on_rows_of_every_kind(void) {
+TEST(truncated_draws_are_the_cpus_on_rows_of_every_kind) {
   static const size_t sizes[] = {1, 33, 4096, 4097, 9001};
   static const double shares[] = {1, 1e-9, 0.3, 0.999, 1 - 1e-12};
   backend *cuda = device(), *cpu = NULL;
@@ -189,7 +191,7 @@ static void truncated_draws_are_the_cpus_on_rows_of_every_kind(void) {
   backend_free(cuda);
 }
 
-static void truncated_draws_are_the_cpus_over_qwens_vocabulary(void) {
+TEST(truncated_draws_are_the_cpus_over_qwens_vocabulary) {
   enum { N = 151936 };
   static const sampling_spec specs[] = {{.temperature = 1, .top_k = 20, .top_p = 0.95},
                                         {.temperature = 1, .top_k = 0, .top_p = 0.9},
@@ -205,7 +207,7 @@ static void truncated_draws_are_the_cpus_over_qwens_vocabulary(void) {
 }
 
 /* Two tokens far apart have all the weight, at both ends of slices. */
-static void impossible_tokens_are_never_drawn(void) {
+TEST(impossible_tokens_are_never_drawn) {
   enum { ROWS = 400, N = 8200, LOW = 4095, HIGH = 8192 };
   backend *cuda = device();
   if (cuda == NULL) SKIP("no CUDA device");
@@ -224,7 +226,7 @@ static void impossible_tokens_are_never_drawn(void) {
   backend_free(cuda);
 }
 
-static void greedy_takes_the_first_of_equals(void) {
+TEST(greedy_takes_the_first_of_equals) {
   enum { N = 9000 };
   static const sampling_spec specs[] = {{.temperature = 0.5, .top_k = 0, .top_p = 1},
                                         {.temperature = 0.5, .top_k = 3, .top_p = 1}};
@@ -245,7 +247,7 @@ static void greedy_takes_the_first_of_equals(void) {
 }
 
 /* Logits of a model whose parameters have diverged: not-a-number, infinite, or all impossible. */
-static void rows_without_a_dist_are_told(void) {
+TEST(rows_without_a_dist_are_told) {
   enum { N = 5000 };
   static const sampling_spec specs[] = {{.temperature = 1, .top_k = 0, .top_p = 1},
                                         {.temperature = 1, .top_k = 3, .top_p = 0.9}};
@@ -269,9 +271,3 @@ static void rows_without_a_dist_are_told(void) {
   }
   backend_free(cuda);
 }
-
-SUITE(cuda_sample, "llm: cuda sampling", TEST(draws_are_the_cpus),
-      TEST(truncated_draws_are_the_cpus_on_rows_of_every_kind),
-      TEST(truncated_draws_are_the_cpus_over_qwens_vocabulary),
-      TEST(impossible_tokens_are_never_drawn), TEST(greedy_takes_the_first_of_equals),
-      TEST(rows_without_a_dist_are_told));

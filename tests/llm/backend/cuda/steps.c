@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("llm: cuda steps");
+
 enum { V = 11, SLOTS = 5, CAPACITY = 20, STEPS = 9, PROMPT = 3 };
 
 /* A model on CUDA with a cache whose slots 0 .. SLOTS - 1 hold a prompt each; 0 where there is no
@@ -126,7 +128,7 @@ static void fed_by_itself(model_cache *cache, const model_draws *draws, drawn *d
   keep(d, STEPS - 1, token, logq, cut);
 }
 
-static void steps_that_feed_themselves_draw_what_the_host_would(void) {
+TEST(steps_that_feed_themselves_draw_what_the_host_would) {
   small_model s;
   model_cache *cache;
   if (!begin(&s, &cache, NUMBER_F32)) SKIP("no CUDA device");
@@ -156,7 +158,7 @@ static void steps_that_feed_themselves_draw_what_the_host_would(void) {
 
 /* On tensor cores, where products then copy weights before they wait for their input, and without.
  */
-static void steps_whose_kernels_overlap_draw_the_same(void) {
+TEST(steps_whose_kernels_overlap_draw_the_same) {
   static const number_type types[] = {NUMBER_F32, NUMBER_BF16};
   const model_draws draws = {
       {.temperature = 0.9, .top_k = 0, .top_p = 1}, rng_stream_at(5, RNG_ROLLOUT, 7), 0};
@@ -179,7 +181,7 @@ static void steps_whose_kernels_overlap_draw_the_same(void) {
 }
 
 /* After prompts and draws of another kind there are no tokens of a step to go on from. */
-static void only_tokens_of_the_last_step_are_taken(void) {
+TEST(only_tokens_of_the_last_step_are_taken) {
   gl_error err = {0};
   small_model s;
   model_cache *cache;
@@ -210,7 +212,3 @@ static void only_tokens_of_the_last_step_are_taken(void) {
   model_cache_free(cache);
   small_model_free(&s);
 }
-
-SUITE(cuda_steps, "llm: cuda steps", TEST(steps_that_feed_themselves_draw_what_the_host_would),
-      TEST(steps_whose_kernels_overlap_draw_the_same),
-      TEST(only_tokens_of_the_last_step_are_taken));

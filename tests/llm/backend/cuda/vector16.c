@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("llm: cuda vector16");
+
 static backend *device(number_type type) {
   backend *b = NULL;
   gl_error err = {.status = GL_OK};
@@ -189,23 +191,23 @@ static void compare_shifts(void (*run)(shifted *, size_t, bytes *), const size_t
 
 /* The three widths: whole vectors of both types, more vectors than a block has threads, and no
  * whole vectors. */
-static void norms_do_not_depend_on_where_rows_begin(void) {
+TEST(norms_do_not_depend_on_where_rows_begin) {
   compare_shifts(run_norm, (const size_t[3]){64, 2064, 37});
 }
-static void heads_do_not_depend_on_where_rows_begin(void) {
+TEST(heads_do_not_depend_on_where_rows_begin) {
   compare_shifts(run_heads, (const size_t[3]){16, 128, 10});
 }
-static void gates_and_tables_do_not_depend_on_where_rows_begin(void) {
+TEST(gates_and_tables_do_not_depend_on_where_rows_begin) {
   compare_shifts(run_rows, (const size_t[3]){32, 2056, 21});
 }
-static void optimisers_do_not_depend_on_where_arrays_begin(void) {
+TEST(optimisers_do_not_depend_on_where_arrays_begin) {
   compare_shifts(run_steps, (const size_t[3]){1024, 1030, 3});
 }
 
 /* --- stochastic rounding --- */
 
 /* Copies made by a step and by a cast, whose first number lies inside a block of random words. */
-static void copies_are_rounded_at_their_addresses(void) {
+TEST(copies_are_rounded_at_their_addresses) {
   enum { N = 1003, FIRST = 6 };
   shifted s = {.b = device(NUMBER_BF16)};
   if (s.b == NULL) SKIP("no CUDA device");
@@ -235,9 +237,3 @@ static void copies_are_rounded_at_their_addresses(void) {
   while (s.n_memory > 0) s.b->ops->release(s.b, s.memory[--s.n_memory]);
   backend_free(s.b);
 }
-
-SUITE(cuda_vector16, "llm: cuda vector16", TEST(norms_do_not_depend_on_where_rows_begin),
-      TEST(heads_do_not_depend_on_where_rows_begin),
-      TEST(gates_and_tables_do_not_depend_on_where_rows_begin),
-      TEST(optimisers_do_not_depend_on_where_arrays_begin),
-      TEST(copies_are_rounded_at_their_addresses));
