@@ -8,7 +8,7 @@ WASM_LIBS     := $(foreach l,gsl sqlite3 yaml cjson pcre2 utf8proc zlib zstd,$(W
 # The commands of NOT_IN_BROWSER in experiments/cli/commands.c need more than these files.
 WASM_SRC      := $(call sources,core sim toy analysis $(addprefix experiments/,base clock lab plan policy recipe tokens)) \
                  experiments/report/html.c experiments/sweep/grid.c site/browser/no_llm.c llm/learner/fields.c llm/model/fields.c \
-                 $(addprefix experiments/cli/,commands.c common.c main.c $(foreach c,algorithms diagnose fields lab list policy published sim,cmd_$(c).c))
+                 $(addprefix experiments/cli/,commands.c common.c main.c $(foreach c,algorithms diagnose fields lab list policy published sim whatif,cmd_$(c).c))
 WASM_OBJ      := $(WASM_SRC:%.c=$(WASM)/obj/%.o) $(WASM)/obj/gen/resources.o $(WASM)/obj/gen/source.o
 # emcc's own flags for clang, without the wrapper, which takes longer than clang does. Random123 asks for a processor
 # that it was tested on, and takes nothing of it for Philox: RISC-V is one of which no header here knows more.

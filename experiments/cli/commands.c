@@ -137,7 +137,7 @@ typedef struct second_words {
   const command *const *of; /* ends with NULL */
 } second_words;
 
-/* NAME stands for command_NAME of cmd_NAME.c. */
+/* Each name stands for command_NAME, which one of the files cmd_*.c defines. */
 #define STUDY(X) X(status) X(info) X(check) X(merge) X(export)
 #define TABLES(X)                                                                                  \
   X(outcomes) X(contrasts) X(effects) X(announcements) X(declines) X(features) X(power) X(profiles)

@@ -81,6 +81,22 @@ typedef struct figure_form {
 /* Sets q->width_cm and q->highlight. GL_EINPUT lists the valid widths. */
 gl_status figures_request_form(figure_request *q, const figure_form *form, gl_error *err);
 
+/* --- token-level logs --- */
+
+/* Options of commands that read token-level logs. */
+#define LOG_OPTIONS(WORD, REQUEST)                                                                 \
+  {"format",                                                                                       \
+   0,                                                                                              \
+   ARGS_TEXT,                                                                                      \
+   "NAME",                                                                                         \
+   "read " WORD " as this format of `gepolab list formats`; without it by its content",            \
+   &(REQUEST).format},                                                                             \
+  {                                                                                                \
+    "group-size", 0, ARGS_COUNT, "N",                                                              \
+        "responses per prompt, which follow each other; without it by the prompts",                \
+        &(REQUEST).group_size                                                                      \
+  }
+
 /* --- studies that are not finished --- */
 
 /* Returns what a study lacks, malloc'd: "delay_sweep has 10 of 24 cells, 2 runs failed; shard 2/4
