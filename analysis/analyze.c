@@ -73,11 +73,11 @@ static void put_analyzed_cells(table *to, const summary *s) {
       {"algorithm", TABLE_TEXT, .head = "algorithm"},
       TABLE_HEAD(setting_head(r)),
       TABLE_KEY("axes", TABLE_JSON),
-      {"done", TABLE_WHOLE, .head = "runs", .place = 1},
-      TABLE_KEY("diverged", TABLE_WHOLE),
-      {"collapsed", TABLE_WHOLE, .head = "collapsed", .place = 1},
-      {"not_finite", TABLE_WHOLE, .head = "not finite", .place = 1},
-      TABLE_KEY("failed", TABLE_WHOLE),
+      {"done", TABLE_INTEGER, .head = "runs", .place = 1},
+      TABLE_KEY("diverged", TABLE_INTEGER),
+      {"collapsed", TABLE_INTEGER, .head = "collapsed", .place = 1},
+      {"not_finite", TABLE_INTEGER, .head = "not finite", .place = 1},
+      TABLE_KEY("failed", TABLE_INTEGER),
       {"lr", TABLE_REAL, .head = "lr"},
       {"best", TABLE_INTERVAL, .head = "best", .place = 2},
       {"last", TABLE_INTERVAL, .head = "last", .place = 2},
@@ -168,7 +168,7 @@ static void put_relation(table *t, const relation *r) {
 static void put_relations(table *to, const summary *s) {
   static const table_column columns[] = {
       TABLE_HEAD("quantities"),
-      RELATION_COLUMNS({"cells", TABLE_WHOLE, .head = "cells"}),
+      RELATION_COLUMNS({"cells", TABLE_INTEGER, .head = "cells"}),
       {.type = TABLE_INTERVAL, .head = "rho [Bonett-Wright]", .format = TABLE_SCORE},
       {.type = TABLE_INTERVAL, .head = "rho [bootstrap]", .format = TABLE_SCORE}};
   table *t = analyze_section(to, "correlations", PLACE_OF_RELATIONS, columns,
@@ -187,7 +187,7 @@ static void put_relations(table *to, const summary *s) {
 }
 
 static const table_column within_columns[] = {TABLE_KEY("algorithm", TABLE_TEXT),
-                                              RELATION_COLUMNS(TABLE_KEY("runs", TABLE_WHOLE))};
+                                              RELATION_COLUMNS(TABLE_KEY("runs", TABLE_INTEGER))};
 
 /* The same relations over the runs of each algorithm: JSON has a row for each relation, printed
  * text one for each algorithm. */
@@ -201,7 +201,7 @@ static void put_relations_within(table *to, const summary *s) {
     put_relation(list, &s->within[i]);
   }
   if (s->from->n_algorithms < 2) return;
-  const table_column columns[] = {TABLE_HEAD("algorithm"), {.type = TABLE_WHOLE, .head = "runs"}};
+  const table_column columns[] = {TABLE_HEAD("algorithm"), {.type = TABLE_INTEGER, .head = "runs"}};
   table *t = analyze_section(to, NULL, PLACE_OF_RELATIONS, columns, 2);
   const table_column rho = {.type = TABLE_INTERVAL, .format = TABLE_SCORE};
   table_add_column(t, rho, "delay, %s", kl);
@@ -395,7 +395,7 @@ static gl_status put_sets(table *to, const set_tables *t, gl_error *err) {
                                   TABLE_HEAD(head),
                                   TABLE_KEY("axes", TABLE_JSON),
                                   {"set", TABLE_TEXT, .head = "set"},
-                                  {"runs", TABLE_WHOLE, .head = "runs"},
+                                  {"runs", TABLE_INTEGER, .head = "runs"},
                                   SCORE_COLUMN("best", "best"),
                                   SCORE_COLUMN("last", "last"),
                                   SCORE_COLUMN("best_to_last", "gap"),
@@ -403,7 +403,7 @@ static gl_status put_sets(table *to, const set_tables *t, gl_error *err) {
                                   SCORE_COLUMN("best_to_last_by_halves", NULL)};
   const table_column of_halves[] = {
       TABLE_HEAD("algorithm"),    TABLE_HEAD(head),
-      TABLE_HEAD("set"),          {.type = TABLE_WHOLE, .head = "runs"},
+      TABLE_HEAD("set"),          {.type = TABLE_INTEGER, .head = "runs"},
       SCORE_COLUMN(NULL, "best"), SCORE_COLUMN(NULL, "last"),
       SCORE_COLUMN(NULL, "gap")};
   table *sets =

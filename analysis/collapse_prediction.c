@@ -35,11 +35,11 @@ static double mean_until(const double *value, size_t end, size_t window) {
   return sum / (double)window;
 }
 
-size_t drift_alarm(const double *value, size_t n, bool falls, const drift_rule *rule) {
+size_t drift_alarm(const double *value, size_t n, bool low_side, const drift_rule *rule) {
   const double reference = drift_reference(value, n, rule);
   for (size_t i = rule->begin; i < n; ++i) {
     const double mean = mean_until(value, i, rule->window);
-    if (falls ? mean < reference / rule->factor : mean > reference * rule->factor) return i;
+    if (low_side ? mean < reference / rule->factor : mean > reference * rule->factor) return i;
   }
   return n;
 }
@@ -53,14 +53,14 @@ announce_rule announce_rule_default(void) {
                          .outcome = outcome_rule_default()};
 }
 
-enum { RISES, FALLS, SIDES };
+enum { HIGH_SIDE, LOW_SIDE, SIDES };
 
 /* A run with a value: the largest moving average, and the largest of its negative. */
 typedef struct scored {
   const announce_series *of;
   double top[SIDES];
-  size_t start; /* index of its seed in starts */
-  int alarm;    /* 1: the run was judged and raised an alarm */
+  size_t seed; /* index of its seed in starts */
+  int alarm;   /* 1: the run was judged and raised an alarm */
   int judged;
   double lead; /* updates from the alarm to the onset; set for predicted collapses */
 } scored;
@@ -69,8 +69,8 @@ typedef struct watch {
   const announce_rule *rule;
   scored *run;
   size_t n;
-  uint64_t *starts; /* [n_starts] distinct seeds, ascending */
-  size_t n_starts;
+  uint64_t *seeds; /* [n_starts] distinct seeds, ascending */
+  size_t n_seeds;
   arena memory; /* memory of the arrays and scratch */
 } watch;
 
@@ -92,12 +92,12 @@ static double watched(const announce_series *r, size_t window, size_t k) {
 /* Number of updates that may be used: those before the onset. */
 static size_t length_of(const announce_series *r) {
   size_t n = 0;
-  while (n < r->n && (!r->fell || r->step[n] < r->onset)) n++;
+  while (n < r->n && (!r->collapsed || r->step[n] < r->onset)) n++;
   return n;
 }
 
 static bool is_beyond_threshold(double value, int side, double threshold) {
-  return (side == RISES ? value : -value) > threshold;
+  return (side == HIGH_SIDE ? value : -value) > threshold;
 }
 
 /* Moving average at the last update up to `step`; NaN if there is none. */
@@ -115,8 +115,8 @@ static bool score_run(scored *s, const announce_series *r, size_t window) {
   for (size_t k = 0; k < n; k++) {
     const double x = watched(r, window, k);
     if (isnan(x)) continue;
-    s->top[RISES] = fmax(s->top[RISES], x);
-    s->top[FALLS] = fmax(s->top[FALLS], -x);
+    s->top[HIGH_SIDE] = fmax(s->top[HIGH_SIDE], x);
+    s->top[LOW_SIDE] = fmax(s->top[LOW_SIDE], -x);
     has = 1;
   }
   return has;
@@ -136,23 +136,23 @@ static int by_number(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-static void number_starts(watch *b) {
-  for (size_t i = 0; i < b->n; i++) b->starts[i] = b->run[i].of->start;
-  qsort(b->starts, b->n, sizeof *b->starts, by_number);
+static void number_seeds(watch *b) {
+  for (size_t i = 0; i < b->n; i++) b->seeds[i] = b->run[i].of->seed;
+  qsort(b->seeds, b->n, sizeof *b->seeds, by_number);
   for (size_t i = 0; i < b->n; i++)
-    if (i == 0 || b->starts[i] != b->starts[i - 1]) b->starts[b->n_starts++] = b->starts[i];
+    if (i == 0 || b->seeds[i] != b->seeds[i - 1]) b->seeds[b->n_seeds++] = b->seeds[i];
   for (size_t i = 0; i < b->n; i++) {
     size_t k = 0;
-    while (b->starts[k] != b->run[i].of->start) k++;
-    b->run[i].start = k;
+    while (b->seeds[k] != b->run[i].of->seed) k++;
+    b->run[i].seed = k;
   }
 }
 
 /* --- the ROC curve --- */
 
 /* Contribution of a pair (collapsed run, surviving run) to the area under the ROC curve. */
-static double order_of(const scored *fallen, const scored *survived, int side) {
-  const double f = fallen->top[side], s = survived->top[side];
+static double order_of(const scored *collapsed, const scored *survived, int side) {
+  const double f = collapsed->top[side], s = survived->top[side];
   return f > s ? 1 : (f == s ? 0.5 : 0);
 }
 
@@ -162,10 +162,10 @@ static double area_without(const watch *b, int side, size_t left_out) {
   double sum = 0, pairs = 0;
   for (size_t i = 0; i < b->n; i++) {
     const scored *f = &b->run[i];
-    if (!f->of->fell || f->start == left_out) continue;
+    if (!f->of->collapsed || f->seed == left_out) continue;
     for (size_t j = 0; j < b->n; j++) {
       const scored *s = &b->run[j];
-      if (s->of->fell || s->start == left_out) continue;
+      if (s->of->collapsed || s->seed == left_out) continue;
       sum += order_of(f, s, side);
       pairs += 1;
     }
@@ -174,7 +174,8 @@ static double area_without(const watch *b, int side, size_t left_out) {
 }
 
 static int better_side(const watch *b, size_t left_out) {
-  return area_without(b, FALLS, left_out) > area_without(b, RISES, left_out) ? FALLS : RISES;
+  return area_without(b, LOW_SIDE, left_out) > area_without(b, HIGH_SIDE, left_out) ? LOW_SIDE
+                                                                                    : HIGH_SIDE;
 }
 
 static int descending(const void *a, const void *b) {
@@ -183,24 +184,25 @@ static int descending(const void *a, const void *b) {
 }
 
 /* Writes the scores of those runs to top[], descending. Returns how many. */
-static size_t scores_of(const watch *b, int fell, int side, size_t left_out, double *top) {
+static size_t scores_of(const watch *b, int collapsed, int side, size_t left_out, double *top) {
   size_t n = 0;
   for (size_t i = 0; i < b->n; i++)
-    if (b->run[i].of->fell == fell && b->run[i].start != left_out) top[n++] = b->run[i].top[side];
+    if (b->run[i].of->collapsed == collapsed && b->run[i].seed != left_out)
+      top[n++] = b->run[i].top[side];
   qsort(top, n, sizeof *top, descending);
   return n;
 }
 
 static void find_roc(announcement *out, watch *b) {
-  double *fallen = ARENA_ARRAY(&b->memory, double, b->n);
+  double *collapsed = ARENA_ARRAY(&b->memory, double, b->n);
   double *survived = ARENA_ARRAY(&b->memory, double, b->n);
-  if (fallen == NULL || survived == NULL) return;
-  const size_t f = scores_of(b, 1, out->falls, b->n_starts, fallen);
-  const size_t s = scores_of(b, 0, out->falls, b->n_starts, survived);
+  if (collapsed == NULL || survived == NULL) return;
+  const size_t f = scores_of(b, 1, out->low_side, b->n_seeds, collapsed);
+  const size_t s = scores_of(b, 0, out->low_side, b->n_seeds, survived);
   size_t i = 0, j = 0, n = 1; /* the first point is (0, 0) */
   while (i < f || j < s) {
-    const double at = j == s || (i < f && fallen[i] > survived[j]) ? fallen[i] : survived[j];
-    while (i < f && fallen[i] == at) i++;
+    const double at = j == s || (i < f && collapsed[i] > survived[j]) ? collapsed[i] : survived[j];
+    while (i < f && collapsed[i] == at) i++;
     while (j < s && survived[j] == at) j++;
     out->roc_announced[n] = f > 0 ? (double)i / (double)f : 0;
     out->roc_alarms[n++] = s > 0 ? (double)j / (double)s : 0;
@@ -220,38 +222,38 @@ static void judge(scored *s, const announce_rule *rule, int side, double thresho
   const int64_t at = alarm_of(s->of, rule->window, side, threshold);
   s->judged = 1;
   s->alarm = at >= 0;
-  s->lead = s->of->fell && at >= 0 ? (double)(s->of->onset - at) : NAN;
+  s->lead = s->of->collapsed && at >= 0 ? (double)(s->of->onset - at) : NAN;
 }
 
 /* Judges the runs of each seed, provided the other seeds have both collapsed and surviving runs. */
-static void judge_starts(watch *b) {
+static void judge_seeds(watch *b) {
   double *top = ARENA_ARRAY(&b->memory, double, b->n);
-  for (size_t k = 0; k < b->n_starts && top != NULL; k++) {
+  for (size_t k = 0; k < b->n_seeds && top != NULL; k++) {
     const int side = better_side(b, k);
     if (scores_of(b, 1, side, k, top) == 0) continue;
     const size_t n = scores_of(b, 0, side, k, top);
     if (n == 0) continue;
     const double threshold = threshold_of(top, n, b->rule->false_alarms);
     for (size_t i = 0; i < b->n; i++)
-      if (b->run[i].start == k) judge(&b->run[i], b->rule, side, threshold);
+      if (b->run[i].seed == k) judge(&b->run[i], b->rule, side, threshold);
   }
 }
 
 /* --- intervals --- */
 
 /* Counts over the runs of one seed. */
-typedef struct start_sums {
-  double judged_fallen, announced, judged_survived, alarms;
-} start_sums;
+typedef struct seed_sums {
+  double judged_collapsed, announced, judged_survived, alarms;
+} seed_sums;
 
 typedef struct resampling {
   const watch *b;
   int side;
   double *concordant, *pairs; /* [COMPARISONS][n_starts][n_starts] collapsed run of one seed,
                                  surviving run of the other */
-  start_sums *sums;           /* [n_starts] */
+  seed_sums *sums;            /* [n_starts] */
   double *lead;               /* [n_leads] ascending */
-  size_t *lead_start, n_leads;
+  size_t *lead_seed, n_leads;
   double *times; /* [n_starts] how often a seed was resampled */
 } resampling;
 
@@ -267,9 +269,9 @@ static double ratio(double a, double b) {
 /* Weighted median of the leads; the weight is how often the seed was resampled. */
 static double median_lead(const resampling *r) {
   double n = 0, below = 0, lower = NAN;
-  for (size_t i = 0; i < r->n_leads; i++) n += r->times[r->lead_start[i]];
+  for (size_t i = 0; i < r->n_leads; i++) n += r->times[r->lead_seed[i]];
   for (size_t i = 0; i < r->n_leads; i++) {
-    below += r->times[r->lead_start[i]];
+    below += r->times[r->lead_seed[i]];
     if (isnan(lower) && below > 0 && below >= n / 2) lower = r->lead[i];
     if (below > n / 2) return (lower + r->lead[i]) / 2;
   }
@@ -278,7 +280,7 @@ static double median_lead(const resampling *r) {
 
 /* Weighted area of a comparison; the weights are how often each run's seed was resampled. */
 static double area_resampled(const resampling *r, size_t comparison) {
-  const size_t n = r->b->n_starts, first = comparison * n * n;
+  const size_t n = r->b->n_seeds, first = comparison * n * n;
   double concordant = 0, pairs = 0;
   for (size_t i = 0; i < n; i++) {
     if (r->times[i] == 0) continue;
@@ -292,66 +294,66 @@ static double area_resampled(const resampling *r, size_t comparison) {
 }
 
 static void evaluate_sample(const resampling *r, double value[QUANTITIES]) {
-  const size_t n = r->b->n_starts;
-  start_sums all = {0};
+  const size_t n = r->b->n_seeds;
+  seed_sums all = {0};
   for (size_t c = 0; c < COMPARISONS; c++) value[OF_AREAS + c] = area_resampled(r, c);
   for (size_t i = 0; i < n; i++) {
     if (r->times[i] == 0) continue;
-    all.judged_fallen += r->times[i] * r->sums[i].judged_fallen;
+    all.judged_collapsed += r->times[i] * r->sums[i].judged_collapsed;
     all.announced += r->times[i] * r->sums[i].announced;
     all.judged_survived += r->times[i] * r->sums[i].judged_survived;
     all.alarms += r->times[i] * r->sums[i].alarms;
   }
-  value[OF_SHARE] = ratio(all.announced, all.judged_fallen);
+  value[OF_SHARE] = ratio(all.announced, all.judged_collapsed);
   value[OF_ALARMS] = ratio(all.alarms, all.judged_survived);
   value[OF_LEAD] = median_lead(r);
 }
 
-typedef struct lead_of_start {
+typedef struct lead_of_seed {
   double lead;
-  size_t start;
-} lead_of_start;
+  size_t seed;
+} lead_of_seed;
 
 static int by_lead(const void *a, const void *b) {
-  const double x = ((const lead_of_start *)a)->lead, y = ((const lead_of_start *)b)->lead;
+  const double x = ((const lead_of_seed *)a)->lead, y = ((const lead_of_seed *)b)->lead;
   return (x > y) - (x < y);
 }
 
 /* all: [n] scratch. */
-static void collect_leads(resampling *r, lead_of_start *all) {
+static void collect_leads(resampling *r, lead_of_seed *all) {
   const watch *b = r->b;
   for (size_t i = 0; i < b->n; i++)
-    if (b->run[i].alarm && b->run[i].of->fell)
-      all[r->n_leads++] = (lead_of_start){b->run[i].lead, b->run[i].start};
+    if (b->run[i].alarm && b->run[i].of->collapsed)
+      all[r->n_leads++] = (lead_of_seed){b->run[i].lead, b->run[i].seed};
   qsort(all, r->n_leads, sizeof *all, by_lead);
   for (size_t i = 0; i < r->n_leads; i++) {
     r->lead[i] = all[i].lead;
-    r->lead_start[i] = all[i].start;
+    r->lead_seed[i] = all[i].seed;
   }
 }
 
-static void count_pair(resampling *r, size_t comparison, const scored *fallen,
+static void count_pair(resampling *r, size_t comparison, const scored *collapsed,
                        const scored *survived, double order) {
-  const size_t n = r->b->n_starts, at = (comparison * n + fallen->start) * n + survived->start;
+  const size_t n = r->b->n_seeds, at = (comparison * n + collapsed->seed) * n + survived->seed;
   r->concordant[at] += order;
   r->pairs[at] += 1;
 }
 
-static void sum_by_start(resampling *r) {
+static void sum_by_seed(resampling *r) {
   const watch *b = r->b;
   for (size_t i = 0; i < b->n; i++) {
     const scored *f = &b->run[i];
-    start_sums *sums = &r->sums[f->start];
-    if (f->of->fell) {
-      sums->judged_fallen += f->judged;
+    seed_sums *sums = &r->sums[f->seed];
+    if (f->of->collapsed) {
+      sums->judged_collapsed += f->judged;
       sums->announced += f->alarm;
     } else {
       sums->judged_survived += f->judged;
       sums->alarms += f->alarm;
     }
-    for (size_t j = 0; f->of->fell && j < b->n; j++) {
+    for (size_t j = 0; f->of->collapsed && j < b->n; j++) {
       const scored *s = &b->run[j];
-      if (s->of->fell) continue;
+      if (s->of->collapsed) continue;
       count_pair(r, OF_RUNS, f, s, order_of(f, s, r->side));
     }
   }
@@ -366,7 +368,7 @@ static size_t compare_then(resampling *r, const scored *f, size_t lead) {
   size_t n = 0;
   for (size_t j = 0; j < r->b->n && !isnan(mine); j++) {
     const scored *s = &r->b->run[j];
-    if (s->of->fell || s->of->cell != f->of->cell) continue;
+    if (s->of->collapsed || s->of->cell != f->of->cell) continue;
     const double other = watched_at(s->of, rule->window, step);
     if (isnan(other)) continue;
     count_pair(r, OF_LEADS + lead, f, s, mine > other ? 1 : (mine == other ? 0.5 : 0));
@@ -378,14 +380,14 @@ static size_t compare_then(resampling *r, const scored *f, size_t lead) {
 static void match_collapses(announcement *out, resampling *r) {
   for (size_t k = 0; k < ANNOUNCE_LEADS; k++)
     for (size_t i = 0; i < r->b->n; i++) {
-      const size_t pairs = r->b->run[i].of->fell ? compare_then(r, &r->b->run[i], k) : 0;
+      const size_t pairs = r->b->run[i].of->collapsed ? compare_then(r, &r->b->run[i], k) : 0;
       out->matched[k].pairs += pairs;
-      out->matched[k].fallen += pairs > 0;
+      out->matched[k].collapsed += pairs > 0;
     }
 }
 
-static void sample_starts(resampling *r, uint64_t replicate) {
-  const size_t n = r->b->n_starts;
+static void sample_seeds(resampling *r, uint64_t replicate) {
+  const size_t n = r->b->n_seeds;
   const rng_stream stream = rng_stream_at(1, RNG_BOOTSTRAP, UINT64_C(13) << 60);
   memset(r->times, 0, n * sizeof *r->times);
   for (size_t i = 0; i < n; i++) {
@@ -401,7 +403,7 @@ static interval percentiles_95(double value, double *replicates) {
 }
 
 static void find_intervals(announcement *out, resampling *r, double *replicate) {
-  const size_t n = r->b->n_starts;
+  const size_t n = r->b->n_seeds;
   interval *of[QUANTITIES] = {[OF_SHARE] = &out->share,
                               [OF_ALARMS] = &out->false_alarms,
                               [OF_LEAD] = &out->lead,
@@ -411,7 +413,7 @@ static void find_intervals(announcement *out, resampling *r, double *replicate) 
   for (size_t i = 0; i < n; i++) r->times[i] = 1;
   evaluate_sample(r, value);
   for (uint64_t k = 0; n > 1 && k < BOOTSTRAP_REPLICATES; k++) {
-    sample_starts(r, k);
+    sample_seeds(r, k);
     evaluate_sample(r, drawn);
     for (size_t q = 0; q < QUANTITIES; q++) replicate[q * BOOTSTRAP_REPLICATES + k] = drawn[q];
   }
@@ -421,25 +423,25 @@ static void find_intervals(announcement *out, resampling *r, double *replicate) 
 }
 
 static gl_status resample(announcement *out, watch *b, gl_error *err) {
-  const size_t n = b->n_starts;
+  const size_t n = b->n_seeds;
   arena *m = &b->memory;
   resampling r = {.b = b,
-                  .side = out->falls,
+                  .side = out->low_side,
                   .concordant = ARENA_GRID(m, double, COMPARISONS *n, n),
                   .pairs = ARENA_GRID(m, double, COMPARISONS *n, n),
-                  .sums = ARENA_ARRAY(m, start_sums, n),
+                  .sums = ARENA_ARRAY(m, seed_sums, n),
                   .lead = ARENA_ARRAY(m, double, b->n),
-                  .lead_start = ARENA_ARRAY(m, size_t, b->n),
+                  .lead_seed = ARENA_ARRAY(m, size_t, b->n),
                   .times = ARENA_ARRAY(m, double, n)};
   double *replicate = ARENA_GRID(m, double, QUANTITIES, BOOTSTRAP_REPLICATES);
-  lead_of_start *leads = ARENA_ARRAY(m, lead_of_start, b->n);
+  lead_of_seed *leads = ARENA_ARRAY(m, lead_of_seed, b->n);
   gl_status status = arena_check(m, "a bootstrap over starts", err);
   if (status != GL_OK) return status;
   collect_leads(&r, leads);
-  sum_by_start(&r);
+  sum_by_seed(&r);
   match_collapses(out, &r);
   for (size_t i = 0; i < n; i++) {
-    out->judged_fallen += (size_t)r.sums[i].judged_fallen;
+    out->judged_collapsed += (size_t)r.sums[i].judged_collapsed;
     out->announced += (size_t)r.sums[i].announced;
     out->judged_survived += (size_t)r.sums[i].judged_survived;
     out->alarms += (size_t)r.sums[i].alarms;
@@ -459,20 +461,20 @@ gl_status announcement_of(announcement *out, arena *to, const announce_series *r
   for (size_t k = 0; k < ANNOUNCE_LEADS; k++) out->matched[k].auc = unknown;
   watch b = {.rule = rule};
   b.run = ARENA_ARRAY(&b.memory, scored, n);
-  b.starts = ARENA_ARRAY(&b.memory, uint64_t, n);
+  b.seeds = ARENA_ARRAY(&b.memory, uint64_t, n);
   for (size_t i = 0; i < n && !b.memory.failed; i++) {
     if (!score_run(&b.run[b.n], &runs[i], rule->window)) continue;
-    if (runs[i].fell)
-      out->fallen++;
+    if (runs[i].collapsed)
+      out->collapsed++;
     else
       out->survived++;
     b.n++;
   }
   gl_status status = GL_OK;
-  if (out->fallen > 0 && out->survived > 0) {
-    number_starts(&b);
-    out->falls = better_side(&b, b.n_starts) == FALLS;
-    judge_starts(&b);
+  if (out->collapsed > 0 && out->survived > 0) {
+    number_seeds(&b);
+    out->low_side = better_side(&b, b.n_seeds) == LOW_SIDE;
+    judge_seeds(&b);
     out->roc_alarms = ARENA_ARRAY(to, double, b.n + 1);
     out->roc_announced = ARENA_ARRAY(to, double, b.n + 1);
     status = arena_check(to, "a ROC curve", err);
@@ -524,13 +526,13 @@ typedef struct asked_runs {
 
 static void add_asked_run(announcements *a, asked_runs *g, const results_run *run, size_t cell) {
   const run_outcome o = outcome_of_run(run, &a->rule.outcome);
-  const int fell = run_outcome_is_collapse(&o);
-  if (run->status == RUN_FAILED || (!fell && o.kind != OUTCOME_SURVIVED)) {
+  const int collapsed = run_outcome_is_collapse(&o);
+  if (run->status == RUN_FAILED || (!collapsed && o.kind != OUTCOME_SURVIVED)) {
     a->left_out++;
     return;
   }
-  if (fell)
-    a->fallen++;
+  if (collapsed)
+    a->collapsed++;
   else
     a->survived++;
   const size_t i = g->n++;
@@ -538,8 +540,8 @@ static void add_asked_run(announcements *a, asked_runs *g, const results_run *ru
   g->run[i] = run;
   g->value[i] = ARENA_ARRAY(&g->memory, double, run->n_steps);
   for (size_t k = 0; step != NULL && k < run->n_steps; k++) step[k] = run->steps[k].step;
-  g->series[i] = (announce_series){.start = run->seed,
-                                   .fell = fell,
+  g->series[i] = (announce_series){.seed = run->seed,
+                                   .collapsed = collapsed,
                                    .onset = o.onset,
                                    .step = step,
                                    .value = g->value[i],
@@ -586,19 +588,19 @@ static gl_status find_asked_runs(announcements *a, asked_runs *g, const results 
     cells += r->n_groups * r->n_algorithms;
   }
   status = arena_check(&g->memory, "announcements", err);
-  if (status == GL_OK && (a->fallen == 0 || a->survived == 0))
+  if (status == GL_OK && (a->collapsed == 0 || a->survived == 0))
     status = gl_fail(err, GL_EINPUT,
                      "announcements need collapsed and stable runs: %zu collapsed, %zu "
                      "survived, %zu never learned or failed",
-                     a->fallen, a->survived, a->left_out);
+                     a->collapsed, a->survived, a->left_out);
   return status;
 }
 
-static size_t count_starts(const asked_runs *g) {
+static size_t count_seeds(const asked_runs *g) {
   size_t n = 0;
   for (size_t i = 0; i < g->n; i++) {
     size_t k = 0;
-    while (g->series[k].start != g->series[i].start) k++;
+    while (g->series[k].seed != g->series[i].seed) k++;
     n += k == i;
   }
   return n;
@@ -615,24 +617,24 @@ static void fill_values(asked_runs *g, metric m) {
 /* Values before the onset of a collapse, or all. */
 static size_t values_before(const announce_series *r) {
   size_t n = 0;
-  while (n < r->n && (!r->fell || r->step[n] < r->onset)) ++n;
+  while (n < r->n && (!r->collapsed || r->step[n] < r->onset)) ++n;
   return n;
 }
 
-static announce_drift count_drift(const asked_runs *g, metric m, bool falls,
+static announce_drift count_drift(const asked_runs *g, metric m, bool low_side,
                                   const drift_rule *rule) {
-  announce_drift d = {.m = m, .falls = falls};
+  announce_drift d = {.m = m, .low_side = low_side};
   for (size_t i = 0; i < g->n; i++) {
     const announce_series *r = &g->series[i];
     const size_t n = values_before(r);
     if (isnan(drift_reference(r->value, n, rule))) continue;
-    const bool alarm = drift_alarm(r->value, n, falls, rule) < n;
-    if (r->fell)
-      ++d.fallen, d.warned += alarm;
+    const bool alarm = drift_alarm(r->value, n, low_side, rule) < n;
+    if (r->collapsed)
+      ++d.collapsed, d.warned += alarm;
     else
       ++d.survived, d.alarms += alarm;
   }
-  d.share = fraction_interval(d.warned, d.fallen);
+  d.share = fraction_interval(d.warned, d.collapsed);
   d.false_alarms = fraction_interval(d.alarms, d.survived);
   return d;
 }
@@ -659,14 +661,14 @@ gl_status announcements_init(announcements *a, const results *const *from, size_
   a->drifts = ARENA_ARRAY(&a->memory, announce_drift, 2 * ASKED);
   gl_status status = arena_check(&a->memory, "announcements", err);
   if (status == GL_OK) status = find_asked_runs(a, &g, from, n_from, of, err);
-  if (status == GL_OK) a->starts = count_starts(&g);
+  if (status == GL_OK) a->seeds = count_seeds(&g);
   for (size_t k = 0; k < ASKED && status == GL_OK; k++) {
     announcement *one = &a->of[a->n];
     one->m = asked[k];
     fill_values(&g, one->m);
     status = announcement_of(one, &a->memory, g.series, g.n, rule, err);
-    for (int falls = 0; falls < 2 && status == GL_OK; falls++) {
-      const announce_drift d = count_drift(&g, one->m, falls == 1, &a->drift);
+    for (int low_side = 0; low_side < 2 && status == GL_OK; low_side++) {
+      const announce_drift d = count_drift(&g, one->m, low_side == 1, &a->drift);
       if (d.survived > 0) a->drifts[a->n_drifts++] = d;
     }
     if (!isnan(one->auc.value)) a->n++;
@@ -686,29 +688,29 @@ void announcements_fini(announcements *a) {
 static const table_column announcement_columns[] = {
     {"metric", TABLE_TEXT, .head = "metric"},
     {"side", TABLE_TEXT, .head = "side"},
-    {"fallen", TABLE_WHOLE, .head = "fallen, survived"},
-    TABLE_KEY("survived", TABLE_WHOLE),
+    {"fallen", TABLE_INTEGER, .head = "fallen, survived"},
+    TABLE_KEY("survived", TABLE_INTEGER),
     {"auc", TABLE_INTERVAL, .head = "AUC", .format = "%.2f"},
-    TABLE_KEY("judged_fallen", TABLE_WHOLE),
-    TABLE_KEY("announced", TABLE_WHOLE),
+    TABLE_KEY("judged_fallen", TABLE_INTEGER),
+    TABLE_KEY("announced", TABLE_INTEGER),
     {"announced_share", TABLE_INTERVAL, .head = "announced", .format = "%.2f"},
-    TABLE_KEY("judged_survived", TABLE_WHOLE),
-    TABLE_KEY("alarms", TABLE_WHOLE),
+    TABLE_KEY("judged_survived", TABLE_INTEGER),
+    TABLE_KEY("alarms", TABLE_INTEGER),
     {"false_alarm_rate", TABLE_INTERVAL, .head = "false alarms", .format = "%.2f"},
     {"lead_updates", TABLE_INTERVAL, .head = "updates before the collapse", .format = "%.0f"},
     TABLE_KEY("matched", TABLE_TABLE),
     TABLE_KEY("roc", TABLE_TABLE)};
 
 static const table_column matched_columns[] = {
-    TABLE_KEY("before", TABLE_WHOLE), TABLE_KEY("fallen", TABLE_WHOLE),
-    TABLE_KEY("pairs", TABLE_WHOLE), TABLE_KEY("auc", TABLE_INTERVAL)};
+    TABLE_KEY("before", TABLE_INTEGER), TABLE_KEY("fallen", TABLE_INTEGER),
+    TABLE_KEY("pairs", TABLE_INTEGER), TABLE_KEY("auc", TABLE_INTERVAL)};
 
 static void put_matched(table *t, const announcement *a, const announce_rule *rule) {
   table *list = table_rows(t, matched_columns, sizeof matched_columns / sizeof *matched_columns);
   for (size_t k = 0; k < ANNOUNCE_LEADS; k++) {
     table_row(list);
-    table_whole(list, rule->lead[k]);
-    table_count(list, a->matched[k].fallen);
+    table_integer(list, rule->lead[k]);
+    table_count(list, a->matched[k].collapsed);
     table_count(list, a->matched[k].pairs);
     interval_cell(list, a->matched[k].auc);
   }
@@ -717,12 +719,12 @@ static void put_matched(table *t, const announcement *a, const announce_rule *ru
 static void put_announcement(table *t, const announcement *a, const announce_rule *rule) {
   table_row(t);
   table_text(t, metric_about(a->m)->name);
-  table_text(t, a->falls ? "falls" : "rises");
-  table_count(t, a->fallen);
-  table_shown(t, "%zu, %zu", a->fallen, a->survived);
+  table_text(t, a->low_side ? "falls" : "rises");
+  table_count(t, a->collapsed);
+  table_shown(t, "%zu, %zu", a->collapsed, a->survived);
   table_count(t, a->survived);
   interval_cell(t, a->auc);
-  table_count(t, a->judged_fallen);
+  table_count(t, a->judged_collapsed);
   table_count(t, a->announced);
   interval_cell(t, a->share);
   table_count(t, a->judged_survived);
@@ -743,7 +745,7 @@ static void put_matched_table(table *to, const announcements *a) {
   for (size_t k = 0; k < ANNOUNCE_LEADS; k++) {
     snprintf(head[k], sizeof head[k], "%lld before", (long long)a->rule.lead[k]);
     columns[1 + 2 * k] = (table_column){.type = TABLE_INTERVAL, .head = head[k], .format = "%.2f"};
-    columns[2 + 2 * k] = (table_column){.type = TABLE_WHOLE, .head = "falls"};
+    columns[2 + 2 * k] = (table_column){.type = TABLE_INTEGER, .head = "falls"};
   }
   table *t = table_rows(table_field(to, NULL), columns, 1 + 2 * ANNOUNCE_LEADS);
   for (size_t i = 0; i < a->n; i++) {
@@ -751,33 +753,33 @@ static void put_matched_table(table *to, const announcements *a) {
     table_text(t, metric_about(a->of[i].m)->name);
     for (size_t k = 0; k < ANNOUNCE_LEADS; k++) {
       interval_cell(t, a->of[i].matched[k].auc);
-      table_count(t, a->of[i].matched[k].fallen);
+      table_count(t, a->of[i].matched[k].collapsed);
     }
   }
   table_title(t,
               "The same setting, the same update: probability that a run that falls so many "
               "updates later is higher than a survivor of its cell. 0.5 is chance; above it a "
               "rise announces, below it a fall. [95 %%, bootstrap over %zu starts].",
-              a->starts);
+              a->seeds);
 }
 
 static void put_drifts(table *to, const announcements *a) {
   static const table_column columns[] = {
       {"metric", TABLE_TEXT, .head = "metric"},
       {"side", TABLE_TEXT, .head = "side"},
-      {"fallen", TABLE_WHOLE, .head = "fallen"},
-      TABLE_KEY("warned", TABLE_WHOLE),
+      {"fallen", TABLE_INTEGER, .head = "fallen"},
+      TABLE_KEY("warned", TABLE_INTEGER),
       {"warned_share", TABLE_INTERVAL, .head = "warned", .format = "%.2f"},
-      {"survived", TABLE_WHOLE, .head = "survived"},
-      TABLE_KEY("alarms", TABLE_WHOLE),
+      {"survived", TABLE_INTEGER, .head = "survived"},
+      TABLE_KEY("alarms", TABLE_INTEGER),
       {"false_alarm_rate", TABLE_INTERVAL, .head = "false alarms", .format = "%.2f"}};
   table *t = table_rows(table_field(to, "warnings"), columns, sizeof columns / sizeof *columns);
   for (size_t i = 0; i < a->n_drifts; i++) {
     const announce_drift *d = &a->drifts[i];
     table_row(t);
     table_text(t, metric_about(d->m)->name);
-    table_text(t, d->falls ? "falls" : "rises");
-    table_count(t, d->fallen), table_count(t, d->warned), interval_cell(t, d->share);
+    table_text(t, d->low_side ? "falls" : "rises");
+    table_count(t, d->collapsed), table_count(t, d->warned), interval_cell(t, d->share);
     table_count(t, d->survived), table_count(t, d->alarms), interval_cell(t, d->false_alarms);
   }
   table_title(
@@ -791,8 +793,8 @@ static void put_drifts(table *to, const announcements *a) {
 void announcements_report(table *to, const announcements *a, const char *name) {
   table *rule = table_object(table_field(to, "rule"));
   table_put(rule, "window %zu, false_alarms %g", a->rule.window, a->rule.false_alarms);
-  table_put(to, "fallen %zu, survived %zu, left_out %zu, starts %zu", a->fallen, a->survived,
-            a->left_out, a->starts);
+  table_put(to, "fallen %zu, survived %zu, left_out %zu, starts %zu", a->collapsed, a->survived,
+            a->left_out, a->seeds);
   table *t = table_rows(table_field(to, "metrics"), announcement_columns,
                         sizeof announcement_columns / sizeof *announcement_columns);
   for (size_t i = 0; i < a->n; i++) put_announcement(t, &a->of[i], &a->rule);
@@ -802,12 +804,12 @@ void announcements_report(table *to, const announcements *a, const char *name) {
               "side chosen on all of them. The rest leaves one start out: thresholds at which at "
               "most %.0f %% of the other starts' survivors raise an alarm; median lead of "
               "announced falls. [95 %%, bootstrap over starts].",
-              name, a->fallen, a->survived, a->left_out, a->starts, a->rule.window,
+              name, a->collapsed, a->survived, a->left_out, a->seeds, a->rule.window,
               100 * a->rule.false_alarms);
   table_line(to,
              "If all runs were independent, an AUC of 0.7 would be distinguished from 0.5 with "
              "probability %.2f (two-sided at 5 %%): `gepolab analyze --table power`.",
-             auc_power(0.7, a->fallen, a->survived, 0.05));
+             auc_power(0.7, a->collapsed, a->survived, 0.05));
   table_line(to, "%s", "");
   put_matched_table(to, a);
   put_drifts(to, a);

@@ -39,9 +39,9 @@ drift_rule drift_rule_default(void);
  * are not NaN, or if it is not positive (then a factor means nothing). */
 double drift_reference(const double *value, size_t n, const drift_rule *rule);
 /* The index of the first update after the beginning at which the mean of the last `window` values
- * is beyond the factor, above (falls: below) the reference; n if there is none. Windows with a NaN
- * raise no alarm. */
-size_t drift_alarm(const double *value, size_t n, bool falls, const drift_rule *rule);
+ * is beyond the factor, above (low_side: below) the reference; n if there is none. Windows with a
+ * NaN raise no alarm. */
+size_t drift_alarm(const double *value, size_t n, bool low_side, const drift_rule *rule);
 
 /* --- warnings over the runs of a study --- */
 
@@ -57,8 +57,8 @@ announce_rule announce_rule_default(void);
 
 /* The series of one run. */
 typedef struct announce_series {
-  uint64_t start;      /* seed; leave-one-out omits all runs of a seed together */
-  int fell;            /* 1: collapsed at `onset`; 0: survived */
+  uint64_t seed;       /* leave-one-out omits all runs of a seed together */
+  int collapsed;       /* 1: at `onset`; 0: it survived */
   int64_t onset;       /* update of the onset; values from it on are ignored */
   const int64_t *step; /* [n] ascending */
   const double *value; /* [n]; NaN where the metric is undefined */
@@ -69,7 +69,7 @@ typedef struct announce_series {
 /* How well a metric distinguishes collapsing runs from surviving runs of the same cell at the same
  * update, a given number of updates before the onset. */
 typedef struct announce_matched {
-  size_t fallen, pairs; /* fallen: runs with a value and a survivor to compare with */
+  size_t collapsed, pairs; /* collapsed: runs with a value and a survivor to compare with */
   interval auc; /* fraction of pairs in which the collapsing run is higher (ties count 1/2). Above
                    1/2: an increase predicts collapse; below: a decrease; 1/2 is chance */
 } announce_matched;
@@ -78,11 +78,11 @@ typedef struct announce_matched {
  * the chosen thresholds held fixed. NaN if there are too few runs. */
 typedef struct announcement {
   metric m;
-  size_t fallen, survived; /* runs that have a value */
-  int falls;               /* 1 if low values predict collapse, judged on the runs of all seeds */
-  interval auc;            /* area under the ROC curve of runs, for that side */
-  size_t judged_fallen, announced, judged_survived, alarms; /* leaving one seed out */
-  interval share, false_alarms;                             /* fractions of the judged runs */
+  size_t collapsed, survived; /* runs that have a value */
+  int low_side; /* 1 if low values predict collapse, judged on the runs of all seeds */
+  interval auc; /* area under the ROC curve of runs, for that side */
+  size_t judged_collapsed, announced, judged_survived, alarms; /* leaving one seed out */
+  interval share, false_alarms;                                /* fractions of the judged runs */
   interval lead; /* median over predicted collapses of onset - update of the alarm */
   announce_matched matched[ANNOUNCE_LEADS]; /* one for each lead of the rule */
   /* ROC curve for that side, from (0, 0) to (1, 1): fractions of surviving and of collapsed runs
@@ -100,9 +100,9 @@ gl_status announcement_of(announcement *out, arena *to, const announce_series *r
  * collapse, and how often it is a false alarm. Only updates before the onset count. */
 typedef struct announce_drift {
   metric m;
-  bool falls;
-  size_t fallen, warned, survived, alarms; /* runs in which the warning is defined */
-  interval share, false_alarms;            /* 95 % intervals by Clopper and Pearson */
+  bool low_side;
+  size_t collapsed, warned, survived, alarms; /* runs in which the warning is defined */
+  interval share, false_alarms;               /* 95 % intervals by Clopper and Pearson */
 } announce_drift;
 
 typedef struct announcements {
@@ -110,8 +110,8 @@ typedef struct announcements {
   drift_rule drift;
   announce_drift *drifts; /* [n_drifts] two for each metric */
   size_t n_drifts;
-  size_t fallen, survived, left_out; /* runs; left_out: never learned, or failed */
-  size_t starts;
+  size_t collapsed, survived, left_out; /* runs; left_out: never learned, or failed */
+  size_t seeds;
   announcement *of; /* [n] metrics with a value. Order: distance from chance at the first lead,
                        largest first; then those that cannot be compared there, by AUC */
   size_t n;

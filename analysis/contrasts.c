@@ -15,9 +15,9 @@
 #include <string.h>
 
 const char *const contrast_measure_names[CONTRAST_MEASURES] = {
-    [CONTRAST_FALL] = "fall",
+    [CONTRAST_COLLAPSE] = "fall",
     [CONTRAST_LAST] = "last",
-    [CONTRAST_LATE_FALL] = "late_fall",
+    [CONTRAST_LATE_COLLAPSE] = "late_fall",
     [CONTRAST_LAST_LEVEL] = "last_level",
     [CONTRAST_BEST_TO_LAST] = "best_to_last",
     [CONTRAST_BELOW_START] = "below_start"};
@@ -154,7 +154,7 @@ static const results_run *arm_run_of_seed(const results *r, const contrast_arm *
 
 /* Whether a measure is yes or no for a run; other measures are scores or fractions. */
 static bool is_collapse(contrast_measure m) {
-  return m == CONTRAST_FALL || m == CONTRAST_LATE_FALL;
+  return m == CONTRAST_COLLAPSE || m == CONTRAST_LATE_COLLAPSE;
 }
 
 /* Whether a measure is in units of the score, so that it makes sense where lower is better. */
@@ -167,10 +167,10 @@ static double measure_of(const results_run *run, contrast_measure m) {
   const outcome_rule rule = outcome_rule_default();
   const run_outcome o = outcome_of_run(run, &rule);
   switch (m) {
-  case CONTRAST_FALL:
+  case CONTRAST_COLLAPSE:
     return run_outcome_is_collapse(&o);
-  case CONTRAST_LATE_FALL:
-    return run_outcome_fate(&o) == FATE_LATE_FALL;
+  case CONTRAST_LATE_COLLAPSE:
+    return run_outcome_fate(&o) == FATE_LATE_COLLAPSE;
   case CONTRAST_LAST:
     return o.last;
   case CONTRAST_LAST_LEVEL:
@@ -325,12 +325,12 @@ static const table_column contrast_columns[] = {
     TABLE_KEY("arm_of", TABLE_TABLE),
     TABLE_KEY("arm_against", TABLE_TABLE),
     {"difference", TABLE_INTERVAL, .head = "difference", .place = 1},
-    {"pairs", TABLE_WHOLE, .head = "pairs"},
-    TABLE_KEY("unpaired", TABLE_WHOLE),
+    {"pairs", TABLE_INTEGER, .head = "pairs"},
+    TABLE_KEY("unpaired", TABLE_INTEGER),
     {"of", TABLE_REAL, .head = "of"},
     {"against", TABLE_REAL, .head = "against"},
-    {"only_of", TABLE_WHOLE, .head = "only of", .place = 1},
-    {"only_against", TABLE_WHOLE, .head = "only against", .place = 1},
+    {"only_of", TABLE_INTEGER, .head = "only of", .place = 1},
+    {"only_against", TABLE_INTEGER, .head = "only against", .place = 1},
     {"p", TABLE_REAL, .head = "p", .format = "%.2g", .place = 1},
     {"holm", TABLE_REAL, .head = "Holm", .format = "%.2g", .place = 1},
     {"detectable", TABLE_REAL, .head = "detectable", .place = 1}};
@@ -439,7 +439,7 @@ static const table_column equal_columns[] = {{"algorithm", TABLE_TEXT, .head = "
                                              {"setting", TABLE_TEXT, .head = "setting"},
                                              {"same_as", TABLE_TEXT, .head = "same as"},
                                              {"same_setting", TABLE_TEXT, .head = "setting"},
-                                             {"runs", TABLE_WHOLE, .head = "runs"}};
+                                             {"runs", TABLE_INTEGER, .head = "runs"}};
 
 static void put_equal_arm(table *t, const results *r, const results_cell *c) {
   table_text(t, r->algorithms[c->algorithm]);
@@ -483,7 +483,7 @@ enum { QUANTITIES = LEVEL_NUMBERS + sizeof end_metrics / sizeof *end_metrics };
 static const table_column level_columns[] = {
     {"algorithm", TABLE_TEXT, .head = "algorithm"},
     {"setting", TABLE_TEXT, .head = "setting"},
-    {"runs", TABLE_WHOLE, .head = "runs"},
+    {"runs", TABLE_INTEGER, .head = "runs"},
     {"last_level", TABLE_INTERVAL, .head = "last", .place = 3},
     {"best_to_last", TABLE_INTERVAL, .head = "best − last", .place = 3},
     {"below_start", TABLE_INTERVAL, .head = "below start", .place = 3},

@@ -17,10 +17,10 @@
 #include <stdio.h>
 
 typedef enum contrast_measure {
-  CONTRAST_FALL,       /* whether the run collapsed */
-  CONTRAST_LAST,       /* its last score */
-  CONTRAST_LATE_FALL,  /* whether it collapsed late and did not recover (FATE_LATE_FALL) */
-  CONTRAST_LAST_LEVEL, /* run_level.last; the next two are its other fields */
+  CONTRAST_COLLAPSE,      /* whether the run collapsed */
+  CONTRAST_LAST,          /* its last score */
+  CONTRAST_LATE_COLLAPSE, /* whether it collapsed late and did not recover (FATE_LATE_COLLAPSE) */
+  CONTRAST_LAST_LEVEL,    /* run_level.last; the next two are its other fields */
   CONTRAST_BEST_TO_LAST,
   CONTRAST_BELOW_START,
   CONTRAST_MEASURES

@@ -1,4 +1,4 @@
-/* Measures which metrics announce the next decline of the score. */
+/* Measures which metrics predict the next decline of the score. */
 #include "analysis/decline_prediction.h"
 
 #include "analysis/statistics.h"
@@ -254,9 +254,9 @@ gl_status declines_of(declines *out, const results *const *from, size_t n_from,
 
 static const table_column decline_columns[] = {
     {"metric", TABLE_TEXT, .head = "metric"},
-    {"declines", TABLE_WHOLE, .head = "declines"},
-    {"others", TABLE_WHOLE, .head = "others"},
-    {"runs", TABLE_WHOLE, .head = "runs"},
+    {"declines", TABLE_INTEGER, .head = "declines"},
+    {"others", TABLE_INTEGER, .head = "others"},
+    {"runs", TABLE_INTEGER, .head = "runs"},
     {"auc", TABLE_INTERVAL, .head = "AUC", .format = "%.2f"},
     {"p", TABLE_REAL, .head = "p", .format = "%.3f"},
     {"left_out", TABLE_REAL, .head = "AUC, run left out", .format = "%.2f"}};

@@ -1,4 +1,4 @@
-/* Which metrics announce the next decline of the score, within runs. `gepolab analyze --table
+/* Which metrics predict the next decline of the score, within runs. `gepolab analyze --table
  * declines` prints it.
  *
  * Between two evaluations lies a window of updates. The window after evaluation k precedes a

@@ -399,10 +399,10 @@ static gl_status put_smallest(table *to, const effect_table *t, effect_response 
 }
 
 static const table_column fit_columns[] = {
-    TABLE_KEY("algorithm", TABLE_TEXT), TABLE_KEY("less", TABLE_TEXT),
-    TABLE_KEY("response", TABLE_TEXT),  TABLE_KEY("runs", TABLE_WHOLE),
-    TABLE_KEY("residual", TABLE_WHOLE), TABLE_KEY("why", TABLE_TEXT),
-    TABLE_KEY("mean", TABLE_REAL),      TABLE_KEY("effects", TABLE_TABLE)};
+    TABLE_KEY("algorithm", TABLE_TEXT),   TABLE_KEY("less", TABLE_TEXT),
+    TABLE_KEY("response", TABLE_TEXT),    TABLE_KEY("runs", TABLE_INTEGER),
+    TABLE_KEY("residual", TABLE_INTEGER), TABLE_KEY("why", TABLE_TEXT),
+    TABLE_KEY("mean", TABLE_REAL),        TABLE_KEY("effects", TABLE_TABLE)};
 
 static const table_column effect_columns[] = {
     TABLE_KEY("factor", TABLE_TEXT),    TABLE_KEY("with", TABLE_TEXT),

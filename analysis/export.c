@@ -14,7 +14,7 @@
 /* --- the list of tables --- */
 
 #define NUMBER(name, unit, about) TABLE_FIELD(name, TABLE_REAL, unit, about)
-#define WHOLE(name, unit, about) TABLE_FIELD(name, TABLE_WHOLE, unit, about)
+#define INTEGER(name, unit, about) TABLE_FIELD(name, TABLE_INTEGER, unit, about)
 #define INTERVAL(name, unit, about)                                                                \
   NUMBER(name, unit, "interquartile mean over seeds of " about),                                   \
       NUMBER(name "_low", unit, "lower end of its 95 % bootstrap interval"),                       \
@@ -22,22 +22,22 @@
 #define END TABLE_FIELD(NULL, TABLE_TEXT, "", "")
 
 static const table_column summary_columns[] = {
-    WHOLE("cell", "", "number of the run's cell in `cells`; empty where `is_repeat`"),
+    INTEGER("cell", "", "number of the run's cell in `cells`; empty where `is_repeat`"),
     TABLE_FIELD("is_repeat", TABLE_FLAG, "",
                 "true: its recipe means the same as another run's of the same seed, so that it is "
                 "no second "
                 "draw and counts in no cell"),
     TABLE_FIELD("status", TABLE_TEXT, "",
                 "`done`, `diverged` (a result) or `failed` (an accident)"),
-    WHOLE("updates", "updates", "that the learner made"),
-    WHOLE("evaluations", "", "how many there were"),
+    INTEGER("updates", "updates", "that the learner made"),
+    INTEGER("evaluations", "", "how many there were"),
     NUMBER("eval_first", "", "score of the first evaluation"),
     NUMBER("best", "", "largest score"),
-    WHOLE("best_step", "updates", "made before the first evaluation with the largest score"),
+    INTEGER("best_step", "updates", "made before the first evaluation with the largest score"),
     NUMBER("last", "", "score of the last evaluation"),
     NUMBER("best_to_last", "", "best minus last"),
-    WHOLE("diverged_step", "updates",
-          "made when the run was found to diverge; empty if it was not"),
+    INTEGER("diverged_step", "updates",
+            "made when the run was found to diverge; empty if it was not"),
     NUMBER("staleness", "versions", "mean over updates of the metric of that name"),
     NUMBER("kl_exact", "nat", "mean over updates; KL(p||q) per response, enumerable worlds"),
     NUMBER("kl_k3_seq", "nat", "mean over updates; estimate of KL(q||p) per response"),
@@ -54,9 +54,9 @@ static const table_column summary_columns[] = {
     NUMBER("staleness_max", "versions", "largest of a trained batch"),
     END};
 static const table_column cells_columns[] = {
-    WHOLE("done", "runs", "that ended"),
-    WHOLE("diverged", "runs", "that diverged; they count with what they had reached"),
-    WHOLE("failed", "runs", "that failed and are left out"),
+    INTEGER("done", "runs", "that ended"),
+    INTEGER("diverged", "runs", "that diverged; they count with what they had reached"),
+    INTEGER("failed", "runs", "that failed and are left out"),
     INTERVAL("best", "", "`best` in `summary`"),
     INTERVAL("last", "", "`last` in `summary`"),
     INTERVAL("best_to_last", "", "`best_to_last` in `summary`"),
@@ -187,7 +187,7 @@ static gl_status one_study_init(one_study *o, store *s, const run_list *list, si
 
 static void put_step_if(records_writer *w, int known, int64_t step) {
   if (known)
-    records_whole(w, step);
+    records_integer(w, step);
   else
     records_missing(w);
 }
@@ -231,8 +231,8 @@ static gl_status put_summary(records_writer *w, const one_study *o, gl_error *er
     put_step_if(w, known->cell > 0, (int64_t)(o->cells_before + known->cell));
     records_flag(w, known->cell == 0);
     records_text(w, run_status_name(run->status));
-    records_whole(w, (int64_t)run->n_steps);
-    records_whole(w, (int64_t)run->n_evals);
+    records_integer(w, (int64_t)run->n_steps);
+    records_integer(w, (int64_t)run->n_evals);
     put_run_scores(w, run);
     put_step_if(w, diverged, diverged ? run->steps[run->n_steps - 1].step : 0);
     put_metrics(w, run, o->scratch);
@@ -276,14 +276,14 @@ static gl_status put_cell_records(records_writer *w, const one_study *o, gl_erro
   for (size_t i = 0; i < o->sum.n_cells && status == GL_OK; ++i) {
     const cell_summary *c = &o->sum.cells[i];
     const size_t run = a_run_of(o, i + 1);
-    records_whole(w, (int64_t)(o->cells_before + i + 1));
+    records_integer(w, (int64_t)(o->cells_before + i + 1));
     records_text(w, o->list->run[run].study);
     records_text(w, o->list->axes.algorithm[run]);
     records_number(w, c->lr_low == c->lr_high ? c->lr_low : NAN);
     run_list_put_axes(o->list, run, w);
-    records_whole(w, (int64_t)c->done);
-    records_whole(w, (int64_t)c->diverged);
-    records_whole(w, (int64_t)c->failed);
+    records_integer(w, (int64_t)c->done);
+    records_integer(w, (int64_t)c->diverged);
+    records_integer(w, (int64_t)c->failed);
     put_intervals(w, &o->sum, c);
     records_number(w, c->samples_per_s);
     records_number(w, c->learner_utilisation);
@@ -345,7 +345,7 @@ static const char *frictionless_type(table_type type) {
   switch (type) {
   case TABLE_TEXT:
     return "string";
-  case TABLE_WHOLE:
+  case TABLE_INTEGER:
     return "integer";
   case TABLE_REAL:
     return "number";

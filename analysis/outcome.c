@@ -22,18 +22,18 @@ outcome_rule outcome_rule_default(void) {
 const char *outcome_name(outcome o) {
   static const char *const names[OUTCOME_COUNT] = {[OUTCOME_NOT_FINITE] = "not finite",
                                                    [OUTCOME_NEVER_LEARNED] = "never learned",
-                                                   [OUTCOME_EARLY_FALL] = "early fall",
-                                                   [OUTCOME_LATE_FALL] = "late fall",
+                                                   [OUTCOME_EARLY_COLLAPSE] = "early fall",
+                                                   [OUTCOME_LATE_COLLAPSE] = "late fall",
                                                    [OUTCOME_SURVIVED] = "survived"};
   return names[o];
 }
 
 const char *fate_name(fate f) {
   static const char *const names[FATE_COUNT] = {
-      [FATE_NOT_FINITE] = "not finite",       [FATE_LOST_START] = "lost start",
-      [FATE_NEVER_LEARNED] = "never learned", [FATE_DIP] = "dip",
-      [FATE_EARLY_FALL] = "early fall",       [FATE_LATE_FALL] = "late fall",
-      [FATE_FALLING] = "falling at the end",  [FATE_STABLE] = "stable"};
+      [FATE_NOT_FINITE] = "not finite",         [FATE_LOST_START] = "lost start",
+      [FATE_NEVER_LEARNED] = "never learned",   [FATE_DIP] = "dip",
+      [FATE_EARLY_COLLAPSE] = "early fall",     [FATE_LATE_COLLAPSE] = "late fall",
+      [FATE_COLLAPSING] = "falling at the end", [FATE_STABLE] = "stable"};
   return names[f];
 }
 
@@ -43,22 +43,22 @@ fate run_outcome_fate(const run_outcome *o) {
     return FATE_NOT_FINITE;
   case OUTCOME_NEVER_LEARNED:
     return o->lost_start ? FATE_LOST_START : FATE_NEVER_LEARNED;
-  case OUTCOME_EARLY_FALL:
-    return o->recovered >= 0 ? FATE_DIP : FATE_EARLY_FALL;
-  case OUTCOME_LATE_FALL:
-    return o->recovered >= 0 ? FATE_DIP : FATE_LATE_FALL;
+  case OUTCOME_EARLY_COLLAPSE:
+    return o->recovered >= 0 ? FATE_DIP : FATE_EARLY_COLLAPSE;
+  case OUTCOME_LATE_COLLAPSE:
+    return o->recovered >= 0 ? FATE_DIP : FATE_LATE_COLLAPSE;
   case OUTCOME_SURVIVED:
   case OUTCOME_COUNT:
     break;
   }
-  return o->is_collapsing ? FATE_FALLING : FATE_STABLE;
+  return o->is_collapsing ? FATE_COLLAPSING : FATE_STABLE;
 }
 
 bool run_outcome_is_collapse(const run_outcome *o) {
   switch (o->kind) {
   case OUTCOME_NOT_FINITE:
-  case OUTCOME_EARLY_FALL:
-  case OUTCOME_LATE_FALL:
+  case OUTCOME_EARLY_COLLAPSE:
+  case OUTCOME_LATE_COLLAPSE:
     return true;
   case OUTCOME_NEVER_LEARNED:
     return o->lost_start;
@@ -77,29 +77,29 @@ static double best_with(double best, const eval_record *eval, const double *best
 
 /* Low evaluations: below the first score and a share of what had been gained before them. */
 typedef struct low_part {
-  size_t fall;      /* the index at which the fall begins; n: none */
+  size_t collapse;  /* the index at which the collapse begins; n: none */
   size_t recovered; /* after it, the first index that is not low; n: none */
   size_t at_end;    /* how many of the last evaluations are low */
   size_t begin;     /* the first of these, where there is one */
 } low_part;
 
-/* Only what was gained until the fall counts, also for what comes after it. */
+/* Only what was gained until the collapse counts, also for what comes after it. */
 static low_part low_part_of(const eval_record *eval, const double *best_until, size_t n,
                             const outcome_rule *rule) {
-  low_part p = {.fall = n, .recovered = n, .begin = n};
+  low_part p = {.collapse = n, .recovered = n, .begin = n};
   double first = NAN, best = NAN, best_before = NAN;
   for (size_t i = 0; i < n; i++) {
     const double score = eval[i].eval_score;
     if (!isfinite(score)) continue;
     if (isnan(first)) first = best = score;
-    if (p.at_end == 0 && p.fall == n) best_before = best;
+    if (p.at_end == 0 && p.collapse == n) best_before = best;
     const double gain = best_before - first;
     if (gain >= rule->least_gain && score < first + rule->kept * gain) {
       if (p.at_end++ == 0) p.begin = i;
-      if (p.at_end == rule->in_a_row && p.fall == n) p.fall = p.begin;
+      if (p.at_end == rule->in_a_row && p.collapse == n) p.collapse = p.begin;
     } else {
       p.at_end = 0;
-      if (p.fall < n && p.recovered == n) p.recovered = i;
+      if (p.collapse < n && p.recovered == n) p.recovered = i;
     }
     best = best_with(best, eval, best_until, i);
   }
@@ -124,14 +124,14 @@ static size_t loss_of_start(const eval_record *eval, size_t n, const outcome_rul
 }
 
 static void ends_of(run_outcome *o, const eval_record *eval, const double *best_until, size_t n,
-                    size_t fall) {
+                    size_t collapse) {
   double highest = NAN;
   for (size_t i = 0; i < n; i++) {
     const double score = eval[i].eval_score;
     if (!isfinite(score)) continue;
     if (isnan(o->first)) o->first = score;
-    if (i < fall) o->best = best_with(isnan(o->best) ? score : o->best, eval, best_until, i);
-    if (i < fall && (isnan(highest) || score > highest)) {
+    if (i < collapse) o->best = best_with(isnan(o->best) ? score : o->best, eval, best_until, i);
+    if (i < collapse && (isnan(highest) || score > highest)) {
       highest = score;
       o->best_step = eval[i].step;
     }
@@ -141,11 +141,11 @@ static void ends_of(run_outcome *o, const eval_record *eval, const double *best_
 }
 
 /* Counts updates on the plateau: an evaluation on it counts the updates since the previous one. */
-static int64_t plateau_of(const run_outcome *o, const eval_record *eval, size_t fall,
+static int64_t plateau_of(const run_outcome *o, const eval_record *eval, size_t collapse,
                           const outcome_rule *rule) {
   const double least = o->first + rule->plateau * (o->best - o->first);
   int64_t updates = 0, before = 0;
-  for (size_t i = 0; i < fall; i++) {
+  for (size_t i = 0; i < collapse; i++) {
     if (!isfinite(eval[i].eval_score)) continue;
     if (eval[i].eval_score >= least) updates += eval[i].step - before;
     before = eval[i].step;
@@ -157,13 +157,14 @@ run_outcome outcome_of(const eval_record *eval, const double *best_until, size_t
                        const outcome_rule *rule) {
   run_outcome o = {.first = NAN, .best = NAN, .last = NAN, .onset = -1, .recovered = -1};
   const low_part low = low_part_of(eval, best_until, n, rule);
-  const size_t fall = low.fall;
-  ends_of(&o, eval, best_until, n, fall);
-  o.plateau_updates = plateau_of(&o, eval, fall, rule);
-  if (fall < n) {
-    o.onset = eval[fall].step;
+  const size_t collapse = low.collapse;
+  ends_of(&o, eval, best_until, n, collapse);
+  o.plateau_updates = plateau_of(&o, eval, collapse, rule);
+  if (collapse < n) {
+    o.onset = eval[collapse].step;
     if (low.recovered < n && !not_finite) o.recovered = eval[low.recovered].step;
-    o.kind = o.plateau_updates >= rule->plateau_updates ? OUTCOME_LATE_FALL : OUTCOME_EARLY_FALL;
+    o.kind =
+        o.plateau_updates >= rule->plateau_updates ? OUTCOME_LATE_COLLAPSE : OUTCOME_EARLY_COLLAPSE;
   } else if (not_finite) {
     o.onset = o.end;
     o.kind = OUTCOME_NOT_FINITE;
@@ -271,16 +272,17 @@ static void count_outcome(stability *s, stability_cell *c, size_t index) {
   c->count[o.kind]++;
   c->fate[run_outcome_fate(&o)]++;
   c->lost_start += (size_t)(o.lost_start != 0);
-  c->falls += (size_t)run_outcome_is_collapse(&o);
+  c->collapses += (size_t)run_outcome_is_collapse(&o);
   if (!s->has_doses) return;
   const double dose = r->groups[run->group].value[s->dose_axis].number;
   if (!(dose > 0) || !isfinite(dose)) return;
   dose_group *d = dose_of(c, log(dose));
   d->runs++;
-  d->falls += (size_t)run_outcome_is_collapse(&o);
+  d->collapses += (size_t)run_outcome_is_collapse(&o);
 }
 
-size_t stability_times(const stability *s, const stability_cell *c, double *time, uint8_t *fell) {
+size_t stability_times(const stability *s, const stability_cell *c, double *time,
+                       uint8_t *collapsed) {
   const results *r = s->from;
   size_t n = 0;
   for (size_t i = 0; i < r->n_runs; i++) {
@@ -289,8 +291,8 @@ size_t stability_times(const stability *s, const stability_cell *c, double *time
         s->setting[run->group] != c->setting)
       continue;
     const run_outcome *o = &s->run[i];
-    fell[n] = (uint8_t)run_outcome_is_collapse(o);
-    time[n] = (double)(fell[n] ? o->onset : o->end);
+    collapsed[n] = (uint8_t)run_outcome_is_collapse(o);
+    time[n] = (double)(collapsed[n] ? o->onset : o->end);
     n++;
   }
   return n;
@@ -300,11 +302,11 @@ static gl_status find_curve(stability *s, stability_cell *c, gl_error *err) {
   const size_t most = s->from->n_runs;
   arena work = {0};
   double *time = ARENA_ARRAY(&work, double, most);
-  uint8_t *fell = ARENA_ARRAY(&work, uint8_t, most);
+  uint8_t *collapsed = ARENA_ARRAY(&work, uint8_t, most);
   survival_step *curve = ARENA_ARRAY(&work, survival_step, most);
   gl_status status = arena_check(&work, "onsets", err);
-  const size_t n = status == GL_OK ? stability_times(s, c, time, fell) : 0;
-  if (status == GL_OK) status = survival_curve(time, fell, n, curve, &c->n_steps, err);
+  const size_t n = status == GL_OK ? stability_times(s, c, time, collapsed) : 0;
+  if (status == GL_OK) status = survival_curve(time, collapsed, n, curve, &c->n_steps, err);
   for (size_t i = 0; i < n; i++) c->watched = fmax(c->watched, time[i]);
   c->median_onset = INFINITY;
   for (size_t i = c->n_steps; i-- > 0;)
@@ -382,7 +384,7 @@ static gl_status make_cells(stability *s, gl_error *err) {
         s, &s->cells[s->setting[r->runs[i].group] * r->n_algorithms + r->runs[i].algorithm], i);
   for (size_t i = 0; i < n && status == GL_OK; i++) {
     stability_cell *c = &s->cells[i];
-    c->fallen = fraction_interval(c->falls, c->runs);
+    c->collapse_rate = fraction_interval(c->collapses, c->runs);
     c->best_dose = c->n_doses;
     qsort(c->dose, c->n_doses, sizeof *c->dose, by_dose);
     status = find_curve(s, c, err);
@@ -432,27 +434,27 @@ enum { OF_DOSES = 6, OF_FATES = 14 };
 static const table_column stability_columns[] = {
     {"algorithm", TABLE_TEXT, .head = "algorithm"},
     {"setting", TABLE_TEXT, .head = "setting"},
-    TABLE_KEY("place", TABLE_WHOLE),
+    TABLE_KEY("place", TABLE_INTEGER),
     TABLE_KEY("staleness", TABLE_REAL),
-    {"runs", TABLE_WHOLE, .head = "runs"},
-    TABLE_KEY("failed", TABLE_WHOLE),
-    TABLE_KEY("outcomes/not finite", TABLE_WHOLE),
-    TABLE_KEY("outcomes/never learned", TABLE_WHOLE),
-    TABLE_KEY("outcomes/early fall", TABLE_WHOLE),
-    TABLE_KEY("outcomes/late fall", TABLE_WHOLE),
-    TABLE_KEY("outcomes/survived", TABLE_WHOLE),
-    TABLE_KEY("lost_start", TABLE_WHOLE),
-    TABLE_KEY("dips", TABLE_WHOLE),
-    TABLE_KEY("falling", TABLE_WHOLE),
+    {"runs", TABLE_INTEGER, .head = "runs"},
+    TABLE_KEY("failed", TABLE_INTEGER),
+    TABLE_KEY("outcomes/not finite", TABLE_INTEGER),
+    TABLE_KEY("outcomes/never learned", TABLE_INTEGER),
+    TABLE_KEY("outcomes/early fall", TABLE_INTEGER),
+    TABLE_KEY("outcomes/late fall", TABLE_INTEGER),
+    TABLE_KEY("outcomes/survived", TABLE_INTEGER),
+    TABLE_KEY("lost_start", TABLE_INTEGER),
+    TABLE_KEY("dips", TABLE_INTEGER),
+    TABLE_KEY("falling", TABLE_INTEGER),
     /* the fates in their order */
-    {.type = TABLE_WHOLE, .head = "not finite"},
-    {.type = TABLE_WHOLE, .head = "lost start"},
-    {.type = TABLE_WHOLE, .head = "never learned"},
-    {.type = TABLE_WHOLE, .head = "dip"},
-    {.type = TABLE_WHOLE, .head = "early fall"},
-    {.type = TABLE_WHOLE, .head = "late fall"},
-    {.type = TABLE_WHOLE, .head = "falling at end"},
-    {.type = TABLE_WHOLE, .head = "stable"},
+    {.type = TABLE_INTEGER, .head = "not finite"},
+    {.type = TABLE_INTEGER, .head = "lost start"},
+    {.type = TABLE_INTEGER, .head = "never learned"},
+    {.type = TABLE_INTEGER, .head = "dip"},
+    {.type = TABLE_INTEGER, .head = "early fall"},
+    {.type = TABLE_INTEGER, .head = "late fall"},
+    {.type = TABLE_INTEGER, .head = "falling at end"},
+    {.type = TABLE_INTEGER, .head = "stable"},
     {"fallen", TABLE_INTERVAL, .head = "collapsed", .format = "%.2f", .place = 1},
     {"median_onset", TABLE_REAL, .head = "median onset", .format = "%.0f", .place = 1},
     TABLE_KEY("curve", TABLE_TABLE),
@@ -470,8 +472,8 @@ static const table_column curve_columns[] = {TABLE_KEY("update", TABLE_REAL),
                                              TABLE_KEY("error", TABLE_REAL)};
 
 static const table_column dose_columns[] = {
-    TABLE_KEY("dose", TABLE_REAL), TABLE_KEY("runs", TABLE_WHOLE), TABLE_KEY("falls", TABLE_WHOLE),
-    TABLE_KEY("last", TABLE_INTERVAL)};
+    TABLE_KEY("dose", TABLE_REAL), TABLE_KEY("runs", TABLE_INTEGER),
+    TABLE_KEY("falls", TABLE_INTEGER), TABLE_KEY("last", TABLE_INTERVAL)};
 
 /* Writes a learning rate; printed text shows open ends as inequalities. */
 static void put_dose(table *t, const dose_fit *fit, interval v) {
@@ -502,7 +504,7 @@ static void put_doses(table *t, const stability_cell *c) {
     table_row(list);
     table_real(list, dose_number(c->dose[i].x));
     table_count(list, c->dose[i].runs);
-    table_count(list, c->dose[i].falls);
+    table_count(list, c->dose[i].collapses);
     interval_cell(list, c->last[i]);
   }
   if (c->best_dose < c->n_doses) {
@@ -537,16 +539,16 @@ static void put_stability_cell(table *t, const stability *s, const stability_cel
   table_text(t, s->algorithms[c->algorithm]);
   table_text(t, s->settings[c->setting]);
   if (*s->settings[c->setting] == '\0') table_shown(t, "–");
-  table_whole(t, c - s->cells);
+  table_integer(t, c - s->cells);
   table_real(t, s->staleness[c->setting]);
   table_count(t, c->runs);
   table_count(t, c->failed);
   for (outcome o = 0; o < OUTCOME_COUNT; o++) table_count(t, c->count[o]);
   table_count(t, c->lost_start);
   table_count(t, c->fate[FATE_DIP]);
-  table_count(t, c->fate[FATE_FALLING]);
+  table_count(t, c->fate[FATE_COLLAPSING]);
   for (fate f = 0; f < FATE_COUNT; f++) table_count(t, c->fate[f]);
-  interval_cell(t, c->fallen);
+  interval_cell(t, c->collapse_rate);
   table_real(t, c->median_onset);
   if (!isfinite(c->median_onset)) table_shown(t, "–");
   put_curve(t, c);
@@ -563,14 +565,14 @@ static const table_column run_columns[] = {
     {"algorithm", TABLE_TEXT, .head = "algorithm"},
     {"setting", TABLE_TEXT, .head = "setting"},
     {"lr", TABLE_REAL, .head = "lr"},
-    {"seed", TABLE_WHOLE, .head = "seed"},
+    {"seed", TABLE_INTEGER, .head = "seed"},
     {"outcome", TABLE_TEXT, .head = "outcome"},
     {"onset", TABLE_REAL, .head = "from update", .format = "%.0f"},
     {"recovered", TABLE_REAL, .head = "recovered", .format = "%.0f"},
-    {"plateau_updates", TABLE_WHOLE, .head = "updates on plateau"},
+    {"plateau_updates", TABLE_INTEGER, .head = "updates on plateau"},
     {"first", TABLE_REAL, .head = "first"},
     {"best", TABLE_REAL, .head = "best"},
-    {"best_step", TABLE_WHOLE, .head = "at"},
+    {"best_step", TABLE_INTEGER, .head = "at"},
     {"last", TABLE_REAL, .head = "last"}};
 
 /* Each run with the updates of its outcome. */
@@ -590,14 +592,14 @@ static void put_runs(table *to, const stability *s) {
     table_text(t, s->algorithms[run->algorithm]);
     table_text(t, s->settings[s->setting[run->group]]);
     table_real(t, run->lr);
-    table_whole(t, (int64_t)run->seed);
+    table_integer(t, (int64_t)run->seed);
     table_text(t, fate_name(run_outcome_fate(o)));
     table_real(t, o->onset >= 0 ? (double)o->onset : NAN);
     table_real(t, o->recovered >= 0 ? (double)o->recovered : NAN);
-    table_whole(t, o->plateau_updates);
+    table_integer(t, o->plateau_updates);
     table_real(t, o->first);
     table_real(t, o->best);
-    table_whole(t, o->best_step);
+    table_integer(t, o->best_step);
     table_real(t, o->last);
   }
 }
@@ -785,7 +787,7 @@ static void read_doses(stability *s, const stored_cell *from, stability_cell *to
   for (size_t i = 0; i < n && !s->memory.failed; i++) {
     to->dose[i].x = log(stored_number(s, from, item_key(key, "doses", i, "dose"), NAN));
     to->dose[i].runs = stored_count(s, from, item_key(key, "doses", i, "runs"));
-    to->dose[i].falls = stored_count(s, from, item_key(key, "doses", i, "falls"));
+    to->dose[i].collapses = stored_count(s, from, item_key(key, "doses", i, "falls"));
     to->last[i] = stored_interval(s, from, item_key(key, "doses", i, "last"), NAN);
     if (to->dose[i].x == best) to->best_dose = i;
   }
@@ -801,14 +803,14 @@ static void read_stored_cell(stability *s, const stored_cell *from, stability_ce
     to->count[o] = stored_count(s, from, key);
   }
   to->fate[FATE_DIP] = stored_count(s, from, "dips");
-  to->fate[FATE_FALLING] = stored_count(s, from, "falling");
-  to->falls = to->lost_start + to->count[OUTCOME_EARLY_FALL] + to->count[OUTCOME_LATE_FALL] +
-              to->count[OUTCOME_NOT_FINITE];
-  to->fallen = stored_interval(s, from, "fallen", NAN);
+  to->fate[FATE_COLLAPSING] = stored_count(s, from, "falling");
+  to->collapses = to->lost_start + to->count[OUTCOME_EARLY_COLLAPSE] +
+                  to->count[OUTCOME_LATE_COLLAPSE] + to->count[OUTCOME_NOT_FINITE];
+  to->collapse_rate = stored_interval(s, from, "fallen", NAN);
   to->watched = stored_number(s, from, "watched", 0);
   to->median_onset = stored_number(s, from, "median_onset", INFINITY);
   to->fit = (dose_fit){.a = NAN, .b = NAN, .log_likelihood = NAN};
-  to->fit.runs = to->runs, to->fit.falls = to->falls;
+  to->fit.runs = to->runs, to->fit.collapses = to->collapses;
   to->fit.why = stored_text(s, from, "why");
   to->collapse_at[0] = stored_interval(s, from, "falls_10", INFINITY);
   to->collapse_at[1] = stored_interval(s, from, "falls_50", INFINITY);

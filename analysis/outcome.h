@@ -1,5 +1,5 @@
-/* The outcome of a training run: whether it learned, whether its score collapsed (a "fall" in
- * identifiers), when, and whether it recovered. `analyze`, `report` and the table outcomes use this
+/* The outcome of a training run: whether it learned, whether its score collapsed, when, and
+ * whether it recovered. `analyze`, `report` and the table outcomes use this
  * one rule.
  *
  * The rule is fixed in advance and is the same for all runs, so that no algorithm is judged by eye.
@@ -21,26 +21,27 @@
 
 /* In the order in which they are tested; survival is the rest. */
 typedef enum outcome {
-  OUTCOME_NOT_FINITE,    /* a non-finite loss or parameter ended the run before a collapse */
-  OUTCOME_NEVER_LEARNED, /* the gain was below the rule's minimum */
-  OUTCOME_EARLY_FALL,    /* collapsed before it had been on its plateau long enough */
-  OUTCOME_LATE_FALL,     /* collapsed afterwards: the kind of collapse that papers report */
+  OUTCOME_NOT_FINITE,     /* a non-finite loss or parameter ended the run before a collapse */
+  OUTCOME_NEVER_LEARNED,  /* the gain was below the rule's minimum */
+  OUTCOME_EARLY_COLLAPSE, /* collapsed before it had been on its plateau long enough */
+  OUTCOME_LATE_COLLAPSE,  /* collapsed afterwards: the kind of collapse that papers report */
   OUTCOME_SURVIVED,
   OUTCOME_COUNT
 } outcome;
 
-/* "not finite", "never learned", "early fall", "late fall", "survived". */
+/* "not finite", "never learned", "early fall", "late fall" (printed words for a collapse),
+ * "survived". */
 const char *outcome_name(outcome o);
 
-/* The same, finer, as people see it. */
+/* A finer classification, as tables and figures show it. */
 typedef enum fate {
   FATE_NOT_FINITE,
-  FATE_LOST_START,    /* it lost what it began with before it gained anything */
-  FATE_NEVER_LEARNED, /* without such a loss */
-  FATE_DIP,           /* an early or late fall from which it recovered */
-  FATE_EARLY_FALL,    /* without recovery */
-  FATE_LATE_FALL,     /* without recovery */
-  FATE_FALLING,       /* its last evaluations are low, fewer of them than a fall needs */
+  FATE_LOST_START,     /* it lost what it began with before it gained anything */
+  FATE_NEVER_LEARNED,  /* without such a loss */
+  FATE_DIP,            /* an early or late collapse from which it recovered */
+  FATE_EARLY_COLLAPSE, /* without recovery */
+  FATE_LATE_COLLAPSE,  /* without recovery */
+  FATE_COLLAPSING,     /* its last evaluations are low, fewer of them than a collapse needs */
   FATE_STABLE,
   FATE_COUNT
 } fate;
@@ -80,8 +81,8 @@ typedef struct run_outcome {
   int64_t best_step;        /* update of the best evaluation (the first, if several are equal) */
   int64_t plateau_updates;  /* updates on the plateau before the collapse, or in total */
   int64_t onset; /* update of the first evaluation of the collapse or of the loss of the warm-up;
-                    for a run that is falling at its end its first low one; for a non-finite run its
-                    last update; -1: none of these */
+                    for a run that is collapsing at its end its first low one; for a non-finite run
+                    its last update; -1: none of these */
   int64_t recovered;  /* after a collapse: update of the first evaluation that is not low, if the
   last ones are not low either; else -1 */
   bool is_collapsing; /* the run survived, but its last evaluations are low */
@@ -126,9 +127,9 @@ typedef struct stability_cell {
   size_t count[OUTCOME_COUNT];
   size_t lost_start;       /* number of never-learned runs that lost their warm-up */
   size_t fate[FATE_COUNT]; /* stored results contain only some of them */
-  size_t falls;
-  interval fallen;      /* fraction that collapsed, with its Clopper-Pearson interval */
-  survival_step *curve; /* [n_steps] Kaplan-Meier, in updates; without at_risk and falls */
+  size_t collapses;
+  interval collapse_rate; /* fraction that collapsed, with its Clopper-Pearson interval */
+  survival_step *curve;   /* [n_steps] Kaplan-Meier, in updates; without at_risk and collapses */
   size_t n_steps;
   double watched; /* last update at which a run collapsed or was still observed; 0 without runs */
   double median_onset; /* infinite while fewer than half have collapsed */
@@ -180,9 +181,10 @@ gl_status stability_fit(stability *s, gl_error *err);
 gl_status stability_of_stored(stability *s, stored *kept, gl_error *err);
 
 /* Writes for each run of the cell the time of collapse, or of its last observation, to time[] and
- * whether it collapsed to fell[]; both have the length n_runs of the study. Returns how many.
+ * whether it collapsed to collapsed[]; both have the length n_runs of the study. Returns how many.
  * Failed runs are omitted. Not available for stored results. */
-size_t stability_times(const stability *s, const stability_cell *c, double *time, uint8_t *fell);
+size_t stability_times(const stability *s, const stability_cell *c, double *time,
+                       uint8_t *collapsed);
 
 /* Into a document: {study, cells}; with_runs: also "runs": [{algorithm, setting, lr, seed, outcome,
  * onset, recovered, plateau_updates, first, best, best_step, last}], those that did not fail. Not

@@ -179,8 +179,8 @@ static void report_profiles(table *to, const profiles *p, const char *name) {
   char head[PROFILE_POINTS][24];
   table_column columns[4 + PROFILE_POINTS] = {
       {"algorithm", TABLE_TEXT, .head = "algorithm"},
-      {"runs", TABLE_WHOLE, .head = "runs"},
-      {"settings", TABLE_WHOLE, .head = "settings"},
+      {"runs", TABLE_INTEGER, .head = "runs"},
+      {"settings", TABLE_INTEGER, .head = "settings"},
       {"optimality_gap", TABLE_INTERVAL, .head = "optimality gap", .format = "%.3f"}};
   char key[PROFILE_POINTS][24];
   for (size_t k = 0; k < PROFILE_POINTS; k++) {

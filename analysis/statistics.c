@@ -265,7 +265,7 @@ gl_status pearson(const double *x, const double *y, size_t n, rng_stream stream,
 
 typedef struct watched {
   double time;
-  int fell;
+  int collapsed;
 } watched;
 
 static int by_time(const void *a, const void *b) {
@@ -273,22 +273,22 @@ static int by_time(const void *a, const void *b) {
   return (x->time > y->time) - (x->time < y->time);
 }
 
-/* Kaplan-Meier: product over the collapse times of (1 - falls / at risk). */
+/* Kaplan-Meier: product over the collapse times of (1 - collapses / at risk). */
 static size_t survival_steps(const watched *run, size_t n, survival_step *curve) {
   double survival = 1, greenwood = 0;
   size_t steps = 0;
   for (size_t i = 0; i < n;) {
-    size_t end = i, falls = 0;
-    while (end < n && run[end].time == run[i].time) falls += (size_t)run[end++].fell;
-    if (falls > 0) {
-      const double at_risk = (double)(n - i), left = at_risk - (double)falls;
+    size_t end = i, collapses = 0;
+    while (end < n && run[end].time == run[i].time) collapses += (size_t)run[end++].collapsed;
+    if (collapses > 0) {
+      const double at_risk = (double)(n - i), left = at_risk - (double)collapses;
       survival *= left / at_risk;
-      if (left > 0) greenwood += (double)falls / (at_risk * left);
+      if (left > 0) greenwood += (double)collapses / (at_risk * left);
       curve[steps++] = (survival_step){.time = run[i].time,
                                        .survival = survival,
                                        .error = survival * sqrt(greenwood),
                                        .at_risk = n - i,
-                                       .falls = falls};
+                                       .collapses = collapses};
     }
     i = end;
   }
@@ -323,10 +323,10 @@ enum { MOST_NEWTON = 200, MOST_HALVINGS = 40, SLOPES = 100, REFINEMENTS = 50, RE
 
 interval fraction_interval(size_t k, size_t n) {
   if (n == 0) return (interval){NAN, NAN, NAN};
-  const double runs = (double)n, falls = (double)k;
-  return (interval){.value = falls / runs,
-                    .low = k == 0 ? 0 : gsl_cdf_beta_Pinv(0.025, falls, runs - falls + 1),
-                    .high = k == n ? 1 : gsl_cdf_beta_Pinv(0.975, falls + 1, runs - falls)};
+  const double runs = (double)n, collapses = (double)k;
+  return (interval){.value = collapses / runs,
+                    .low = k == 0 ? 0 : gsl_cdf_beta_Pinv(0.025, collapses, runs - collapses + 1),
+                    .high = k == n ? 1 : gsl_cdf_beta_Pinv(0.975, collapses + 1, runs - collapses)};
 }
 
 /* log(1 + exp(x)) without overflow. */
@@ -367,21 +367,21 @@ static double likelihood(const dose_group *group, size_t n, double a, double b) 
   double sum = 0;
   for (size_t i = 0; i < n; i++) {
     const double eta = a + b * group[i].x;
-    sum -= (double)group[i].falls * log_1_exp(-eta) +
-           (double)(group[i].runs - group[i].falls) * log_1_exp(eta);
+    sum -= (double)group[i].collapses * log_1_exp(-eta) +
+           (double)(group[i].runs - group[i].collapses) * log_1_exp(eta);
   }
   return sum + 0.5 * log(information_at(group, n, a, b).determinant);
 }
 
-/* Newton step for Firth's modified score, sum of (falls - runs p + h (1/2 - p)) (1, x), with h the
- * leverages of the group's runs. */
+/* Newton step for Firth's modified score, sum of (collapses - runs p + h (1/2 - p)) (1, x), with h
+ * the leverages of the group's runs. */
 static void newton_step(const dose_group *group, size_t n, double a, double b, double step[2]) {
   const information f = information_at(group, n, a, b);
   double score_a = 0, score_b = 0;
   for (size_t i = 0; i < n; i++) {
     const double x = group[i].x, p = probability(a + b * x);
     const double h = weight(&group[i], a, b) * (f.bb - 2 * f.ab * x + f.aa * x * x) / f.determinant;
-    const double u = (double)group[i].falls - (double)group[i].runs * p + h * (0.5 - p);
+    const double u = (double)group[i].collapses - (double)group[i].runs * p + h * (0.5 - p);
     score_a += u;
     score_b += u * x;
   }
@@ -414,9 +414,9 @@ static gl_status check_groups(const dose_group *group, size_t n, gl_error *err) 
     if (!isfinite(group[i].x))
       return gl_fail(err, GL_EINPUT, "dose %zu is %g: the logarithm of a dose is a number", i,
                      group[i].x);
-    if (group[i].falls > group[i].runs)
-      return gl_fail(err, GL_EINPUT, "dose %zu has %zu collapses of %zu runs", i, group[i].falls,
-                     group[i].runs);
+    if (group[i].collapses > group[i].runs)
+      return gl_fail(err, GL_EINPUT, "dose %zu has %zu collapses of %zu runs", i,
+                     group[i].collapses, group[i].runs);
   }
   return GL_OK;
 }
@@ -438,13 +438,13 @@ gl_status dose_fit_of(const dose_group *group, size_t n, dose_fit *out, gl_error
   if (status != GL_OK) return status;
   for (size_t i = 0; i < n; i++) {
     out->runs += group[i].runs;
-    out->falls += group[i].falls;
+    out->collapses += group[i].collapses;
   }
   if (!has_two_doses(group, n))
     out->why = "fewer than two doses";
-  else if (out->falls == 0)
+  else if (out->collapses == 0)
     out->why = "no run collapses";
-  else if (out->falls == out->runs)
+  else if (out->collapses == out->runs)
     out->why = "every run collapses";
   if (out->why == NULL) ascend(group, n, out);
   return GL_OK;
@@ -653,7 +653,7 @@ size_t auc_events_needed(double auc, double ratio, double level, double power) {
 static const table_column needed_columns[] = {
     {"auc", TABLE_REAL, .head = "AUC", .format = "%.2f"},
     {"ratio", TABLE_REAL, .head = "others for each event", .format = "%.3g"},
-    {"events", TABLE_WHOLE, .head = "events needed"}};
+    {"events", TABLE_INTEGER, .head = "events needed"}};
 
 /* Rows for AUCs of 0.6 to 0.9 and `against`. */
 static void report_needed(table *to, const power_request *q, double ratio) {
@@ -672,8 +672,8 @@ static void report_needed(table *to, const power_request *q, double ratio) {
 
 static const table_column observed_columns[] = {
     {"auc", TABLE_INTERVAL, .head = "AUC observed", .format = "%.2f"},
-    {"events", TABLE_WHOLE, .head = "events"},
-    {"others", TABLE_WHOLE, .head = "others"},
+    {"events", TABLE_INTEGER, .head = "events"},
+    {"others", TABLE_INTEGER, .head = "others"},
     {"p", TABLE_REAL, .head = "p against 0.5", .format = "%.3f"}};
 
 static void report_observed(table *to, const power_request *q) {
@@ -740,7 +740,7 @@ static void dose_count_groups(dose_table *t, const uint64_t *without) {
     dose_group *g = dose_group_of(t, t->run[i].x);
     if (without != NULL && t->run[i].start == *without) continue;
     g->runs++;
-    g->falls += t->run[i].fell;
+    g->collapses += t->run[i].collapsed;
   }
 }
 
@@ -761,9 +761,9 @@ static void bracket(dose_table *t, double share, double *low, double *high) {
   double first_above = INFINITY, last_below = -INFINITY;
   dose_count_groups(t, NULL);
   for (size_t i = 0; i < t->n_groups; i++) {
-    const double fell = (double)t->group[i].falls / (double)t->group[i].runs;
-    if (fell > share) first_above = fmin(first_above, t->group[i].x);
-    if (fell < share) last_below = fmax(last_below, t->group[i].x);
+    const double collapsed = (double)t->group[i].collapses / (double)t->group[i].runs;
+    if (collapsed > share) first_above = fmin(first_above, t->group[i].x);
+    if (collapsed < share) last_below = fmax(last_below, t->group[i].x);
   }
   *low = -INFINITY, *high = INFINITY;
   for (size_t i = 0; i < t->n_groups; i++) {

@@ -90,7 +90,7 @@ gl_status spearman(const double *x, const double *y, size_t n, rng_stream stream
  * Greenwood's standard error (0 if no run is left at risk, where the formula is undefined). */
 typedef struct survival_step {
   double time, survival, error;
-  size_t at_risk, falls; /* at_risk: just before `time`; falls: collapses at `time` */
+  size_t at_risk, collapses; /* at_risk: just before `time`; collapses: those at `time` */
 } survival_step;
 
 /* Kaplan-Meier estimate from n runs: run i collapsed at time[i] if observed[i] is not 0, otherwise
@@ -119,13 +119,13 @@ gl_status pearson(const double *x, const double *y, size_t n, rng_stream stream,
 /* Runs at one learning rate. */
 typedef struct dose_group {
   double x;
-  size_t runs, falls;
+  size_t runs, collapses;
 } dose_group;
 
 typedef struct dose_fit {
   double a, b;           /* NaN if there is no fit */
   double log_likelihood; /* penalised log-likelihood */
-  size_t runs, falls;
+  size_t runs, collapses;
   const char *why; /* reason if there is no fit: fewer than two learning rates, no collapse, only
                       collapses; else NULL */
 } dose_fit;
@@ -182,7 +182,7 @@ void power_report(table *to, const power_request *q);
 typedef struct dose_run {
   double x; /* logarithm of the learning rate */
   uint64_t start;
-  bool fell;
+  bool collapsed;
 } dose_run;
 
 /* Writes x with its 95 % interval; ends are minus or plus infinity where they are open. The value

@@ -112,7 +112,7 @@ static const table_column verdict_columns[] = {
     {"setting", TABLE_TEXT, .head = "setting"},
     {"leader", TABLE_TEXT, .head = "leader"},
     {"algorithm", TABLE_TEXT, .head = "next"},
-    {"pairs", TABLE_WHOLE, .head = "pairs"},
+    {"pairs", TABLE_INTEGER, .head = "pairs"},
     {"difference", TABLE_INTERVAL, .head = "difference", .format = TABLE_SCORE, .value = "iqm"},
     {"probability_of_improvement", TABLE_REAL, .head = "P(better)", .format = "%.2f"},
     TABLE_KEY("distinguishable", TABLE_JSON),

@@ -330,8 +330,8 @@ static void read_learner(cluster_spec *c, cfg_reader *outer, const cluster_prese
     r.status = cfg_fail(cfg_child(&r, "reject"), outer->err,
                         "a coupled clock has real rewards, which decide what is rejected; leave "
                         "reject out, or coupled");
-  c->eval_every = field_whole(&r, "eval_every");
-  c->publish_every = field_whole(&r, "publish_every");
+  c->eval_every = field_integer(&r, "eval_every");
+  c->publish_every = field_integer(&r, "publish_every");
   delay_read(&r, "step", NULL, &c->step);
   delay_read(&r, "eval_pause", NULL, &c->pause);
   c->evict = (evict_rule)field_choice(&r, "evict");
@@ -469,14 +469,14 @@ static void read_rules(cluster_spec *c, cfg_reader *r, const cluster_preset *p,
   c->sync = (sync_rule)field_choice(r, "sync");
   c->in_flight = field_flag(r, "in_flight");
   c->coupled = field_flag(r, "coupled");
-  c->ahead = field_whole(r, "ahead");
+  c->ahead = field_integer(r, "ahead");
   /* The gate limits how many batches are started, but batches of slow samplers may still arrive too
    * late. */
   const int64_t gated = p->window < c->ahead ? p->window : c->ahead;
   c->oversample = field_real(r, "oversample");
   c->aborts_surplus = field_choice(r, "surplus");
   const bool late = p->trains_late || (c->oversample > 1 && !c->aborts_surplus);
-  c->window = field_whole_or(r, "window", late ? p->window : gated);
+  c->window = field_integer_or(r, "window", late ? p->window : gated);
   c->stale = (stale_rule)field_choice(r, "stale");
   c->stale_decay = field_real(r, "stale_decay");
   c->cancels_stale = field_flag(r, "cancel_stale");

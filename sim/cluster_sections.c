@@ -68,7 +68,7 @@ static void read_delta(network_spec *out, cfg_reader *outer) {
   if (outer->status != GL_OK) return;
   cfg_begin(&r, node, "cluster.network.delta", outer->err);
   out->delta_fraction = field_real(&r, "share");
-  out->full_every = field_whole(&r, "full_every");
+  out->full_every = field_integer(&r, "full_every");
   if (r.status == GL_OK && cfg_has(&r, "full_every") && !cfg_has(&r, "share"))
     r.status = cfg_fail(cfg_child(&r, "full_every"), outer->err,
                         "full_every is about deltas, and without their fraction of the weights' "
@@ -288,7 +288,7 @@ gl_status restarts_read(cluster_spec *c, const cfg_node *node, gl_error *err) {
   s->n_at = field_numbers(&r, "at", &s->at);
   s->n_before = field_numbers(&r, "before", &s->before);
   s->keeps = (restart_keeps)field_choice(&r, "keeps");
-  s->checkpoint_every = field_whole(&r, "checkpoint_every");
+  s->checkpoint_every = field_integer(&r, "checkpoint_every");
   check_before(s, &r);
   check_restarts(s, &r, node, c);
   return cfg_end(&r);

@@ -479,7 +479,7 @@ static const field_presets presets = {"cluster.preset", cluster_defaults_at};
             "time before lost packets are sent again"),                                            \
       FIELD("cluster." way ".backoff", "backoff " way, REAL(1, 10), "", "2",                       \
             "factor on that time from round to round"),                                            \
-      FIELD("cluster." way ".max_retries", "most retries " way, WHOLE(0, 60), "", "15",            \
+      FIELD("cluster." way ".max_retries", "most retries " way, INTEGER(0, 60), "", "15",          \
             "rounds after which the message is given up")
 
 static const field entries[] = {
@@ -633,12 +633,12 @@ static const field entries[] = {
           .rule = "none"),
     FIELD("cluster.coupled", "coupled", FLAG, "", "false",
           "the lengths of real responses drive the clock"),
-    FIELD("cluster.ahead", "ahead", WHOLE(0, INFINITY), "updates", NULL,
+    FIELD("cluster.ahead", "ahead", INTEGER(0, INFINITY), "updates", NULL,
           "a sampler begins the b-th batch only when floor(b / batches) is at most the version it "
           "has + ahead; a batch lost or dropped gives its place back",
           PRESET(ahead)),
     FIELD(
-        "cluster.window", "window", WHOLE(0, INFINITY), "updates", NULL,
+        "cluster.window", "window", INTEGER(0, INFINITY), "updates", NULL,
         "largest staleness that is trained; staler batches are dropped. With the queue rule "
         "heterorl this is D, which is counted from the newest version trained, so that staleness "
         "up to 2D is trained (`gepolab sim` prints the bound). The gate of `ahead` counts batches "
@@ -699,8 +699,8 @@ static const field entries[] = {
           "what survives: nothing that was generated and not yet trained; the batches, groups or "
           "responses that wait at the learner (queue); or these and all that is under way, which "
           "goes on where it was (responses)"),
-    FIELD("cluster.restarts.checkpoint_every", "interval of checkpoints", WHOLE(1, 1e9), "updates",
-          "1",
+    FIELD("cluster.restarts.checkpoint_every", "interval of checkpoints", INTEGER(1, 1e9),
+          "updates", "1",
           "updates between two checkpoints; those after the last one are made again, and data of "
           "their versions are lost"),
     FIELD("cluster.grader", "grader", SECTION, "", NULL,
@@ -844,7 +844,7 @@ static const field entries[] = {
     FIELD("cluster.network.delta.share", "size of a delta", REAL(0, 1), "", "1",
           "bytes of a delta, as a fraction of `weights_bytes`; 1: none are sent"),
     FIELD(
-        "cluster.network.delta.full_every", "full transfers", WHOLE(0, INFINITY), "", "0",
+        "cluster.network.delta.full_every", "full transfers", INTEGER(0, INFINITY), "", "0",
         "every n-th transfer to a sampler has all weights, and so has one that follows a crash or "
         "a loss; 0: only these",
         .unless = {"cluster.network.delta.share", "1"}),
@@ -877,11 +877,11 @@ static const field entries[] = {
           "what a full queue drops: what arrived first (oldest), what is of the oldest version "
           "(stalest), or what arrives (newest)",
           .unless = {"cluster.learner.capacity", "0"}),
-    FIELD("cluster.learner.eval_every", "pause interval", WHOLE(1, INFINITY), "updates", "64",
+    FIELD("cluster.learner.eval_every", "pause interval", INTEGER(1, INFINITY), "updates", "64",
           "learner updates between two pauses for evaluation"),
     FIELD("cluster.learner.eval_pause", "evaluation pause", DIST, "s", NULL, "time of such a pause",
           PRESET(eval_pause)),
-    FIELD("cluster.learner.publish_every", "publishing interval", WHOLE(1, 1000000), "updates",
+    FIELD("cluster.learner.publish_every", "publishing interval", INTEGER(1, 1000000), "updates",
           NULL, "learner updates between two versions that samplers may get",
           PRESET(publish_every)),
     FIELD(

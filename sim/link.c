@@ -23,7 +23,7 @@ gl_status link_parse(link_spec *out, const cfg_node *node, const char *section,
   out->to_good = field_real(&r, "to_good");
   out->rto = field_real(&r, "rto");
   out->backoff = field_real(&r, "backoff");
-  out->max_retries = (int)field_whole(&r, "max_retries");
+  out->max_retries = (int)field_integer(&r, "max_retries");
   double packets = largest_bytes / out->packet_bytes;
   double runs = 2 * packets * out->to_bad * out->to_good / (out->to_bad + out->to_good);
   if (r.status == GL_OK && packets > 4e9)

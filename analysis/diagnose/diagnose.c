@@ -236,19 +236,19 @@ static double rates_number(const char *text, const char *key) {
   return NAN;
 }
 
-static double rate_number(const diagnosis *d, metric m, bool falls, const char *member) {
+static double rate_number(const diagnosis *d, metric m, bool low_side, const char *member) {
   char key[160];
-  snprintf(key, sizeof key, "warnings[%s,%s].%s", metric_about(m)->name, falls ? "falls" : "rises",
-           member);
+  snprintf(key, sizeof key, "warnings[%s,%s].%s", metric_about(m)->name,
+           low_side ? "falls" : "rises", member);
   return rates_number(d->request.rates, key);
 }
 
-static interval rate_interval(const diagnosis *d, metric m, bool falls, const char *member) {
+static interval rate_interval(const diagnosis *d, metric m, bool low_side, const char *member) {
   char name[3][80];
   static const char *const ends[3] = {"value", "low", "high"};
   for (int k = 0; k < 3; ++k) snprintf(name[k], sizeof name[k], "%s.%s", member, ends[k]);
-  return (interval){rate_number(d, m, falls, name[0]), rate_number(d, m, falls, name[1]),
-                    rate_number(d, m, falls, name[2])};
+  return (interval){rate_number(d, m, low_side, name[0]), rate_number(d, m, low_side, name[1]),
+                    rate_number(d, m, low_side, name[2])};
 }
 
 /* --- metrics of the log --- */
@@ -292,7 +292,7 @@ static table *warnings_begin(table *to) {
   static const table_column columns[] = {
       {"metric", TABLE_TEXT, .head = "metric"},
       {"side", TABLE_TEXT, .head = "side"},
-      {"update", TABLE_WHOLE, .head = "at update"},
+      {"update", TABLE_INTEGER, .head = "at update"},
       {"lines", TABLE_TEXT, .head = "at"},
       {"false_alarm_rate", TABLE_INTERVAL, .head = "false alarms [95 %]", .format = "%.2f"},
       {"warned_share", TABLE_INTERVAL, .head = "collapses warned of [95 %]", .format = "%.2f"},
@@ -313,16 +313,16 @@ static void put_warning(table *t, const diagnosis *d, const watched_metric *w,
   const drift_rule rule = drift_rule_default();
   char place[DIAGNOSE_PLACE];
   bool known = false;
-  for (int falls = 0; falls < 2; ++falls) {
-    const interval rate = rate_interval(d, w->m, falls == 1, "false_alarm_rate");
+  for (int low_side = 0; low_side < 2; ++low_side) {
+    const interval rate = rate_interval(d, w->m, low_side == 1, "false_alarm_rate");
     if (isnan(rate.value)) continue;
     known = true;
-    const size_t at = drift_alarm(w->value, w->n, falls == 1, &rule);
+    const size_t at = drift_alarm(w->value, w->n, low_side == 1, &rule);
     if (at == w->n) continue;
     ++counts->alarms;
     table_row(t);
     table_text(t, metric_about(w->m)->name);
-    table_text(t, falls ? "halved" : "doubled");
+    table_text(t, low_side ? "halved" : "doubled");
     table_count(t, at + 1);
     if (w->series != NULL)
       place_of_value(place, d, w->series, at);
@@ -330,7 +330,7 @@ static void put_warning(table *t, const diagnosis *d, const watched_metric *w,
       place_of_update(place, d, at);
     table_text(t, place);
     interval_cell(t, rate);
-    interval_cell(t, rate_interval(d, w->m, falls == 1, "warned_share"));
+    interval_cell(t, rate_interval(d, w->m, low_side == 1, "warned_share"));
     table_text(t, w->from);
   }
   counts->known += known;

@@ -146,7 +146,7 @@ void origin_cells(table *t, const origin *from) {
 }
 
 void sources_table(table *to, const diagnosis *d) {
-  static const table_column columns[] = {{"source", TABLE_WHOLE, .head = "source"},
+  static const table_column columns[] = {{"source", TABLE_INTEGER, .head = "source"},
                                          {"lines", TABLE_TEXT, .head = "lines"}};
   table *t = table_rows(table_field(to, "sources"), columns, 2);
   table_gap(t);

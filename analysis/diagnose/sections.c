@@ -257,7 +257,7 @@ static void put_counters(table *to, const diagnosis *d, const trainer_info *trai
 }
 
 static void put_distribution(table *to, const diagnosis *d) {
-  static const table_column columns[] = {{"lag", TABLE_WHOLE, .head = "lag"},
+  static const table_column columns[] = {{"lag", TABLE_INTEGER, .head = "lag"},
                                          {"tokens", TABLE_REAL, .head = "tokens"},
                                          {"fraction", TABLE_REAL, .head = "fraction of tokens"}};
   const divergence_facts *f = &d->divergence;
@@ -332,7 +332,7 @@ static void put_lag(table *t, const lag_facts *f) {
 
 static void put_lags(table *to, const diagnosis *d) {
   static const table_column columns[] = {
-      {"lag", TABLE_WHOLE, .head = "lag"},
+      {"lag", TABLE_INTEGER, .head = "lag"},
       {"tokens", TABLE_REAL, .head = "tokens"},
       {"k3", TABLE_INTERVAL, .head = "k3 [95 %]"},
       {"k1", TABLE_INTERVAL, .head = "k1 [95 %]"},
@@ -433,8 +433,8 @@ static table *algorithms_begin(table *to) {
   static const table_column columns[] = {
       {"algorithm", TABLE_TEXT, .head = "algorithm"},
       TABLE_KEY("ran", TABLE_FLAG),
-      TABLE_KEY("updates", TABLE_WHOLE),
-      TABLE_KEY("refused", TABLE_WHOLE),
+      TABLE_KEY("updates", TABLE_INTEGER),
+      TABLE_KEY("refused", TABLE_INTEGER),
       TABLE_KEY("why", TABLE_TEXT),
       {"ess", TABLE_INTERVAL, .head = "ESS [95 %]", .format = "%.3f"},
       {"weight_max", TABLE_REAL, .head = "largest weight"},

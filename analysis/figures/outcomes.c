@@ -60,17 +60,17 @@ static gl_status write_panels(figure_page *p, const stability *s, const size_t *
 
 static bool any_collapsed(const stability *s, size_t setting) {
   for (size_t a = 0; a < s->n_algorithms; a++)
-    if (s->cells[setting * s->n_algorithms + a].falls > 0) return true;
+    if (s->cells[setting * s->n_algorithms + a].collapses > 0) return true;
   return false;
 }
 
 /* Selects settings in which a run collapsed, up to MOST_PANELS. Returns their number. */
-static size_t pick_settings(const stability *s, size_t *with_falls, size_t shown[MOST_PANELS]) {
+static size_t pick_settings(const stability *s, size_t *with_collapses, size_t shown[MOST_PANELS]) {
   size_t n = 0;
   for (size_t k = 0; k < s->n_settings; k++)
-    if (any_collapsed(s, k)) with_falls[n++] = k;
+    if (any_collapsed(s, k)) with_collapses[n++] = k;
   const size_t most = page_pick(n, MOST_PANELS, shown);
-  for (size_t i = 0; i < most; i++) shown[i] = with_falls[shown[i]];
+  for (size_t i = 0; i < most; i++) shown[i] = with_collapses[shown[i]];
   return most;
 }
 
@@ -90,9 +90,9 @@ static gl_status leave_out_others(figure_page *p, const stability *s, const size
 static gl_status write_survival(const void *outcomes, figure_page *p, gl_error *err) {
   const stability *s = outcomes;
   size_t shown[MOST_PANELS];
-  size_t *with_falls = ARENA_ARRAY(&p->memory, size_t, s->n_settings);
-  if (with_falls == NULL) return gl_fail_memory(err, "a figure");
-  const size_t n = pick_settings(s, with_falls, shown);
+  size_t *with_collapses = ARENA_ARRAY(&p->memory, size_t, s->n_settings);
+  if (with_collapses == NULL) return gl_fail_memory(err, "a figure");
+  const size_t n = pick_settings(s, with_collapses, shown);
   gl_status status = write_panels(p, s, shown, n, err);
   if (status == GL_OK) status = leave_out_others(p, s, shown, n, err);
   if (status == GL_OK)
@@ -323,13 +323,18 @@ gl_status figure_frontier(const void *data, figure_page *p, gl_error *err) {
   return write_of_study(data, true, write_frontier, p, err);
 }
 
-enum { STORED_NEEDS_A_FALL = 1 << 0, STORED_NEEDS_RATES = 1 << 1, STORED_NEEDS_SETTINGS = 1 << 2 };
+enum {
+  STORED_NEEDS_A_COLLAPSE = 1 << 0,
+  STORED_NEEDS_RATES = 1 << 1,
+  STORED_NEEDS_SETTINGS = 1 << 2
+};
 
 static const figure figures[] = {
     {"survival", "fraction of runs that have not collapsed, against updates", "curves",
-     STORED_NEEDS_A_FALL, write_survival},
+     STORED_NEEDS_A_COLLAPSE, write_survival},
     {"frontier", "learning rate at which 10 and 50 % of the runs collapse, against staleness",
-     "curves", STORED_NEEDS_A_FALL | STORED_NEEDS_RATES | STORED_NEEDS_SETTINGS, write_frontier},
+     "curves", STORED_NEEDS_A_COLLAPSE | STORED_NEEDS_RATES | STORED_NEEDS_SETTINGS,
+     write_frontier},
 };
 
 static const char *fates_lack(const void *data, unsigned needs) {
@@ -340,7 +345,7 @@ static const char *fates_lack(const void *data, unsigned needs) {
     return "the study has one setting besides optimizer.lr";
   for (size_t k = 0; k < s->n_settings; k++)
     if (any_collapsed(s, k)) return NULL;
-  return (needs & STORED_NEEDS_A_FALL) ? "no run collapsed" : NULL;
+  return (needs & STORED_NEEDS_A_COLLAPSE) ? "no run collapsed" : NULL;
 }
 
 gl_status figures_of_fates(const stability *s, const figure_request *q, gl_error *err) {
@@ -403,7 +408,7 @@ static gl_status announcements_write_page(figure_page *p, const announcements *a
                     "updates. ROC curves are of runs of all settings together; beside them "
                     "runs of one algorithm and setting are compared at the same update: 0.5 "
                     "is chance (gepolab analyze --table announcements)",
-                    a->fallen, a->survived, a->starts, a->rule.window);
+                    a->collapsed, a->survived, a->seeds, a->rule.window);
   return status;
 }
 

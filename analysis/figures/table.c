@@ -111,24 +111,24 @@ static const char *lacks_fates(const results *r) {
   return "no algorithm has three runs at one setting";
 }
 
-static void count_fates(const results *r, size_t *fell, size_t *survived) {
+static void count_fates(const results *r, size_t *collapsed, size_t *survived) {
   const outcome_rule rule = outcome_rule_default();
-  *fell = *survived = 0;
+  *collapsed = *survived = 0;
   for (size_t i = 0; i < r->n_runs; i++) {
     const run_outcome o = outcome_of_run(&r->runs[i], &rule);
     if (r->runs[i].status == RUN_FAILED) continue;
-    *fell += (size_t)(run_outcome_is_collapse(&o) != 0);
+    *collapsed += (size_t)(run_outcome_is_collapse(&o) != 0);
     *survived += (size_t)(o.kind == OUTCOME_SURVIVED);
   }
 }
 
 static const char *lacks_collapses(const results *r, unsigned needs) {
-  size_t fell, survived;
-  if ((needs & (NEEDS_FALLS | NEEDS_A_FALL)) == 0) return NULL;
-  count_fates(r, &fell, &survived);
-  if (fell == 0) return "no run collapsed";
-  return (needs & NEEDS_FALLS) && survived == 0 ? "no run survived beside those that collapsed"
-                                                : NULL;
+  size_t collapsed, survived;
+  if ((needs & (NEEDS_COLLAPSES | NEEDS_A_COLLAPSE)) == 0) return NULL;
+  count_fates(r, &collapsed, &survived);
+  if (collapsed == 0) return "no run collapsed";
+  return (needs & NEEDS_COLLAPSES) && survived == 0 ? "no run survived beside those that collapsed"
+                                                    : NULL;
 }
 
 static bool has_other_settings(const results *r) {

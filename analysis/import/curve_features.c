@@ -330,12 +330,12 @@ static bool is_of_scores(const group *g) {
 static const table_column score_columns[] = {
     {"label", TABLE_TEXT, .head = "label"},
     {"run", TABLE_TEXT, .head = "run"},
-    {"runs", TABLE_WHOLE, .head = "runs"},
-    {"learned", TABLE_WHOLE, .head = "learned"},
-    {"plateau", TABLE_WHOLE, .head = "plateau"},
-    {"early_falls", TABLE_WHOLE, .head = "early fall"},
-    {"late_falls", TABLE_WHOLE, .head = "late fall"},
-    {"survived", TABLE_WHOLE, .head = "survived"},
+    {"runs", TABLE_INTEGER, .head = "runs"},
+    {"learned", TABLE_INTEGER, .head = "learned"},
+    {"plateau", TABLE_INTEGER, .head = "plateau"},
+    {"early_falls", TABLE_INTEGER, .head = "early fall"},
+    {"late_falls", TABLE_INTEGER, .head = "late fall"},
+    {"survived", TABLE_INTEGER, .head = "survived"},
     {"gap", TABLE_INTERVAL, .head = "best − last", .value = "median"},
     {"plateau_updates", TABLE_INTERVAL, .head = "updates on plateau", .value = "median"},
     {"onset", TABLE_INTERVAL, .head = "onset", .value = "median"}};
@@ -348,8 +348,8 @@ static void put_score(table *t, group *g) {
   table_count(t, g->runs);
   table_count(t, g->learned);
   table_count(t, g->plateau);
-  table_count(t, g->outcome[OUTCOME_EARLY_FALL]);
-  table_count(t, g->outcome[OUTCOME_LATE_FALL]);
+  table_count(t, g->outcome[OUTCOME_EARLY_COLLAPSE]);
+  table_count(t, g->outcome[OUTCOME_LATE_COLLAPSE]);
   table_count(t, g->outcome[OUTCOME_SURVIVED]);
   range_cell(t, &g->of[GAP], "%.3f");
   range_cell(t, &g->of[ON_PLATEAU], "%.0f");
@@ -359,10 +359,10 @@ static void put_score(table *t, group *g) {
 static const table_column spread_columns[] = {
     TABLE_KEY("label", TABLE_TEXT),
     {"run", TABLE_TEXT, .head = "run"},
-    {"runs", TABLE_WHOLE, .head = "runs", .place = 1},
+    {"runs", TABLE_INTEGER, .head = "runs", .place = 1},
     {"metric", TABLE_TEXT, .head = "metric"},
-    {"slow", TABLE_WHOLE, .head = "slow spread", .place = 1},
-    TABLE_KEY("jumps", TABLE_WHOLE),
+    {"slow", TABLE_INTEGER, .head = "slow spread", .place = 1},
+    TABLE_KEY("jumps", TABLE_INTEGER),
     {"growth", TABLE_INTERVAL, .head = "growth", .value = "median", .place = 1},
     {"trend", TABLE_INTERVAL, .head = "trend", .value = "median", .place = 1},
     {"peak", TABLE_INTERVAL, .head = "peak", .value = "median", .place = 1},

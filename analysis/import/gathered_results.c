@@ -58,7 +58,7 @@ static bool is_kept_series(const gathered_series *s) {
   return s->what.known < METRIC_COUNT || s->what.is_score;
 }
 
-static gl_status whole_steps(const gathered_series *s, gl_error *err) {
+static gl_status check_integer_steps(const gathered_series *s, gl_error *err) {
   for (size_t i = 0; i < s->n; i++)
     if (s->step[i] != floor(s->step[i]) || fabs(s->step[i]) > 9e15)
       return gl_fail(err, GL_EINPUT,
@@ -241,7 +241,7 @@ static gl_status add_joined_run(results *to, const item *items, size_t n, gl_err
                     .clock = no_clock};
   gl_status status = swept ? GL_OK : gl_fail_memory(err, "the settings of a run");
   for (size_t i = 0; i < n && status == GL_OK; i++)
-    if (is_kept_series(items[i].of)) status = whole_steps(items[i].of, err);
+    if (is_kept_series(items[i].of)) status = check_integer_steps(items[i].of, err);
   if (status == GL_OK) status = refuse_same_metric(items, n, err);
   if (status == GL_OK) {
     step_record *steps = make_steps(&work, items, n, &run.n_steps);

@@ -221,9 +221,9 @@ static const table_column series_columns[] = {TABLE_HEAD("label"),
                                               TABLE_HEAD("run"),
                                               TABLE_HEAD("metric"),
                                               TABLE_HEAD("better"),
-                                              {.type = TABLE_WHOLE, .head = "seeds"},
-                                              {.type = TABLE_WHOLE, .head = "n"},
-                                              {.type = TABLE_WHOLE, .head = "not finite"},
+                                              {.type = TABLE_INTEGER, .head = "seeds"},
+                                              {.type = TABLE_INTEGER, .head = "n"},
+                                              {.type = TABLE_INTEGER, .head = "not finite"},
                                               {.type = TABLE_INTERVAL, .head = "best"},
                                               {.type = TABLE_REAL, .head = "at", .format = "%.10g"},
                                               {.type = TABLE_INTERVAL, .head = "last"},
@@ -442,8 +442,8 @@ static const table_column run_columns[] = {TABLE_KEY("file", TABLE_TEXT),
                                            TABLE_KEY("tag", TABLE_TEXT),
                                            TABLE_KEY("metric", TABLE_TEXT),
                                            TABLE_KEY("better", TABLE_JSON),
-                                           TABLE_KEY("seed", TABLE_WHOLE),
-                                           TABLE_KEY("n", TABLE_WHOLE),
+                                           TABLE_KEY("seed", TABLE_INTEGER),
+                                           TABLE_KEY("n", TABLE_INTEGER),
                                            TABLE_KEY("first", TABLE_REAL),
                                            TABLE_KEY("best", TABLE_REAL),
                                            TABLE_KEY("best_step", TABLE_REAL),
@@ -451,7 +451,7 @@ static const table_column run_columns[] = {TABLE_KEY("file", TABLE_TEXT),
                                            TABLE_KEY("last_step", TABLE_REAL),
                                            TABLE_KEY("best_to_last", TABLE_REAL),
                                            TABLE_KEY("mean", TABLE_REAL),
-                                           TABLE_KEY("not_finite", TABLE_WHOLE),
+                                           TABLE_KEY("not_finite", TABLE_INTEGER),
                                            TABLE_KEY("ends_not_finite", TABLE_JSON)};
 
 static void put_run(table *t, const numbers *x) {
@@ -464,7 +464,7 @@ static void put_run(table *t, const numbers *x) {
   table_json(t, x->better == METRIC_NEITHER_IS_BETTER ? cJSON_CreateNull()
                 : x->better == METRIC_LOWER_IS_BETTER ? cJSON_CreateString("lower")
                                                       : cJSON_CreateString("higher"));
-  table_whole(t, (int64_t)x->seed);
+  table_integer(t, (int64_t)x->seed);
   table_count(t, x->n);
   table_real(t, x->first);
   table_real(t, x->best);

@@ -104,11 +104,11 @@ gl_status features_of_spread(features_spread *out, const double *step, const dou
 bool features_is_slow(const features_spread *s, const features_rule *rule);
 
 /* Writes two tables into a document: {"rule", "scores": [{label, run, runs, learned, plateau,
- * late_falls, early_falls, survived, gap, plateau_updates, onset}], "spreads": [{run, metric, runs,
- * slow, growth, trend, peak, jump}]}. gap, growth and similar fields are {"median", "low", "high"}
- * over the runs, with low and high the extremes. For studies, metrics are those that papers
- * publish: importance weights, divergences, gradient norm. Errors: GL_EINPUT (no file has a score
- * or such a metric), and those of gather(). */
+ * late_collapses, early_collapses, survived, gap, plateau_updates, onset}], "spreads": [{run,
+ * metric, runs, slow, growth, trend, peak, jump}]}. gap, growth and similar fields are {"median",
+ * "low", "high"} over the runs, with low and high the extremes. For studies, metrics are those that
+ * papers publish: importance weights, divergences, gradient norm. Errors: GL_EINPUT (no file has a
+ * score or such a metric), and those of gather(). */
 gl_status features_report(table *to, const gathered *g, const features_rule *rule, gl_error *err);
 
 #endif

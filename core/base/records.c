@@ -115,8 +115,8 @@ static void put_raw(records_writer *w, const char *text) {
   records_count(w, item);
 }
 
-void records_whole(records_writer *w, int64_t value) {
-  assert(w->at < w->n && w->columns[w->at].type == TABLE_WHOLE);
+void records_integer(records_writer *w, int64_t value) {
+  assert(w->at < w->n && w->columns[w->at].type == TABLE_INTEGER);
   char digits[24]; /* all 64 bits, which a JSON number made from a double would lose */
   snprintf(digits, sizeof digits, "%lld", (long long)value);
   put_raw(w, digits);

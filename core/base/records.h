@@ -3,7 +3,7 @@
  *   records_writer w;
  *   records_begin(&w, to, RECORDS_CSV, columns, n);
  *   for each record {
- *     records_text(&w, name), records_whole(&w, step), records_number(&w, score);
+ *     records_text(&w, name), records_integer(&w, step), records_number(&w, score);
  *     status = records_end(&w, err);
  *   }
  *
@@ -27,7 +27,7 @@
 
 typedef enum table_type {
   TABLE_TEXT,
-  TABLE_WHOLE, /* 64 bits, signed */
+  TABLE_INTEGER, /* 64 bits, signed */
   TABLE_REAL,
   TABLE_FLAG,
   TABLE_INTERVAL, /* an estimate with its lower and upper bound */
@@ -85,7 +85,7 @@ void records_begin(records_writer *w, FILE *to, records_format format, const tab
                    size_t n);
 /* Write the next value of the record; its column must have this type. */
 void records_text(records_writer *w, const char *text);
-void records_whole(records_writer *w, int64_t value);
+void records_integer(records_writer *w, int64_t value);
 void records_number(records_writer *w, double value);
 void records_flag(records_writer *w, int value);
 /* The next value is missing, whatever the column's type. */

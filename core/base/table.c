@@ -191,13 +191,13 @@ void table_textf(table *t, const char *format, ...) {
   va_end(args);
 }
 
-void table_whole(table *t, int64_t value) {
-  cell *c = table_cell_of(t, TABLE_WHOLE);
-  if (c != NULL) c->whole = value;
+void table_integer(table *t, int64_t value) {
+  cell *c = table_cell_of(t, TABLE_INTEGER);
+  if (c != NULL) c->integer = value;
 }
 
 void table_count(table *t, size_t n) {
-  table_whole(t, (int64_t)n);
+  table_integer(t, (int64_t)n);
 }
 
 void table_real(table *t, double value) {
@@ -207,7 +207,7 @@ void table_real(table *t, double value) {
 
 void table_flag(table *t, bool value) {
   cell *c = table_cell_of(t, TABLE_FLAG);
-  if (c != NULL) c->whole = value;
+  if (c != NULL) c->integer = value;
 }
 
 void table_interval(table *t, double value, double low, double high) {
@@ -236,9 +236,9 @@ void table_put(table *t, const char *format, ...) {
     else if (kind == 'z')
       table_count(t, va_arg(args, size_t));
     else if (kind == 'l')
-      table_whole(t, (int64_t)va_arg(args, unsigned long long));
+      table_integer(t, (int64_t)va_arg(args, unsigned long long));
     else if (kind == 'd')
-      table_whole(t, va_arg(args, int));
+      table_integer(t, va_arg(args, int));
     else if (kind == 'g')
       table_real(t, va_arg(args, double));
     else
@@ -330,14 +330,14 @@ static cJSON *json_of_cell(const table_column *column, const cell *c) {
   switch (column->type) {
   case TABLE_TEXT:
     return cJSON_CreateString(c->text);
-  case TABLE_WHOLE:
-    snprintf(text, sizeof text, "%lld", (long long)c->whole);
+  case TABLE_INTEGER:
+    snprintf(text, sizeof text, "%lld", (long long)c->integer);
     return cJSON_CreateRaw(text);
   case TABLE_REAL:
     return isfinite(c->number[0]) ? cJSON_CreateRaw(number_text(c->number[0], text))
                                   : cJSON_CreateNull();
   case TABLE_FLAG:
-    return cJSON_CreateBool(c->whole != 0);
+    return cJSON_CreateBool(c->integer != 0);
   case TABLE_INTERVAL:
     item = cJSON_CreateObject();
     if (item != NULL &&
@@ -432,10 +432,10 @@ static void write_record_cell(records_writer *w, const table_column *column, con
       records_missing(w);
     else if (column->type == TABLE_TEXT)
       records_text(w, c->text);
-    else if (column->type == TABLE_WHOLE)
-      records_whole(w, c->whole);
+    else if (column->type == TABLE_INTEGER)
+      records_integer(w, c->integer);
     else if (column->type == TABLE_FLAG)
-      records_flag(w, c->whole != 0);
+      records_flag(w, c->integer != 0);
     else
       records_number(w, c->number[i]);
 }

@@ -3,11 +3,11 @@
  *
  *   static const table_column columns[] = {{"run", TABLE_TEXT, .head = "run"},
  *                                          {"score", TABLE_INTERVAL, .head = "best score"},
- *                                          {"seed", TABLE_WHOLE}};
+ *                                          {"seed", TABLE_INTEGER}};
  *   table *t = table_new(columns, 3);
  *   for (each run) {
  *     table_row(t);
- *     table_text(t, name), table_interval(t, iqm, low, high), table_whole(t, seed);
+ *     table_text(t, name), table_interval(t, iqm, low, high), table_integer(t, seed);
  *   }
  *   status = table_write(t, TABLE_AS_TEXT, stdout, err);
  *   table_free(t);
@@ -88,7 +88,7 @@ __attribute__((format(printf, 2, 3))) void table_put(table *t, const char *forma
 /* Fill the next cell. A NULL text is missing, and so is table_missing() for any column. */
 void table_text(table *t, const char *text);
 void table_textf(table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void table_whole(table *t, int64_t value);
+void table_integer(table *t, int64_t value);
 void table_count(table *t, size_t n);
 void table_real(table *t, double value);
 void table_flag(table *t, bool value);

@@ -10,7 +10,7 @@ typedef struct cell {
   size_t n;          /* count of numbers */
   const char *text;  /* TABLE_TEXT, or a line of a document */
   const cJSON *json; /* TABLE_JSON */
-  int64_t whole;     /* TABLE_WHOLE, TABLE_FLAG */
+  int64_t integer;   /* TABLE_INTEGER, TABLE_FLAG */
   double number[3];  /* TABLE_REAL, TABLE_INTERVAL */
   const double *numbers;
   table *within;     /* TABLE_TABLE */

@@ -125,11 +125,11 @@ static const char *shown_cell(const table_column *column, const cell *c,
   switch (column->type) {
   case TABLE_TEXT:
     return c->text;
-  case TABLE_WHOLE:
-    snprintf(text, SHOWN_CELL_SIZE, "%lld", (long long)c->whole);
+  case TABLE_INTEGER:
+    snprintf(text, SHOWN_CELL_SIZE, "%lld", (long long)c->integer);
     return text;
   case TABLE_FLAG:
-    return c->whole ? "yes" : "no";
+    return c->integer ? "yes" : "no";
   case TABLE_REAL:
     choose_format(format, column->format, fabs(c->number[0]));
     show_number(text, format, c->number[0]);

@@ -171,7 +171,7 @@ static void set_fields(comparison *c, size_t run, char path[AXIS_PATH_SIZE], con
                        bool swept) {
   const size_t length = strlen(path);
   if (c->status != GL_OK || cJSON_IsNull(value)) return; /* null means that the field is not set */
-  if (!cJSON_IsObject(value) || fields_is_whole(path)) {
+  if (!cJSON_IsObject(value) || fields_is_one_value(path)) {
     set_leaf(c, run, path, value, swept);
     return;
   }

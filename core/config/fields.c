@@ -108,8 +108,8 @@ const char *field_preset_at(const field *f, size_t i, const char **name,
   const void *at = (const char *)set + f->member;
   if (f->kind == VALUE_CHOICE) return field_choice_at(f, (size_t) * (const int *)at);
   if (f->kind == VALUE_FLAG) return *(const int *)at ? "true" : "false";
-  if (f->number == NUMBER_WHOLE && *(const int64_t *)at == INT64_MAX) return "no limit";
-  const double value = f->number == NUMBER_WHOLE   ? (double)*(const int64_t *)at
+  if (f->number == NUMBER_INTEGER && *(const int64_t *)at == INT64_MAX) return "no limit";
+  const double value = f->number == NUMBER_INTEGER ? (double)*(const int64_t *)at
                        : f->number == NUMBER_COUNT ? (double)*(const size_t *)at
                                                    : *(const double *)at;
   number_text(value, text);
@@ -181,7 +181,7 @@ int fields_is_section(const char *path) {
   return 0;
 }
 
-bool fields_is_whole(const char *path) {
+bool fields_is_one_value(const char *path) {
   const field *f = fields_named(path);
   return f != NULL && (f->kind == VALUE_DIST || f->kind == VALUE_LIST);
 }

@@ -44,7 +44,7 @@ typedef enum field_number {
   NUMBER_FREE,     /* checked by the code that reads it */
   NUMBER_REAL,     /* from lo to hi */
   NUMBER_POSITIVE, /* above 0 */
-  NUMBER_WHOLE,    /* int64_t from lo to hi; hi infinite: no limit */
+  NUMBER_INTEGER,  /* int64_t from lo to hi; hi infinite: no limit */
   NUMBER_COUNT     /* size_t from lo to hi; hi infinite: no limit */
 } field_number;
 
@@ -123,7 +123,7 @@ typedef struct field_table {
   .kind = VALUE_NUMBER, .number = n, .lo = (double)(a), .hi = (double)(b)
 #define FIELD_IS_REAL(a, b) FIELD_IS_BOUNDED(NUMBER_REAL, a, b)
 #define FIELD_IS_POSITIVE FIELD_IS_BOUNDED(NUMBER_POSITIVE, 0, INFINITY)
-#define FIELD_IS_WHOLE(a, b) FIELD_IS_BOUNDED(NUMBER_WHOLE, a, b)
+#define FIELD_IS_INTEGER(a, b) FIELD_IS_BOUNDED(NUMBER_INTEGER, a, b)
 #define FIELD_IS_COUNT(a, b) FIELD_IS_BOUNDED(NUMBER_COUNT, a, b)
 #define FIELD_IS_NUMBER FIELD_IS_BOUNDED(NUMBER_FREE, -INFINITY, INFINITY)
 #define FIELD_IS_CHOICE(...)                                                                       \
@@ -189,7 +189,7 @@ const field *fields_short_form(const char *path, field_value value, const void *
 /* Returns 1 if the tables have fields below the path (`world`, `world.policy`). */
 int fields_is_section(const char *path);
 /* Whether the field at path is one value even if it is a map or list: a distribution, a list. */
-bool fields_is_whole(const char *path);
+bool fields_is_one_value(const char *path);
 /* The first entry with that path, whatever its conditions, or NULL. */
 const field *fields_named(const char *path);
 /* Like fields_named(); for an item of a list also searches the sections whose fields the items
@@ -234,8 +234,8 @@ const char *fields_value_elsewhere(const char *path, const char *value, char tex
  * GL_EINTERNAL for a key that is in no table. */
 double field_real(cfg_reader *r, const char *key);
 double field_real_or(cfg_reader *r, const char *key, double fallback);
-int64_t field_whole(cfg_reader *r, const char *key);
-int64_t field_whole_or(cfg_reader *r, const char *key, int64_t fallback);
+int64_t field_integer(cfg_reader *r, const char *key);
+int64_t field_integer_or(cfg_reader *r, const char *key, int64_t fallback);
 size_t field_count(cfg_reader *r, const char *key);
 size_t field_count_or(cfg_reader *r, const char *key, size_t fallback);
 bool field_flag(cfg_reader *r, const char *key);

@@ -51,7 +51,7 @@ static gl_status merge_maps(including *in, cfg_node *under, cfg_node *over, char
 static gl_status merge_entry(including *in, cfg_entry *under, cfg_entry *over, char path[PATH_SIZE],
                              size_t length) {
   const bool is_axis = strncmp(path, "sweep.", 6) == 0;
-  if (over->value->kind == CFG_MAP && !is_axis && !fields_is_whole(path)) {
+  if (over->value->kind == CFG_MAP && !is_axis && !fields_is_one_value(path)) {
     gl_status status = cfg_lengthen(in->doc, in->below, &under->value, path, in->err);
     if (status != GL_OK) return status;
     if (under->value->kind == CFG_MAP)

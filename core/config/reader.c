@@ -156,7 +156,7 @@ static double record_number(const cfg_reader *r, const char *key, double value) 
   return value;
 }
 
-static const char *record_text(const cfg_reader *r, const char *key, const char *text) {
+static const char *recorded_value_text(const cfg_reader *r, const char *key, const char *text) {
   if (recording != NULL && text != NULL) record_note(r, key, cJSON_CreateString(text));
   return text;
 }
@@ -210,7 +210,7 @@ static const char *meant(const cfg_reader *r, const char *key, const char *writt
   const int is_root = *r->path == '\0' && strcmp(r->section, "recipe") == 0;
   *text = '\0';
   snprintf(head, sizeof head, "%.*s", (int)strcspn(r->path, "."), r->path);
-  if (!is_root && (fields_named(head) == NULL || fields_is_whole(r->path))) return text;
+  if (!is_root && (fields_named(head) == NULL || fields_is_one_value(r->path))) return text;
   snprintf(path, sizeof path, "%s%s%.64s", r->path, is_root ? "" : ".", key);
   const bool is_near = nearest_within(1, key, r->asked, r->n_asked) != NULL;
   if (is_near && *fields_alias(key, path, text) == '\0') return text;
@@ -390,8 +390,8 @@ size_t cfg_doubles(cfg_reader *r, const char *key, double **out, double lo, doub
   return n;
 }
 
-static int64_t bounded_whole(cfg_reader *r, const char *key, const cfg_node *node, int64_t fallback,
-                             int64_t lo, int64_t hi) {
+static int64_t bounded_integer(cfg_reader *r, const char *key, const cfg_node *node,
+                               int64_t fallback, int64_t lo, int64_t hi) {
   cfg_value v = cfg_value_of(node);
   uint64_t most = v.negative ? (uint64_t)INT64_MAX + 1 : (uint64_t)INT64_MAX;
   if (v.kind == CFG_INTEGER && v.magnitude <= most) {
@@ -407,7 +407,7 @@ static int64_t bounded_whole(cfg_reader *r, const char *key, const cfg_node *nod
 
 int64_t cfg_int(cfg_reader *r, const char *key, int64_t fallback, int64_t lo, int64_t hi) {
   const cfg_node *node = ask(r, key);
-  const int64_t value = node == NULL ? fallback : bounded_whole(r, key, node, fallback, lo, hi);
+  const int64_t value = node == NULL ? fallback : bounded_integer(r, key, node, fallback, lo, hi);
   if (recording != NULL && value != INT64_MAX) { /* INT64_MAX: no limit */
     char text[24];
     snprintf(text, sizeof text, "%lld", (long long)value);
@@ -469,8 +469,8 @@ int cfg_bool(cfg_reader *r, const char *key, int fallback) {
 
 const char *cfg_string(cfg_reader *r, const char *key, const char *fallback) {
   const cfg_node *node = ask(r, key);
-  if (node == NULL) return record_text(r, key, fallback);
-  if (node->kind == CFG_SCALAR) return record_text(r, key, node->text);
+  if (node == NULL) return recorded_value_text(r, key, fallback);
+  if (node->kind == CFG_SCALAR) return recorded_value_text(r, key, node->text);
   refuse_value(r, key, node, "text");
   return fallback;
 }
@@ -511,7 +511,7 @@ static int word_index(cfg_reader *r, const char *key, const cfg_node *node, int 
 int cfg_choice(cfg_reader *r, const char *key, int fallback, const char *const *names, int n) {
   const cfg_node *node = ask(r, key);
   const int i = node == NULL ? fallback : word_index(r, key, node, fallback, names, n);
-  if (i >= 0 && i < n) record_text(r, key, names[i]);
+  if (i >= 0 && i < n) recorded_value_text(r, key, names[i]);
   return i;
 }
 
@@ -551,7 +551,7 @@ double field_noted(cfg_reader *r, const char *key, double value) {
   r->origin = COMPUTED;
   if (value == field_default(r, key)) (void)field_preset(r, f);
   if (r->origin == DEFAULT && strcmp(f->fallback, "none") == 0)
-    record_text(r, key, f->fallback);
+    recorded_value_text(r, key, f->fallback);
   else
     record_number(r, key, value);
   return value;
@@ -573,20 +573,21 @@ double field_real_or(cfg_reader *r, const char *key, double fallback) {
   return field_read_real(r, key, field_of(r, key), fallback);
 }
 
-static int64_t field_read_whole(cfg_reader *r, const char *key, const field *f, int64_t fallback) {
+static int64_t field_read_integer(cfg_reader *r, const char *key, const field *f,
+                                  int64_t fallback) {
   return cfg_int(r, key, fallback, (int64_t)f->lo, isinf(f->hi) ? INT64_MAX : (int64_t)f->hi);
 }
 
-int64_t field_whole(cfg_reader *r, const char *key) {
+int64_t field_integer(cfg_reader *r, const char *key) {
   const field *f = field_of(r, key);
   const void *preset = field_preset(r, f);
-  return field_read_whole(
+  return field_read_integer(
       r, key, f, preset != NULL ? *(const int64_t *)preset : (int64_t)field_number_of(f->fallback));
 }
 
-int64_t field_whole_or(cfg_reader *r, const char *key, int64_t fallback) {
+int64_t field_integer_or(cfg_reader *r, const char *key, int64_t fallback) {
   r->origin = COMPUTED;
-  return field_read_whole(r, key, field_of(r, key), fallback);
+  return field_read_integer(r, key, field_of(r, key), fallback);
 }
 
 static size_t field_read_count(cfg_reader *r, const char *key, const field *f, size_t fallback) {

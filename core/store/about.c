@@ -9,12 +9,12 @@
 #include <string.h>
 
 static const char *text_or_empty(const query *q, int column) {
-  const char *text = row_text(q, column);
+  const char *text = query_get_text(q, column);
   return text != NULL ? text : "";
 }
 
 static int64_t bytes_at(const query *q, int column) {
-  return sqlite3_column_type(q->stmt, column) == SQLITE_NULL ? -1 : row_whole(q, column);
+  return sqlite3_column_type(q->stmt, column) == SQLITE_NULL ? -1 : query_get_integer(q, column);
 }
 
 /* --- progress --- */
@@ -59,7 +59,7 @@ gl_status store_progress(store *s, const char *study, study_progress *out, gl_er
   gl_status status = GL_OK;
   for (size_t i = 0; i < sizeof counts / sizeof *counts && status == GL_OK; ++i) {
     int64_t n = 0;
-    status = store_whole(s, &n, counts[i].sql, study, err);
+    status = store_query_integer(s, &n, counts[i].sql, study, err);
     *counts[i].n = (size_t)n;
   }
   /* A file that once covered the whole grid lacks no shard. */
@@ -95,7 +95,7 @@ gl_status store_choices(store *s, const char *study,
               " AND chosen IS NOT NULL ORDER BY algorithm, chosen",
               err);
   query_bind_text(&q, 1, study);
-  while (query_next(&q) && each(self, row_text(&q, 0), row_text(&q, 1))) continue;
+  while (query_next(&q) && each(self, query_get_text(&q, 0), query_get_text(&q, 1))) continue;
   return query_end(&q);
 }
 
@@ -105,7 +105,7 @@ gl_status store_recipes(store *s, const char *study, int (*each)(void *self, con
   query_begin(&q, s, "SELECT DISTINCT recipe FROM sweeps WHERE study = ?1 ORDER BY recipe_hash",
               err);
   query_bind_text(&q, 1, study);
-  while (query_next(&q) && each(self, row_text(&q, 0))) continue;
+  while (query_next(&q) && each(self, query_get_text(&q, 0))) continue;
   return query_end(&q);
 }
 
@@ -120,11 +120,11 @@ gl_status store_studies(store *s, char ***names, size_t *n, gl_error *err) {
               " + 1) FROM all_studies) FROM all_studies ORDER BY study",
               err);
   while (query_next(&q)) {
-    const size_t many = (size_t)row_whole(&q, 1);
-    const char *name = row_text(&q, 0);
+    const size_t many = (size_t)query_get_integer(&q, 1);
+    const char *name = query_get_text(&q, 0);
     const size_t length = (size_t)sqlite3_column_bytes(q.stmt, 0);
     if (*names == NULL) {
-      size = (size_t)row_whole(&q, 2);
+      size = (size_t)query_get_integer(&q, 2);
       *names = malloc(many * sizeof **names + size);
     }
     if (*names == NULL) {
@@ -166,12 +166,12 @@ gl_status store_origins(store *s, int (*each)(void *self, const store_origin *or
   while (query_next(&q)) {
     store_origin o = {0};
     const int at = store_read_row("provenance", &q, 0, &o.how);
-    o.runs = (size_t)row_whole(&q, at);
-    o.first = row_text(&q, at + 1);
-    o.last = row_text(&q, at + 2);
-    o.known = row_whole(&q, at + 3) != 0;
+    o.runs = (size_t)query_get_integer(&q, at);
+    o.first = query_get_text(&q, at + 1);
+    o.last = query_get_text(&q, at + 2);
+    o.known = query_get_integer(&q, at + 3) != 0;
     if (!o.known) o.how.version = text_or_empty(&q, at + 4);
-    o.measured = (size_t)row_whole(&q, at + 5);
+    o.measured = (size_t)query_get_integer(&q, at + 5);
     if (!each(self, &o)) break;
   }
   return query_end(&q);
@@ -199,14 +199,14 @@ gl_status store_costs(store *s, int (*each)(void *self, const store_cost *cost),
   while (query_next(&q)) {
     const store_cost c = {.study = text_or_empty(&q, 0),
                           .algorithm = text_or_empty(&q, 1),
-                          .runs = (size_t)row_whole(&q, 2),
-                          .wall_s = row_real(&q, 3),
-                          .median_s = row_real(&q, 4),
-                          .largest_s = row_real(&q, 5),
+                          .runs = (size_t)query_get_integer(&q, 2),
+                          .wall_s = query_get_real(&q, 3),
+                          .median_s = query_get_real(&q, 4),
+                          .largest_s = query_get_real(&q, 5),
                           .peak_bytes = bytes_at(&q, 6),
-                          .seeds = (size_t)row_whole(&q, 7),
-                          .least_seed = (uint64_t)row_whole(&q, 8),
-                          .largest_seed = (uint64_t)row_whole(&q, 9)};
+                          .seeds = (size_t)query_get_integer(&q, 7),
+                          .least_seed = (uint64_t)query_get_integer(&q, 8),
+                          .largest_seed = (uint64_t)query_get_integer(&q, 9)};
     if (!each(self, &c)) break;
   }
   return query_end(&q);
@@ -226,7 +226,7 @@ static gl_status find_by_prefix(store *s, const char *prefix, int64_t *id, gl_er
   query_bind_text(&q, 1, prefix);
   while (query_next(&q)) {
     const size_t used = strlen(keys);
-    *id = row_whole(&q, 0);
+    *id = query_get_integer(&q, 0);
     if (n++ < NAMED)
       snprintf(keys + used, sizeof keys - used, "%s%.40s", n > 1 ? ", " : "", text_or_empty(&q, 1));
   }
@@ -267,12 +267,12 @@ gl_status store_find_run(store *s, const char *prefix, void (*found)(void *self,
   if (query_next(&q)) {
     store_run of;
     const int at = store_read_row("provenance", &q, store_read_row("runs", &q, 0, &of), &of.how);
-    of.superseded_by = row_text(&q, at);
-    of.n_steps = (size_t)row_whole(&q, at + 1);
-    of.n_evals = (size_t)row_whole(&q, at + 2);
-    of.eval_first = row_real(&q, at + 3);
-    of.eval_best = row_real(&q, at + 4);
-    of.eval_last = row_real(&q, at + 5);
+    of.superseded_by = query_get_text(&q, at);
+    of.n_steps = (size_t)query_get_integer(&q, at + 1);
+    of.n_evals = (size_t)query_get_integer(&q, at + 2);
+    of.eval_first = query_get_real(&q, at + 3);
+    of.eval_best = query_get_real(&q, at + 4);
+    of.eval_last = query_get_real(&q, at + 5);
     found(self, &of);
   } else if (q.status == GL_OK) {
     q.status = gl_fail(err, GL_EIO, "%s is being changed; ask again when that is done", s->path);
@@ -311,7 +311,7 @@ static bool run_list_make_room(run_list *l, axes_run **compared, size_t room[3])
 static gl_status add_listed_run(run_list *l, axes_run *compared, const query *q) {
   char **text = l->texts + l->n_texts;
   for (int i = 0; i < TEXTS; ++i, ++l->n_texts) {
-    const char *from = row_text(q, i);
+    const char *from = query_get_text(q, i);
     text[i] = from != NULL ? strdup(from) : NULL;
     if (from != NULL && text[i] == NULL) {
       ++l->n_texts;
@@ -322,20 +322,20 @@ static gl_status add_listed_run(run_list *l, axes_run *compared, const query *q)
       text[TEXT_RECIPE] == NULL)
     return gl_fail(q->err, GL_EIO, "a run of %s has no name, key or recipe; is the file damaged?",
                    q->s->path);
-  const uint64_t seed = (uint64_t)row_whole(q, TEXTS + 2);
-  l->run[l->n] = (listed_run){.id = row_whole(q, TEXTS),
-                              .ordinal = row_whole(q, TEXTS + 1),
+  const uint64_t seed = (uint64_t)query_get_integer(q, TEXTS + 2);
+  l->run[l->n] = (listed_run){.id = query_get_integer(q, TEXTS),
+                              .ordinal = query_get_integer(q, TEXTS + 1),
                               .study = text[TEXT_STUDY],
                               .key = text[TEXT_KEY],
                               .seed = seed,
-                              .lr = row_real(q, TEXTS + 3)};
+                              .lr = query_get_real(q, TEXTS + 3)};
   compared[l->n++] = (axes_run){.study = text[TEXT_STUDY],
                                 .algorithm = text[TEXT_ALGORITHM],
                                 .recipe = text[TEXT_RECIPE],
                                 .swept = text[TEXT_SWEPT],
                                 .chosen = text[TEXT_CHOSEN],
                                 .in_effect = text[TEXT_IN_EFFECT],
-                                .meaning = row_whole(q, TEXTS + 4),
+                                .meaning = query_get_integer(q, TEXTS + 4),
                                 .seed = seed};
   return GL_OK;
 }
@@ -393,14 +393,15 @@ void run_list_fini(run_list *l) {
 
 static const table_column fixed[RUN_LIST_COLUMNS] = {
     TABLE_FIELD("study", TABLE_TEXT, "", "the recipe's name"),
-    TABLE_FIELD("ordinal", TABLE_WHOLE, "", "position in the grid of the study, from 0"),
+    TABLE_FIELD("ordinal", TABLE_INTEGER, "", "position in the grid of the study, from 0"),
     TABLE_FIELD("key", TABLE_TEXT, "",
                 "32 hex digits that name the run: the hash of its complete recipe"),
     TABLE_FIELD("algorithm", TABLE_TEXT, "",
                 "the shown name; if one name means several algorithms of a study, followed by the "
                 "fields that "
                 "differ"),
-    TABLE_FIELD("seed", TABLE_WHOLE, "", "the seed of all random draws, a whole number below 2^63"),
+    TABLE_FIELD("seed", TABLE_INTEGER, "",
+                "the seed of all random draws, a whole number below 2^63"),
     TABLE_FIELD("optimizer.lr", TABLE_REAL, "", "learning rate of the recipe")};
 
 const table_column *run_list_fixed(void) {
@@ -472,10 +473,10 @@ void run_list_put_axes(const run_list *l, size_t run, records_writer *w) {
 void run_list_put(const run_list *l, size_t run, records_writer *w) {
   const listed_run *r = &l->run[run];
   records_text(w, r->study);
-  records_whole(w, r->ordinal);
+  records_integer(w, r->ordinal);
   records_text(w, r->key);
   records_text(w, l->axes.algorithm[run]);
-  records_whole(w, (int64_t)r->seed);
+  records_integer(w, (int64_t)r->seed);
   records_number(w, r->lr);
   run_list_put_axes(l, run, w);
 }

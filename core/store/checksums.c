@@ -199,7 +199,7 @@ static char *sum_expression(store *s, const char *function, const char *schema,
   FILE *to = open_memstream(&names, &size), *also = open_memstream(&values, &size);
   query_beginf(&q, s, NULL, "SELECT name FROM pragma_table_info(%Q, %Q)", t->name, schema);
   for (int n = 0; to != NULL && also != NULL && query_next(&q);) {
-    const char *name = row_text(&q, 0);
+    const char *name = query_get_text(&q, 0);
     if (name == NULL || !is_summed(name)) continue;
     fprintf(to, "%s%s", n++ > 0 ? "," : "", name);
     fprintf(also, ", %s.\"%s\"", alias, name);
@@ -277,7 +277,8 @@ gl_status store_part_of(store *s, seal_row *out, const char *table, const char *
   query_beginf(&q, s, err, "SELECT count(*), gepolab_rows(%Q, 'sum', sum) FROM %s WHERE %s", table,
                table, which);
   *out = (seal_row){.name = table};
-  if (query_next(&q)) out->records = row_whole(&q, 0), out->content = (uint64_t)row_whole(&q, 1);
+  if (query_next(&q))
+    out->records = query_get_integer(&q, 0), out->content = (uint64_t)query_get_integer(&q, 1);
   return query_end(&q);
 }
 
@@ -290,7 +291,8 @@ gl_status store_seal_part(store *s, const char *table, const char *which, seal_r
   if (status != GL_OK) return status;
   query_begin(&q, s, "SELECT records, content FROM seals WHERE name = ?1", err);
   query_bind_text(&q, 1, table);
-  if (query_next(&q)) all.records = row_whole(&q, 0), all.content = (uint64_t)row_whole(&q, 1);
+  if (query_next(&q))
+    all.records = query_get_integer(&q, 0), all.content = (uint64_t)query_get_integer(&q, 1);
   status = query_end(&q);
   all.records += after.records - before.records;
   all.content += after.content - before.content;

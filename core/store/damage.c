@@ -36,8 +36,8 @@ static gl_status report_records(const damage *d, query *q) {
   if (q->status != GL_OK) return query_end(q);
   q->err = NULL; /* pages that cannot be read are damage too, not errors */
   while (query_next(q)) {
-    const char *text = row_text(q, 1);
-    q->status = verify_report(d, row_text(q, 0), text != NULL ? text : "a record");
+    const char *text = query_get_text(q, 1);
+    q->status = verify_report(d, query_get_text(q, 0), text != NULL ? text : "a record");
   }
   if (q->code == SQLITE_ROW || q->code == SQLITE_DONE) return query_end(q);
   query_end(q);
@@ -199,8 +199,8 @@ static gl_status verify_check_keys(const damage *d) {
   query q;
   query_begin(&q, d->s, "SELECT key, recipe, meaning FROM runs ORDER BY id", d->err);
   while (query_next(&q)) {
-    const char *key = row_text(&q, 0), *recipe = row_text(&q, 1);
-    if (key != NULL && recipe != NULL && !store_is_key_of(key, recipe, row_whole(&q, 2))) {
+    const char *key = query_get_text(&q, 0), *recipe = query_get_text(&q, 1);
+    if (key != NULL && recipe != NULL && !store_is_key_of(key, recipe, query_get_integer(&q, 2))) {
       char text[160];
       snprintf(text, sizeof text, "run %.40s: its key is not the hash of its recipe", key);
       q.status = verify_report(d, key, text);
@@ -264,9 +264,10 @@ static gl_status note_false_keys(store *s, gl_error *err) {
   query_begin(&note, s, "INSERT INTO damaged VALUES(?1)", err);
   note.doing = looking;
   while (note.status == GL_OK && query_next(&q)) {
-    const char *key = row_text(&q, 1), *recipe = row_text(&q, 2);
-    if (key != NULL && recipe != NULL && store_is_key_of(key, recipe, row_whole(&q, 3))) continue;
-    query_bind_whole(&note, 1, row_whole(&q, 0));
+    const char *key = query_get_text(&q, 1), *recipe = query_get_text(&q, 2);
+    if (key != NULL && recipe != NULL && store_is_key_of(key, recipe, query_get_integer(&q, 3)))
+      continue;
+    query_bind_integer(&note, 1, query_get_integer(&q, 0));
     query_run(&note);
   }
   gl_status status = query_end(&q);
@@ -322,9 +323,9 @@ static gl_status set_places(store *s, int all, gl_error *err) {
   for (;;) {
     query q;
     query_begin(&q, s, sql, err);
-    query_bind_whole(&q, 1, all);
+    query_bind_integer(&q, 1, all);
     const bool found = query_next(&q);
-    char *key = found ? sqlite3_mprintf("%s", row_text(&q, 0)) : NULL;
+    char *key = found ? sqlite3_mprintf("%s", query_get_text(&q, 0)) : NULL;
     gl_status status = query_end(&q);
     if (found) status = key != NULL ? store_take_place(s, key, err) : gl_fail_memory(err, "a key");
     sqlite3_free(key);
@@ -478,7 +479,7 @@ static gl_status copy_run(salvage *v, int64_t id, int *whole) {
     size_t n = 0;
     if (t->kind == TABLE_ALONE) continue;
     begin_copy(v, &read, &write, t, t->kind == TABLE_OF_RUNS ? "WHERE id = ?1" : "WHERE run = ?1");
-    query_bind_whole(&read, 1, id);
+    query_bind_integer(&read, 1, id);
     status = copy_rows(v, &read, &write, &n, whole);
     if (t->kind == TABLE_OF_RUNS && n != 1) *whole = 0;
   }
@@ -507,9 +508,11 @@ static int has_its_sums(store *s, int64_t id) {
                    " ?1",
                    written, sum, t->name);
     free(sum);
-    query_bind_whole(&q, 1, id);
-    good = query_next(&q) && row_whole(&q, 0) == 1;
-    if (good && own) good = store_is_key_of(row_text(&q, 1), row_text(&q, 2), row_whole(&q, 3));
+    query_bind_integer(&q, 1, id);
+    good = query_next(&q) && query_get_integer(&q, 0) == 1;
+    if (good && own)
+      good =
+          store_is_key_of(query_get_text(&q, 1), query_get_text(&q, 2), query_get_integer(&q, 3));
     query_end(&q);
   }
   return good;
@@ -531,8 +534,8 @@ static gl_status salvage_run(salvage *v, int64_t id) {
 static int64_t next_run(salvage *v, const char *sql, int64_t than) {
   query q;
   query_begin(&q, v->from, sql, NULL);
-  query_bind_whole(&q, 1, than);
-  const int64_t id = query_next(&q) ? row_whole(&q, 0) : 0;
+  query_bind_integer(&q, 1, than);
+  const int64_t id = query_next(&q) ? query_get_integer(&q, 0) : 0;
   query_end(&q);
   return id;
 }

@@ -42,7 +42,7 @@ static gl_status put_axes(records_writer *w, const run_list *l, gl_error *err) {
       records_text(w, field_role_name(of->role));
       records_text(w, field_kind_name(of->kind));
       records_flag(w, of->swept);
-      records_whole(w, (int64_t)export_count_values(l, first, end, a));
+      records_integer(w, (int64_t)export_count_values(l, first, end, a));
       gl_status status = records_end(w, err);
       if (status != GL_OK) return status;
     }
@@ -66,7 +66,7 @@ static gl_status put_axis_values(records_writer *w, const run_list *l, gl_error 
 /* --- the tables --- */
 
 #define TEXT(name, about) TABLE_FIELD(name, TABLE_TEXT, "", about)
-#define WHOLE(name, unit, about) TABLE_FIELD(name, TABLE_WHOLE, unit, about)
+#define INTEGER(name, unit, about) TABLE_FIELD(name, TABLE_INTEGER, unit, about)
 #define NUMBER(name, unit, about) TABLE_FIELD(name, TABLE_REAL, unit, about)
 #define FLAG(name, about) TABLE_FIELD(name, TABLE_FLAG, "", about)
 #define END TABLE_FIELD(NULL, TABLE_TEXT, "", "")
@@ -84,7 +84,7 @@ static const table_column axes[] = {
                  "`provenance`"),
     TEXT("kind", "`number`, `choice`, `flag`, `text`, `distribution`, `list` or `section`"),
     FLAG("swept", "true: a sweep named it; false: found by comparing recipes"),
-    WHOLE("values", "", "how many values it has in the study, a missing one included"),
+    INTEGER("values", "", "how many values it has in the study, a missing one included"),
     END};
 static const table_column axis_values[] = {
     KEY, TEXT("path", "the field"),
@@ -95,10 +95,10 @@ static const table_column axis_values[] = {
     END};
 static const table_column tuning[] = {
     TEXT("study", "the recipe's name"),
-    WHOLE("ordinal", "", "place among the study's tuning runs, from 0"),
+    INTEGER("ordinal", "", "place among the study's tuning runs, from 0"),
     TEXT("key", "32 hex digits that name the tuning run, which is in no table of runs"),
     TEXT("algorithm", "the shown name"),
-    WHOLE("seed", "", "one of `tune.seeds`"),
+    INTEGER("seed", "", "one of `tune.seeds`"),
     NUMBER("optimizer.lr", "", "the learning rate that it tried"),
     NUMBER("score", "", "what it scored; empty: it is planned and was not made yet"),
     END};
@@ -106,7 +106,7 @@ static const table_column execution[] = {
     KEY,
     TEXT("finished", "when, as 2026-11-22T08:30:00Z"),
     NUMBER("wall_s", "s", "wall-clock time of the run"),
-    WHOLE("peak_bytes", "bytes", "largest resident memory of its process"),
+    INTEGER("peak_bytes", "bytes", "largest resident memory of its process"),
     TEXT("machine", "where it was made"),
     TEXT("provenance", "the `hash` in `provenance`"),
     END};
@@ -167,7 +167,7 @@ const export_table *store_export_at(size_t i) {
 /* The i-th column of the table itself; past the last, a column without a name. */
 static table_column own_column(const export_table *t, size_t i) {
   static const table_type types[] = {
-      [COLUMN_INTEGER] = TABLE_WHOLE, [COLUMN_REAL] = TABLE_REAL, [COLUMN_TEXT] = TABLE_TEXT};
+      [COLUMN_INTEGER] = TABLE_INTEGER, [COLUMN_REAL] = TABLE_REAL, [COLUMN_TEXT] = TABLE_TEXT};
   if (t->columns != NULL) return t->columns[i];
   const store_table *of = schema_named(t->stored);
   for (size_t k = 0; k < schema_columns(of); ++k) {
@@ -196,7 +196,7 @@ table_column export_column(const export_table *t, size_t i) {
 
 static size_t put_lead(const export_table *t, table_column *to) {
   static const table_column cell =
-      TABLE_FIELD("cell", TABLE_WHOLE, "", "number of the cell, from 1");
+      TABLE_FIELD("cell", TABLE_INTEGER, "", "number of the cell, from 1");
   const table_column *fixed = run_list_fixed();
   if (t->lead == EXPORT_OF_RUNS) {
     memcpy(to, fixed, RUN_LIST_COLUMNS * sizeof *fixed);
@@ -255,13 +255,13 @@ static void put_value(records_writer *w, const query *q, int c) {
   if (sqlite3_column_type(q->stmt, c) == SQLITE_NULL)
     records_missing(w);
   else if (type == TABLE_TEXT)
-    records_text(w, row_text(q, c));
+    records_text(w, query_get_text(q, c));
   else if (type == TABLE_REAL)
-    records_number(w, row_real(q, c));
+    records_number(w, query_get_real(q, c));
   else if (type == TABLE_FLAG)
-    records_flag(w, row_whole(q, c) != 0);
+    records_flag(w, query_get_integer(q, c) != 0);
   else
-    records_whole(w, row_whole(q, c));
+    records_integer(w, query_get_integer(q, c));
 }
 
 static gl_status put_selected_records(records_writer *w, const export_table *t, store *s,
@@ -270,7 +270,7 @@ static gl_status put_selected_records(records_writer *w, const export_table *t, 
   begin_records(&q, t, s, err);
   while (query_next(&q)) {
     if (t->lead == EXPORT_OF_RUNS) {
-      const size_t run = run_list_find(runs, row_whole(&q, 0));
+      const size_t run = run_list_find(runs, query_get_integer(&q, 0));
       if (run == runs->n) {
         q.status =
             gl_fail(err, GL_EIO, "%s is being changed; export it again when that is done", s->path);

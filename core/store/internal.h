@@ -51,19 +51,20 @@ void query_beginf(query *q, store *s, gl_error *err, const char *format, ...);
 /* Binds parameters, numbered from 1. A text must outlive the statement; a NULL text is bound as
  * NULL. */
 void query_bind_text(query *q, int at, const char *text);
-void query_bind_whole(query *q, int at, int64_t value);
+void query_bind_integer(query *q, int at, int64_t value);
 /* Advances to the next record; false after the last one. */
 bool query_next(query *q);
 /* Values of the current record, columns from 0. Texts are valid until the next record; NULL is
  * returned as NULL, or NAN for a real. */
-const char *row_text(const query *q, int column);
-int64_t row_whole(const query *q, int column);
-double row_real(const query *q, int column);
+const char *query_get_text(const query *q, int column);
+int64_t query_get_integer(const query *q, int column);
+double query_get_real(const query *q, int column);
 /* Runs a statement without results; it may then be bound and run again. */
 gl_status query_run(query *q);
 gl_status query_end(query *q);
 /* Reads the integer result of a query; text: its parameter ?1, or NULL if it has none. */
-gl_status store_whole(store *s, int64_t *value, const char *sql, const char *text, gl_error *err);
+gl_status store_query_integer(store *s, int64_t *value, const char *sql, const char *text,
+                              gl_error *err);
 
 /* --- schema of the tables --- */
 
@@ -145,18 +146,19 @@ gl_status schema_add_views(store *s, gl_error *err);
 gl_status store_check_format(store *s, int *empty, gl_error *err);
 
 /* Inserts records into a table: call begin, put for each record, then end. */
-typedef struct row_writer {
+typedef struct record_writer {
   const store_table *table;
   query q;
   char doing[64];
   size_t n;
   store_column column[SCHEMA_MOST_COLUMNS]; /* [n] columns that have a member in the record */
-} row_writer;
+} record_writer;
 /* how: "", "OR IGNORE" or "OR REPLACE", the SQL after INSERT. */
-void row_writer_begin(row_writer *w, store *s, const char *table, const char *how, gl_error *err);
+void record_writer_begin(record_writer *w, store *s, const char *table, const char *how,
+                         gl_error *err);
 /* run and index: the values of MEMBER_RUN and MEMBER_INDEX columns, if the table has them. */
-gl_status row_writer_put(row_writer *w, int64_t run, size_t index, const void *record);
-gl_status row_writer_end(row_writer *w);
+gl_status record_writer_put(record_writer *w, int64_t run, size_t index, const void *record);
+gl_status record_writer_end(record_writer *w);
 /* Inserts one record of a table that belongs to no run. */
 gl_status store_put_row(store *s, const char *table, const char *how, const void *record,
                         gl_error *err);

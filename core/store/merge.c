@@ -18,7 +18,7 @@ static gl_status refuse_records(query *q, const char *path, const char *what) {
     q->status = gl_fail(q->err, GL_EINPUT,
                         "%s and %s disagree about %s %s; they come from different versions or"
                         " settings of gepolab, so keep them apart",
-                        q->s->path, path, what, row_text(q, 0));
+                        q->s->path, path, what, query_get_text(q, 0));
   return query_end(q);
 }
 

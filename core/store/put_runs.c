@@ -119,8 +119,8 @@ gl_status store_take_place(store *s, const char *key, gl_error *err) {
 
 gl_status store_take_place_again(store *s, const char *key, gl_error *err) {
   int64_t superseded = 0;
-  gl_status status =
-      store_whole(s, &superseded, "SELECT count(*) FROM superseded WHERE key = ?1", key, err);
+  gl_status status = store_query_integer(
+      s, &superseded, "SELECT count(*) FROM superseded WHERE key = ?1", key, err);
   if (status != GL_OK || superseded == 0) return status;
   status = store_begin(s, err);
   return status == GL_OK ? store_end(s, store_take_place(s, key, err), err) : status;
@@ -165,15 +165,15 @@ static gl_status put_records_of_run(store *s, const store_table *t, const run_re
   const void *member = (const char *)r + t->records; /* the record, or a pointer to records */
   const char *record = member;
   size_t n = 1;
-  row_writer w;
+  record_writer w;
   if (t->count != ONE_RECORD) {
     memcpy(&n, (const char *)r + t->count, sizeof n);
     memcpy(&record, member, sizeof record);
   }
-  row_writer_begin(&w, s, t->name, "", err);
+  record_writer_begin(&w, s, t->name, "", err);
   for (size_t i = 0; i < n; ++i)
-    if (row_writer_put(&w, id, i, record + i * t->size) != GL_OK) break;
-  return row_writer_end(&w);
+    if (record_writer_put(&w, id, i, record + i * t->size) != GL_OK) break;
+  return record_writer_end(&w);
 }
 
 /* The run that the study already has under a key, if any. */
@@ -190,7 +190,8 @@ static gl_status find_run(store *s, const char *key, const char *recipe, earlier
   query_bind_text(&q, 1, key);
   query_bind_text(&q, 2, recipe);
   query_bind_text(&q, 3, status_names[RUN_FAILED]);
-  if (query_next(&q)) *found = (earlier_run){true, row_whole(&q, 0), row_whole(&q, 1)};
+  if (query_next(&q))
+    *found = (earlier_run){true, query_get_integer(&q, 0), query_get_integer(&q, 1)};
   return query_end(&q);
 }
 
@@ -244,14 +245,14 @@ static gl_status put_sweep(store *s, const study_plan *p, gl_error *err) {
 }
 
 static gl_status put_planned_cells(store *s, const study_plan *p, gl_error *err) {
-  row_writer w;
-  row_writer_begin(&w, s, "plan", "OR IGNORE", err);
+  record_writer w;
+  record_writer_begin(&w, s, "plan", "OR IGNORE", err);
   for (size_t i = 0; i < p->n; ++i) {
     planned_cell cell = p->cells[i];
     cell.study = p->study;
-    row_writer_put(&w, 0, 0, &cell);
+    record_writer_put(&w, 0, 0, &cell);
   }
-  gl_status status = row_writer_end(&w);
+  gl_status status = record_writer_end(&w);
   return status == GL_OK ? store_seal(s, "plan", err) : status;
 }
 
@@ -302,7 +303,7 @@ int store_get_score(store *s, const char *key, const char *recipe, double *score
   query_bind_text(&q, 1, key);
   query_bind_text(&q, 2, recipe);
   const int found = query_next(&q) && sqlite3_column_type(q.stmt, 0) != SQLITE_NULL;
-  if (found) *score = row_real(&q, 0);
+  if (found) *score = query_get_real(&q, 0);
   query_end(&q);
   return found;
 }
@@ -321,20 +322,20 @@ static gl_status put_making(store *s, const char *study, const bias_making *maki
 
 gl_status store_put_bias(store *s, const char *study, const bias_record *records, size_t n,
                          const bias_making *making, gl_error *err) {
-  row_writer w;
+  record_writer w;
   gl_status status = store_begin(s, err);
   if (status != GL_OK) return status;
   status = run_with_text(s, "DELETE FROM bias WHERE study = ?1", study,
                          "writing measurements of the laboratory to", err);
   if (status == GL_OK) {
-    row_writer_begin(&w, s, "bias", "", err);
+    record_writer_begin(&w, s, "bias", "", err);
     for (size_t i = 0; i < n; ++i) {
       bias_record r = records[i];
       r.study = study;
       r.ordinal = (int64_t)i;
-      row_writer_put(&w, 0, 0, &r);
+      record_writer_put(&w, 0, 0, &r);
     }
-    status = row_writer_end(&w);
+    status = record_writer_end(&w);
   }
   if (status == GL_OK) status = store_seal(s, "bias", err);
   if (status == GL_OK) status = put_making(s, study, making, err);

@@ -31,9 +31,9 @@
     name, COLUMN_##type, needed, least, most, MEMBER_OF(record, field), offsetof(record, field),   \
         unit, about                                                                                \
   }
-#define WHOLE(record, field, least, most, unit, about)                                             \
+#define INTEGER(record, field, least, most, unit, about)                                           \
   COLUMN(#field, record, field, INTEGER, true, least, most, unit, about)
-#define WHOLE_OR_NULL(record, field, least, most, unit, about)                                     \
+#define INTEGER_OR_NULL(record, field, least, most, unit, about)                                   \
   COLUMN(#field, record, field, INTEGER, false, least, most, unit, about)
 #define REAL(record, field, unit, about)                                                           \
   COLUMN(#field, record, field, REAL, false, 0, 0, unit, about)
@@ -43,7 +43,7 @@
   COLUMN(#field, record, field, TEXT, false, 0, most, "", about)
 #define NAME(record, field, about)                                                                 \
   COLUMN(#field, record, field, TEXT, true, 1, NAME_BYTES, "", about)
-#define SEED(record, field) /* any 64 bits */ WHOLE(record, field, INT64_MIN, INT64_MAX, "", NULL)
+#define SEED(record, field) /* any 64 bits */ INTEGER(record, field, INT64_MIN, INT64_MAX, "", NULL)
 /* Columns without a member in a record. */
 #define SUM(name)                                                                                  \
   { name, COLUMN_INTEGER, true, INT64_MIN, INT64_MAX, MEMBER_NONE, 0, "", NULL }
@@ -57,7 +57,7 @@
 static const store_column runs_columns[] = {
     {"id", COLUMN_INTEGER, true, 1, INT64_MAX, MEMBER_NONE, 0, "", NULL},
     NAME(store_run, key, NULL),
-    WHOLE(store_run, ordinal, 0, MANY, "", NULL),
+    INTEGER(store_run, ordinal, 0, MANY, "", NULL),
     NAME(store_run, study, NULL),
     NAME(store_run, algorithm, NULL),
     TEXT(store_run, swept, RECIPE_BYTES, NULL),
@@ -69,39 +69,40 @@ static const store_column runs_columns[] = {
     TEXT(store_run, recipe, RECIPE_BYTES, NULL),
     TEXT_OR_NULL(store_run, in_effect, RECIPE_BYTES, NULL),
     TEXT(store_run, code_version, NAME_BYTES, "of the gepolab that made it"),
-    WHOLE(store_run, meaning, 0, INT32_MAX, "", "version of the meaning of recipes"),
+    INTEGER(store_run, meaning, 0, INT32_MAX, "", "version of the meaning of recipes"),
     TEXT(store_run, machine, NAME_BYTES, NULL),
     REAL(store_run, wall_s, "s", NULL),
     NAME(store_run, place, NULL),
     TEXT_OR_NULL(store_run, provenance, NAME_BYTES, NULL),
     TEXT_OR_NULL(store_run, finished, NAME_BYTES, NULL),
-    WHOLE_OR_NULL(store_run, peak_bytes, 0, INT64_MAX, "bytes", NULL),
+    INTEGER_OR_NULL(store_run, peak_bytes, 0, INT64_MAX, "bytes", NULL),
     SUM("sum"),
     END};
 static const store_column steps_columns[] = {
     RUN,
-    WHOLE(step_record, step, 0, MANY, "updates", "of the learner, from 1"),
-    WHOLE_OR_NULL(step_record, sampler, -1, INT32_MAX, "",
-                  "number of the sampler of the first batch trained"),
+    INTEGER(step_record, step, 0, MANY, "updates", "of the learner, from 1"),
+    INTEGER_OR_NULL(step_record, sampler, -1, INT32_MAX, "",
+                    "number of the sampler of the first batch trained"),
     REAL(step_record, time_s, "s", "simulated time at the end of the update"),
     REAL(step_record, wait_s, "s", "simulated time that the learner idled before it"),
     END};
 static const store_column evals_columns[] = {
     RUN,
-    WHOLE(eval_record, step, 0, MANY, "updates", "made before the evaluation; 0: before the first"),
+    INTEGER(eval_record, step, 0, MANY, "updates",
+            "made before the evaluation; 0: before the first"),
     REAL(eval_record, time_s, "s", "simulated time"),
     REAL(eval_record, eval_score, "", "score of the learner"), END};
 static const store_column set_evals_columns[] = {
     RUN,
     {"place", COLUMN_INTEGER, true, 0, INT32_MAX, MEMBER_INT32, offsetof(set_eval_record, place),
      "", NULL},
-    WHOLE(set_eval_record, step, 0, MANY, "updates",
-          "made before the evaluation; 0: before the first"),
+    INTEGER(set_eval_record, step, 0, MANY, "updates",
+            "made before the evaluation; 0: before the first"),
     COLUMN("eval_set", set_eval_record, set, TEXT, true, 1, STORE_SET_NAME_SIZE - 1, "",
            "the evaluation set's name"),
-    WHOLE(set_eval_record, half, 0, 2, "",
-          "0: the score of all problems of the set; 1 and 2: of its first, third, … and of its "
-          "second, fourth, … problems, where the recipe says `halves: true`"),
+    INTEGER(set_eval_record, half, 0, 2, "",
+            "0: the score of all problems of the set; 1 and 2: of its first, third, … and of its "
+            "second, fourth, … problems, where the recipe says `halves: true`"),
     REAL(set_eval_record, time_s, "s", "simulated time"),
     COLUMN("eval_score", set_eval_record, score, REAL, false, 0, 0, "",
            "score of the learner on these problems"),
@@ -118,12 +119,12 @@ static const store_column fates_columns[] = {
     COLUMN("fate", fate_record, fate, TEXT, true, 1, STORE_FATE_SIZE - 1, "",
            "`trained`; thrown away because `stale`, `evicted` from a full queue or `aborted` at "
            "the sampler; `lost`; or `pending` at the run's end"),
-    WHOLE(fate_record, quarter, 1, STORE_QUARTERS, "",
-          "of the run's prompts by the mean reward of all responses sampled for them, from the "
-          "lowest, 1, to the highest, 4"),
-    WHOLE(fate_record, tokens_from, 1, MANY, "tokens",
-          "a power of two; responses have so many and less than twice it"),
-    WHOLE(fate_record, responses, 1, MANY, "", "of this fate, quarter and length"),
+    INTEGER(fate_record, quarter, 1, STORE_QUARTERS, "",
+            "of the run's prompts by the mean reward of all responses sampled for them, from the "
+            "lowest, 1, to the highest, 4"),
+    INTEGER(fate_record, tokens_from, 1, MANY, "tokens",
+            "a power of two; responses have so many and less than twice it"),
+    INTEGER(fate_record, responses, 1, MANY, "", "of this fate, quarter and length"),
     REAL(fate_record, tokens, "tokens", "of all of them"),
     REAL(fate_record, reward, "",
          "sum over them; of a response that was not finished, what it would have "
@@ -149,7 +150,7 @@ static const store_column tuning_scores_columns[] = {
 static const store_column bias_columns[] = {
     NAME(bias_record, study,
          "the recipe's name; of a run's checkpoint with how many updates it had"),
-    WHOLE(bias_record, ordinal, 0, MANY, "", "place among the study's measurements, from 0"),
+    INTEGER(bias_record, ordinal, 0, MANY, "", "place among the study's measurements, from 0"),
     TEXT_OR_NULL(bias_record, algorithm, NAME_BYTES, "the shown name"),
     TEXT_OR_NULL(bias_record, method, NAME_BYTES,
                  "how it was measured: exact, Monte Carlo, or the population limit"),
@@ -174,15 +175,15 @@ static const store_column bias_columns[] = {
     END};
 static const store_column sweeps_columns[] = {NAME(sweep_row, study, NULL),
                                               NAME(sweep_row, recipe_hash, NULL),
-                                              WHOLE(sweep_row, shard, 0, INT32_MAX, "", NULL),
-                                              WHOLE(sweep_row, shards, 1, INT32_MAX, "", NULL),
+                                              INTEGER(sweep_row, shard, 0, INT32_MAX, "", NULL),
+                                              INTEGER(sweep_row, shards, 1, INT32_MAX, "", NULL),
                                               TEXT(sweep_row, recipe, RECIPE_BYTES, NULL),
                                               SUM("sum"),
                                               END};
 static const store_column plan_columns[] = {NAME(planned_cell, study, NULL),
-                                            WHOLE(planned_cell, tuning, 0, 1, "", NULL),
+                                            INTEGER(planned_cell, tuning, 0, 1, "", NULL),
                                             NAME(planned_cell, place, NULL),
-                                            WHOLE(planned_cell, ordinal, 0, MANY, "", NULL),
+                                            INTEGER(planned_cell, ordinal, 0, MANY, "", NULL),
                                             NAME(planned_cell, algorithm, NULL),
                                             SEED(planned_cell, seed),
                                             TEXT(planned_cell, swept, RECIPE_BYTES, NULL),
@@ -193,8 +194,8 @@ static const store_column provenance_columns[] = {
     NAME(run_provenance, hash, "names what `execution` refers to"),
     TEXT(run_provenance, version, NAME_BYTES, "of gepolab"),
     TEXT(run_provenance, source, NAME_BYTES, "the commit it was built from, in hex"),
-    WHOLE_OR_NULL(run_provenance, dirty, 0, 1, "",
-                  "true: built from files that differed from the commit"),
+    INTEGER_OR_NULL(run_provenance, dirty, 0, 1, "",
+                    "true: built from files that differed from the commit"),
     TEXT(run_provenance, command, WORDS_BYTES, "the command line, quoted for a shell"),
     TEXT(run_provenance, processor, NAME_BYTES, "its name and the threads it has"),
     TEXT(run_provenance, system, NAME_BYTES, "operating system and architecture"),
@@ -210,8 +211,8 @@ static const store_column laboratory_columns[] = {
     SUM("sum"),
     END};
 static const store_column seals_columns[] = {
-    NAME(seal_row, name, NULL), WHOLE(seal_row, records, 0, MANY, "", NULL),
-    WHOLE(seal_row, content, INT64_MIN, INT64_MAX, "", NULL), SUM("sum"), END};
+    NAME(seal_row, name, NULL), INTEGER(seal_row, records, 0, MANY, "", NULL),
+    INTEGER(seal_row, content, INT64_MIN, INT64_MAX, "", NULL), SUM("sum"), END};
 
 #define OF_A_RUN(name, what, key, optional, records, count, size)                                  \
   {                                                                                                \
@@ -350,11 +351,12 @@ static void bind_member(sqlite3_stmt *q, int at, const store_column *c, const vo
     sqlite3_bind_int64(q, at, whole);
 }
 
-void row_writer_begin(row_writer *w, store *s, const char *table, const char *how, gl_error *err) {
+void record_writer_begin(record_writer *w, store *s, const char *table, const char *how,
+                         gl_error *err) {
   char *text = NULL;
   size_t size = 0;
   FILE *to = open_memstream(&text, &size);
-  *w = (row_writer){.table = schema_named(table), .q = {.s = s, .err = err}};
+  *w = (record_writer){.table = schema_named(table), .q = {.s = s, .err = err}};
   snprintf(w->doing, sizeof w->doing, "writing %s to", w->table->what);
   for (size_t i = 0, n = schema_columns(w->table); i < n; ++i) {
     const store_column c = schema_column_at(w->table, i);
@@ -375,28 +377,28 @@ void row_writer_begin(row_writer *w, store *s, const char *table, const char *ho
   free(text);
 }
 
-gl_status row_writer_put(row_writer *w, int64_t run, size_t index, const void *record) {
+gl_status record_writer_put(record_writer *w, int64_t run, size_t index, const void *record) {
   if (w->q.status != GL_OK) return w->q.status;
   for (size_t i = 0; i < w->n; ++i) {
     const store_column *c = &w->column[i];
     if (c->member == MEMBER_RUN || c->member == MEMBER_INDEX)
-      query_bind_whole(&w->q, (int)i + 1, c->member == MEMBER_RUN ? run : (int64_t)index);
+      query_bind_integer(&w->q, (int)i + 1, c->member == MEMBER_RUN ? run : (int64_t)index);
     else
       bind_member(w->q.stmt, (int)i + 1, c, record);
   }
   return query_run(&w->q);
 }
 
-gl_status row_writer_end(row_writer *w) {
+gl_status record_writer_end(record_writer *w) {
   return query_end(&w->q);
 }
 
 gl_status store_put_row(store *s, const char *table, const char *how, const void *record,
                         gl_error *err) {
-  row_writer w;
-  row_writer_begin(&w, s, table, how, err);
-  row_writer_put(&w, 0, 0, record);
-  return row_writer_end(&w);
+  record_writer w;
+  record_writer_begin(&w, s, table, how, err);
+  record_writer_put(&w, 0, 0, record);
+  return record_writer_end(&w);
 }
 
 char *store_row_columns(const char *table, const char *alias) {
@@ -416,7 +418,7 @@ char *store_row_columns(const char *table, const char *alias) {
 static void read_member(const query *q, int at, const store_column *c, void *record) {
   void *member = (char *)record + c->at;
   const bool missing = sqlite3_column_type(q->stmt, at) == SQLITE_NULL;
-  const int64_t whole = missing && !c->needed ? c->least - 1 : row_whole(q, at);
+  const int64_t whole = missing && !c->needed ? c->least - 1 : query_get_integer(q, at);
   switch (c->member) {
   case MEMBER_INT32: {
     const int32_t narrow = (int32_t)whole;
@@ -428,12 +430,12 @@ static void read_member(const query *q, int at, const store_column *c, void *rec
     memcpy(member, &whole, sizeof whole);
     break;
   case MEMBER_REAL: {
-    const double x = row_real(q, at);
+    const double x = query_get_real(q, at);
     memcpy(member, &x, sizeof x);
     break;
   }
   case MEMBER_TEXT: {
-    const char *text = missing && c->needed ? "" : row_text(q, at);
+    const char *text = missing && c->needed ? "" : query_get_text(q, at);
     memcpy(member, &text, sizeof text);
     break;
   }
@@ -552,11 +554,12 @@ static gl_status check_columns(store *s, const store_table *t, gl_error *err) {
   query_begin(&q, s, "SELECT name, type, hidden FROM pragma_table_xinfo(?1, 'main')", err);
   query_bind_text(&q, 1, t->name);
   while (query_next(&q)) {
-    const char *name = row_text(&q, 0), *type = row_text(&q, 1);
+    const char *name = query_get_text(&q, 0), *type = query_get_text(&q, 1);
     store_column c;
     if (name == NULL || !schema_column(t, name, &c))
       q.status = schema_refuse(s, "it has a column that is not known here", name, err);
-    else if (type == NULL || strcasecmp(type, type_names[c.type]) != 0 || row_whole(&q, 2) != 0)
+    else if (type == NULL || strcasecmp(type, type_names[c.type]) != 0 ||
+             query_get_integer(&q, 2) != 0)
       q.status = schema_refuse(s, "of another type, or computed, is its column", name, err);
   }
   gl_status status = query_end(&q);
@@ -576,7 +579,7 @@ static gl_status check_kind(store *s, const char *table, gl_error *err) {
               err);
   query_bind_text(&q, 1, table);
   if (query_next(&q)) {
-    const char *type = row_text(&q, 0), *name = row_text(&q, 1);
+    const char *type = query_get_text(&q, 0), *name = query_get_text(&q, 1);
     if (type == NULL || name == NULL || strcmp(type, "table") != 0 || strcmp(name, table) != 0)
       q.status =
           schema_refuse(s, "a view or virtual table stands in the place of its table", table, err);
@@ -595,11 +598,12 @@ static gl_status check_others(store *s, gl_error *err) {
               " = 'index' AND sql IS NOT NULL AND sql != '" SCHEMA_INDEX "')",
               err);
   while (query_next(&q)) {
-    const char *type = row_text(&q, 0);
-    if (type != NULL && strcmp(type, "view") == 0 && schema_is_view(row_text(&q, 2))) continue;
+    const char *type = query_get_text(&q, 0);
+    if (type != NULL && strcmp(type, "view") == 0 && schema_is_view(query_get_text(&q, 2)))
+      continue;
     char what[64];
     snprintf(what, sizeof what, "a study has no %.20s such as", type != NULL ? type : "object");
-    q.status = schema_refuse(s, what, row_text(&q, 1), err);
+    q.status = schema_refuse(s, what, query_get_text(&q, 1), err);
   }
   return query_end(&q);
 }
@@ -615,9 +619,10 @@ static gl_status check_schema(store *s, gl_error *err) {
 
 gl_status store_check_format(store *s, int *empty, gl_error *err) {
   int64_t id = 0, format = 0, n_tables = 0;
-  gl_status status = store_whole(s, &n_tables, "SELECT count(*) FROM sqlite_schema", NULL, err);
-  if (status == GL_OK) status = store_whole(s, &id, "PRAGMA application_id", NULL, err);
-  if (status == GL_OK) status = store_whole(s, &format, "PRAGMA user_version", NULL, err);
+  gl_status status =
+      store_query_integer(s, &n_tables, "SELECT count(*) FROM sqlite_schema", NULL, err);
+  if (status == GL_OK) status = store_query_integer(s, &id, "PRAGMA application_id", NULL, err);
+  if (status == GL_OK) status = store_query_integer(s, &format, "PRAGMA user_version", NULL, err);
   if (status != GL_OK) return status;
   *empty = n_tables == 0 && id == 0;
   if (*empty) return GL_OK;

@@ -81,7 +81,7 @@ void query_bind_text(query *q, int at, const char *text) {
   if (q->status == GL_OK) sqlite3_bind_text(q->stmt, at, text, -1, SQLITE_STATIC);
 }
 
-void query_bind_whole(query *q, int at, int64_t value) {
+void query_bind_integer(query *q, int at, int64_t value) {
   if (q->status == GL_OK) sqlite3_bind_int64(q->stmt, at, value);
 }
 
@@ -105,26 +105,27 @@ gl_status query_end(query *q) {
   return q->status;
 }
 
-const char *row_text(const query *q, int column) {
+const char *query_get_text(const query *q, int column) {
   return (const char *)sqlite3_column_text(q->stmt, column);
 }
 
-int64_t row_whole(const query *q, int column) {
+int64_t query_get_integer(const query *q, int column) {
   return sqlite3_column_int64(q->stmt, column);
 }
 
-double row_real(const query *q, int column) {
+double query_get_real(const query *q, int column) {
   return sqlite3_column_type(q->stmt, column) == SQLITE_NULL
              ? NAN
              : sqlite3_column_double(q->stmt, column);
 }
 
-gl_status store_whole(store *s, int64_t *value, const char *sql, const char *text, gl_error *err) {
+gl_status store_query_integer(store *s, int64_t *value, const char *sql, const char *text,
+                              gl_error *err) {
   query q;
   query_begin(&q, s, sql, err);
   if (text != NULL) query_bind_text(&q, 1, text);
   if (query_next(&q))
-    *value = row_whole(&q, 0);
+    *value = query_get_integer(&q, 0);
   else if (q.status == GL_OK)
     q.status = store_fail(s, SQLITE_DONE, q.doing, err);
   return query_end(&q);

@@ -261,9 +261,9 @@ static void report_arrivals(table *d, const char *name, const arrivals_side *sid
 
 static gl_status report_selection(const selection_case *m, bool is_json, gl_error *err) {
   static const table_column columns[] = {
-      {"tokens", TABLE_WHOLE, .head = "longest response", .width = -16},
+      {"tokens", TABLE_INTEGER, .head = "longest response", .width = -16},
       {"share", TABLE_REAL, .head = "share", .format = "%.4f", .width = 10},
-      {"groups", TABLE_WHOLE, .head = "groups", .width = 10},
+      {"groups", TABLE_INTEGER, .head = "groups", .width = 10},
       {"arrives", TABLE_REAL, .head = "arrives", .width = 10}};
   const arrivals *a = &m->found;
   table *d = table_document();
@@ -284,7 +284,7 @@ static gl_status report_selection(const selection_case *m, bool is_json, gl_erro
   for (size_t k = 1; k <= a->max_length; ++k) {
     table_row(t);
     table_count(t, k), table_real(t, a->longest[k]);
-    table_whole(t, (int64_t)(m->trained[k] + m->missed[k]));
+    table_integer(t, (int64_t)(m->trained[k] + m->missed[k]));
     table_real(t, m->arrives[k]);
     table_shown(t, "%.2f %%", 100 * m->arrives[k]);
   }

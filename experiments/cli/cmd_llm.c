@@ -251,7 +251,7 @@ static int sft_after_step(void *self, size_t step, double loss, double score) {
 static gl_status report_sft(const llm_session *s, const curve *c, const char *folder,
                             double seconds, bool is_json, gl_error *err) {
   static const table_column columns[] = {
-      {"step", TABLE_WHOLE, .head = "step", .width = 8},
+      {"step", TABLE_INTEGER, .head = "step", .width = 8},
       {"loss", TABLE_REAL, .head = "loss", .format = "%.4f", .width = 9},
       {"score", TABLE_REAL, .head = "held-out score", .format = "%.4f", .width = 15}};
   const point none = {0, NAN, NAN}, *last = c->n > 0 ? &c->points[c->n - 1] : &none;

@@ -20,13 +20,13 @@
 /* --- what is printed --- */
 
 static void report_evals(table *d, const run_result *o) {
-  static const table_column columns[] = {TABLE_KEY("step", TABLE_WHOLE),
+  static const table_column columns[] = {TABLE_KEY("step", TABLE_INTEGER),
                                          TABLE_KEY("time_s", TABLE_REAL),
                                          TABLE_KEY("eval_score", TABLE_REAL)};
   table *t = table_rows(table_field(d, "evals"), columns, sizeof columns / sizeof *columns);
   for (size_t i = 0; i < o->n_evals; ++i) {
     table_row(t);
-    table_whole(t, o->evals[i].step), table_real(t, o->evals[i].time_s);
+    table_integer(t, o->evals[i].step), table_real(t, o->evals[i].time_s);
     table_real(t, o->evals[i].eval_score);
   }
 }
@@ -34,14 +34,14 @@ static void report_evals(table *d, const run_result *o) {
 /* Scores by evaluation set, where the recipe has sets or halves. */
 static void report_set_evals(table *d, const run_result *o) {
   static const table_column columns[] = {
-      TABLE_KEY("step", TABLE_WHOLE), TABLE_KEY("eval_set", TABLE_TEXT),
-      TABLE_KEY("half", TABLE_WHOLE), TABLE_KEY("eval_score", TABLE_REAL)};
+      TABLE_KEY("step", TABLE_INTEGER), TABLE_KEY("eval_set", TABLE_TEXT),
+      TABLE_KEY("half", TABLE_INTEGER), TABLE_KEY("eval_score", TABLE_REAL)};
   if (o->n_set_evals == 0) return;
   table *t = table_rows(table_field(d, "set_evals"), columns, sizeof columns / sizeof *columns);
   for (size_t i = 0; i < o->n_set_evals; ++i) {
     const set_eval_record *r = &o->set_evals[i];
     table_row(t);
-    table_whole(t, r->step), table_text(t, r->set), table_whole(t, r->half);
+    table_integer(t, r->step), table_text(t, r->set), table_integer(t, r->half);
     table_real(t, r->score);
   }
 }
@@ -174,7 +174,7 @@ static gl_status report_run(const recipe *r, const run_result *o, bool is_stoppe
                 {"best_to_last", s.best_to_last}};
   table *d = table_document();
   table_put(d, "name %s, algorithm %s", r->name, r->algorithm.name);
-  table_whole(table_field(d, "seed"), (int64_t)r->seed);
+  table_integer(table_field(d, "seed"), (int64_t)r->seed);
   table_put(d, "status %s, reason %s, steps %zu", ended, o->reason, o->n_steps);
   table_line(d, "%s: %s, seed %llu, %zu updates in %.2f s, %s%s%s", r->name, r->algorithm.name,
              (unsigned long long)r->seed, o->n_steps, o->wall_s, ended,

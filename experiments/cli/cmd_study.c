@@ -560,7 +560,7 @@ static const char *type_name(table_type type) {
   switch (type) {
   case TABLE_TEXT:
     return "text";
-  case TABLE_WHOLE:
+  case TABLE_INTEGER:
     return "whole number";
   case TABLE_REAL:
     return "number";

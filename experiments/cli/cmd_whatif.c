@@ -28,8 +28,8 @@ static void put_moments(table *t, const whatif_moments *m) {
 static void put_algorithms(table *document, const whatif *w) {
   static const table_column columns[] = {
       {"algorithm", TABLE_TEXT, .head = "algorithm", .width = -28},
-      TABLE_KEY("updates", TABLE_WHOLE),
-      TABLE_KEY("refused", TABLE_WHOLE),
+      TABLE_KEY("updates", TABLE_INTEGER),
+      TABLE_KEY("refused", TABLE_INTEGER),
       TABLE_KEY("why", TABLE_TEXT),
       TABLE_KEY("warning", TABLE_TEXT)};
   table *t =
@@ -62,8 +62,8 @@ static void put_algorithms(table *document, const whatif *w) {
 
 static void put_ages(table *document, const whatif *w) {
   static const table_column columns[] = {
-      {"staleness", TABLE_WHOLE, .head = "staleness", .width = 9},
-      {"updates", TABLE_WHOLE, .head = "updates", .width = 10},
+      {"staleness", TABLE_INTEGER, .head = "staleness", .width = 9},
+      {"updates", TABLE_INTEGER, .head = "updates", .width = 10},
       {"kl_k3", TABLE_TABLE, .head = "KL a token", .width = 10},
       {"kl_k3_seq", TABLE_TABLE, .head = "KL a response", .width = 14},
       {"log_iw_variance_pq", TABLE_TABLE, .head = "ln var P/Q", .width = 10}};

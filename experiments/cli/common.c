@@ -238,7 +238,7 @@ static size_t classes(bool by_length) {
 static void fates_report_classes(table *document, const fate_record *fates, size_t n,
                                  bool by_length) {
   const table_column columns[] = {
-      {by_length ? "tokens_from" : "quarter", TABLE_WHOLE,
+      {by_length ? "tokens_from" : "quarter", TABLE_INTEGER,
        .head = by_length ? "tokens" : "quarter of prompts", .width = -18},
       {"drawn", TABLE_REAL, .head = "drawn", .format = "%.0f", .width = 10},
       {"trained", TABLE_REAL, .head = "trained", .width = 11},
@@ -253,7 +253,7 @@ static void fates_report_classes(table *document, const fate_record *fates, size
     const int64_t from = INT64_C(1) << k;
     if (drawn.responses == 0) continue;
     table_row(t);
-    table_whole(t, by_length ? from : (int64_t)k + 1);
+    table_integer(t, by_length ? from : (int64_t)k + 1);
     if (by_length)
       table_shown(t, "%" PRId64 " to %" PRId64, from, 2 * from - 1);
     else if (k == 0 || k + 1 == STORE_QUARTERS)

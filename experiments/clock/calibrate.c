@@ -392,8 +392,8 @@ static void put_distributions(table *to, const calibration *c) {
   static const table_column columns[] = {
       {"field", TABLE_TEXT, .head = "field"},
       {"series", TABLE_TEXT, .head = "from"},
-      {"n_first", TABLE_WHOLE, .head = "fitted to"},
-      {"n_rest", TABLE_WHOLE, .head = "tested on"},
+      {"n_first", TABLE_INTEGER, .head = "fitted to"},
+      {"n_rest", TABLE_INTEGER, .head = "tested on"},
       {"ratio", TABLE_REAL, .head = "rest / first", .format = "%.3f"},
       {"distance", TABLE_REAL, .head = "D", .format = "%.3f"},
       {"p", TABLE_REAL, .head = "p", .format = "%.2g"},

@@ -178,7 +178,7 @@ static int has_prompts(const unit_counts *drawn) {
 
 static void put_fate(table *t, const char *name, const unit_counts *of, uint64_t drawn) {
   table_row(t);
-  table_text(t, name), table_whole(t, (int64_t)of->units);
+  table_text(t, name), table_integer(t, (int64_t)of->units);
   table_real(t, unit_fraction(of->units, drawn));
   table_shown(t, "%.2f %%", 100 * unit_fraction(of->units, drawn));
   table_real(t, unit_mean(of->tokens, of->units)), table_real(t, unit_mean(of->longest, of->units));
@@ -193,15 +193,15 @@ static void report_classes(table *d, const schedule *s, const unit_counts *drawn
                            bool for_people) {
   table *t = table_rows(table_field(d, by_prompt ? "by_prompt" : "by_length"), NULL, 0);
   const char *first = by_prompt ? "quarter of prompts" : "longest response";
-  table_add_column(t, (table_column){by_prompt ? "quarter" : "from", TABLE_WHOLE, .width = -20},
+  table_add_column(t, (table_column){by_prompt ? "quarter" : "from", TABLE_INTEGER, .width = -20},
                    "%s", first);
   if (!by_prompt)
-    table_add_column(t, (table_column)TABLE_KEY("to", TABLE_WHOLE), "%s", ""),
+    table_add_column(t, (table_column)TABLE_KEY("to", TABLE_INTEGER), "%s", ""),
         table_hide_head(t, 1);
-  table_add_column(t, (table_column){"drawn", TABLE_WHOLE, .width = 10}, "drawn");
+  table_add_column(t, (table_column){"drawn", TABLE_INTEGER, .width = 10}, "drawn");
   for (int f = 0; f < FATES; ++f)
-    table_add_column(t, (table_column){unit_fate_name((unit_fate)f), TABLE_WHOLE, .width = 8}, "%s",
-                     unit_fate_name((unit_fate)f));
+    table_add_column(t, (table_column){unit_fate_name((unit_fate)f), TABLE_INTEGER, .width = 8},
+                     "%s", unit_fate_name((unit_fate)f));
   for (size_t k = 0; k < 3 + FATES && !for_people; ++k) table_hide_head(t, k);
   table_plain(t, 0);
   for (size_t k = 0; k < (by_prompt ? PROMPT_CLASSES : LENGTH_CLASSES); ++k) {
@@ -209,15 +209,15 @@ static void report_classes(table *d, const schedule *s, const unit_counts *drawn
     const int64_t from = INT64_C(1) << k, to = 2 * from - 1;
     if (n == 0) continue;
     table_row(t);
-    table_whole(t, by_prompt ? (int64_t)k + 1 : from);
+    table_integer(t, by_prompt ? (int64_t)k + 1 : from);
     if (!by_prompt)
-      table_shown(t, "%" PRId64 " to %" PRId64 " tokens", from, to), table_whole(t, to);
+      table_shown(t, "%" PRId64 " to %" PRId64 " tokens", from, to), table_integer(t, to);
     else if (k == 0 || k + 1 == PROMPT_CLASSES)
       table_shown(t, "%zu (%s)", k + 1, k == 0 ? "fastest" : "slowest");
-    table_whole(t, (int64_t)n);
+    table_integer(t, (int64_t)n);
     for (int f = 0; f < FATES; ++f) {
       const uint64_t of = classes_of(&s->fate[f], by_prompt)[k];
-      table_whole(t, (int64_t)of);
+      table_integer(t, (int64_t)of);
       table_shown(t, "%.2f %%", 100 * unit_fraction(of, n));
     }
   }
@@ -231,7 +231,7 @@ void selection_report(table *d, const schedule *s, const cluster_spec *spec) {
   table_line(d, "%s", "");
   table *t = table_rows(table_field(d, "fates"), NULL, 0);
   table_add_column(t, (table_column){"fate", TABLE_TEXT, .width = -20}, "%s", units);
-  table_add_column(t, (table_column){"units", TABLE_WHOLE, .width = 10}, "number");
+  table_add_column(t, (table_column){"units", TABLE_INTEGER, .width = 10}, "number");
   table_add_column(t, (table_column){"share", TABLE_REAL, .width = 9}, "of sampled");
   table_add_column(t, (table_column){"mean_tokens", TABLE_REAL, .format = "%.1f", .width = 11},
                    "tokens");
@@ -278,7 +278,7 @@ static const double shown_share = 5e-4;
 
 static void report_fractions(table *d, const theory *t, const theory_measured *m,
                              const schedule *s) {
-  static const table_column columns[] = {TABLE_KEY("staleness", TABLE_WHOLE),
+  static const table_column columns[] = {TABLE_KEY("staleness", TABLE_INTEGER),
                                          TABLE_KEY("theory", TABLE_REAL),
                                          TABLE_KEY("simulated", TABLE_REAL)};
   if (t->staleness == NULL) return;

@@ -100,7 +100,7 @@ gl_status theory_read(theory_spec *s, const cfg_doc *doc, gl_error *err) {
   cfg_begin_at(&r, cfg_root(doc), "", "recipe", err);
   (void)cfg_string(&r, "name", "theory");
   (void)field_text(&r, "description");
-  s->seed = (uint64_t)field_whole(&r, "seed");
+  s->seed = (uint64_t)field_integer(&r, "seed");
   s->n_outcomes = field_numbers(&r, "outcomes", &s->outcomes);
   s->n_vocabularies = field_numbers(&r, "vocabularies", &s->vocabularies);
   s->n_lengths = field_numbers(&r, "lengths", &s->lengths);
@@ -357,8 +357,8 @@ static const table_column crossing_columns[] = {
       TABLE_KEY(D "/share_aw_varies_more", TABLE_REAL),                                            \
       TABLE_KEY(D "/share_w_and_aw_disagree", TABLE_REAL)
 static const table_column family_columns[] = {
-    TABLE_KEY("family", TABLE_TEXT),  TABLE_KEY("outcomes", TABLE_WHOLE),
-    TABLE_KEY("kl_mean", TABLE_REAL), TABLE_KEY("theorem", TABLE_WHOLE),
+    TABLE_KEY("family", TABLE_TEXT),  TABLE_KEY("outcomes", TABLE_INTEGER),
+    TABLE_KEY("kl_mean", TABLE_REAL), TABLE_KEY("theorem", TABLE_INTEGER),
     FAMILY_COLUMNS("expected"),       FAMILY_COLUMNS("computed")};
 static const table_column family_row_columns[] = {PLAIN(NULL, TABLE_TEXT, "", -28, NULL),
                                                   PLAIN(NULL, TABLE_TEXT, "n", 3, NULL),
@@ -384,14 +384,14 @@ static const table_column product_columns[] = {
     TABLE_KEY("computed/variance", TABLE_REAL),
     PLAIN("computed/constant", TABLE_REAL, "D computed", 10, "%.4g")};
 static const table_column search_columns[] = {
-    TABLE_KEY("advantage", TABLE_TEXT),   TABLE_KEY("outcomes", TABLE_WHOLE),
-    TABLE_KEY("violations", TABLE_WHOLE), TABLE_KEY("starts", TABLE_WHOLE),
-    TABLE_KEY("worst_ratio", TABLE_REAL), TABLE_KEY("left", TABLE_REAL),
-    TABLE_KEY("right", TABLE_REAL),       TABLE_KEY("max_advantage", TABLE_REAL),
-    TABLE_KEY("p", TABLE_NUMBERS),        TABLE_KEY("q", TABLE_NUMBERS),
-    TABLE_KEY("reward", TABLE_NUMBERS),   TABLE_KEY("a", TABLE_NUMBERS)};
+    TABLE_KEY("advantage", TABLE_TEXT),     TABLE_KEY("outcomes", TABLE_INTEGER),
+    TABLE_KEY("violations", TABLE_INTEGER), TABLE_KEY("starts", TABLE_INTEGER),
+    TABLE_KEY("worst_ratio", TABLE_REAL),   TABLE_KEY("left", TABLE_REAL),
+    TABLE_KEY("right", TABLE_REAL),         TABLE_KEY("max_advantage", TABLE_REAL),
+    TABLE_KEY("p", TABLE_NUMBERS),          TABLE_KEY("q", TABLE_NUMBERS),
+    TABLE_KEY("reward", TABLE_NUMBERS),     TABLE_KEY("a", TABLE_NUMBERS)};
 static const table_column variance_columns[] = {
-    TABLE_KEY("family", TABLE_TEXT),      TABLE_KEY("outcomes", TABLE_WHOLE),
+    TABLE_KEY("family", TABLE_TEXT),      TABLE_KEY("outcomes", TABLE_INTEGER),
     TABLE_KEY("w_pq", TABLE_REAL),        TABLE_KEY("w_expected", TABLE_REAL),
     TABLE_KEY("w_computed", TABLE_REAL),  TABLE_KEY("aw_pq", TABLE_REAL),
     TABLE_KEY("aw_expected", TABLE_REAL), TABLE_KEY("aw_computed", TABLE_REAL)};
@@ -567,8 +567,8 @@ static far_pairs far_pairs_of(const pairs_tally *t) {
       TABLE_KEY(D "/share_w_and_aw_disagree_far", TABLE_REAL)
 static const table_column path_columns[] = {
     TABLE_KEY("algorithm", TABLE_TEXT),   TABLE_KEY("staleness", TABLE_REAL),
-    TABLE_KEY("lr", TABLE_REAL),          TABLE_KEY("pairs", TABLE_WHOLE),
-    TABLE_KEY("pairs_far", TABLE_REAL),   TABLE_KEY("infinite", TABLE_WHOLE),
+    TABLE_KEY("lr", TABLE_REAL),          TABLE_KEY("pairs", TABLE_INTEGER),
+    TABLE_KEY("pairs_far", TABLE_REAL),   TABLE_KEY("infinite", TABLE_INTEGER),
     TABLE_KEY("kl_median", TABLE_REAL),   TABLE_KEY("kl_max", TABLE_REAL),
     TABLE_KEY("w_pq", TABLE_REAL),        TABLE_KEY("w_expected", TABLE_REAL),
     TABLE_KEY("w_computed", TABLE_REAL),  TABLE_KEY("aw_pq", TABLE_REAL),
@@ -577,12 +577,12 @@ static const table_column path_columns[] = {
 enum { PATH_NUMBERS = 10 };
 /* Printed text: one row per denominator, below a heading of two lines. */
 static const table_column path_row_columns[] = {
-    PLAIN(NULL, TABLE_TEXT, "", -24, NULL), PLAIN(NULL, TABLE_REAL, "", 9, "%g"),
-    PLAIN(NULL, TABLE_WHOLE, "", 6, NULL),  PLAIN(NULL, TABLE_REAL, "", 9, "%.4g"),
-    PLAIN(NULL, TABLE_REAL, "", 9, "%.4g"), PLAIN(NULL, TABLE_TEXT, "", 1, NULL),
-    PLAIN(NULL, TABLE_REAL, "", 8, "%.3f"), PLAIN(NULL, TABLE_REAL, "", 9, "%.4g"),
-    PLAIN(NULL, TABLE_REAL, "", 9, "%.4g"), PLAIN(NULL, TABLE_REAL, "", 9, "%.4g"),
-    PLAIN(NULL, TABLE_REAL, "", 9, "%.4g"), PLAIN(NULL, TABLE_REAL, "", 9, "%.4g"),
+    PLAIN(NULL, TABLE_TEXT, "", -24, NULL),  PLAIN(NULL, TABLE_REAL, "", 9, "%g"),
+    PLAIN(NULL, TABLE_INTEGER, "", 6, NULL), PLAIN(NULL, TABLE_REAL, "", 9, "%.4g"),
+    PLAIN(NULL, TABLE_REAL, "", 9, "%.4g"),  PLAIN(NULL, TABLE_TEXT, "", 1, NULL),
+    PLAIN(NULL, TABLE_REAL, "", 8, "%.3f"),  PLAIN(NULL, TABLE_REAL, "", 9, "%.4g"),
+    PLAIN(NULL, TABLE_REAL, "", 9, "%.4g"),  PLAIN(NULL, TABLE_REAL, "", 9, "%.4g"),
+    PLAIN(NULL, TABLE_REAL, "", 9, "%.4g"),  PLAIN(NULL, TABLE_REAL, "", 9, "%.4g"),
     PLAIN(NULL, TABLE_REAL, "", 9, "%.4g")};
 
 /* Numbers of one denominator, in the order of DENOMINATOR_COLUMNS. */

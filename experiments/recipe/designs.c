@@ -399,7 +399,7 @@ static gl_status read_choice(drawn_field *f, const cfg_node *list, gl_error *err
 }
 
 static gl_status check_bounds(const drawn_field *f, gl_error *err) {
-  const int is_whole = f->kind == DIST_INTEGER || f->kind == DIST_LOG_INTEGER;
+  const int is_integer = f->kind == DIST_INTEGER || f->kind == DIST_LOG_INTEGER;
   const int is_log = f->kind == DIST_LOG_UNIFORM || f->kind == DIST_LOG_INTEGER;
   if (!(f->from < f->to) || !isfinite(f->to - f->from))
     return cfg_fail(
@@ -411,8 +411,8 @@ static gl_status check_bounds(const drawn_field *f, gl_error *err) {
     return cfg_fail(f->at, err,
                     "%s: the distribution begins at %g; a logarithmic one begins above 0", f->path,
                     f->from);
-  if (is_whole && (floor(f->from) != f->from || floor(f->to) != f->to ||
-                   fmax(fabs(f->from), fabs(f->to)) > 0x1p52))
+  if (is_integer && (floor(f->from) != f->from || floor(f->to) != f->to ||
+                     fmax(fabs(f->from), fabs(f->to)) > 0x1p52))
     return cfg_fail(
         f->at, err,
         "%s: whole numbers are drawn, so 'from' and 'to' must be whole and at most 2^52", f->path);
@@ -450,7 +450,7 @@ static gl_status read_search(search *s, const cfg_doc *doc, const cfg_node *node
   cfg_reader r;
   cfg_begin(&r, node, "sweep.random", err);
   s->draws = field_count(&r, "draws");
-  s->seed = (uint64_t)field_whole(&r, "seed");
+  s->seed = (uint64_t)field_integer(&r, "seed");
   const cfg_node *fields = cfg_child(&r, "fields");
   if (cfg_end(&r) != GL_OK) return GL_EINPUT;
   if (s->draws == 0 || fields == NULL || cfg_kind_of(fields) != CFG_MAP || cfg_size(fields) == 0)
@@ -557,9 +557,9 @@ static double possible_draws(const search *s) {
   double n = 1;
   for (size_t i = 0; i < s->n; ++i) {
     const drawn_field *f = &s->field[i];
-    const int is_whole = f->kind == DIST_INTEGER || f->kind == DIST_LOG_INTEGER;
+    const int is_integer = f->kind == DIST_INTEGER || f->kind == DIST_LOG_INTEGER;
     n *= f->kind == DIST_CHOICE ? (double)cfg_size(f->choice)
-         : is_whole             ? f->to - f->from + 1
+         : is_integer           ? f->to - f->from + 1
                                 : 1e9;
   }
   return n;

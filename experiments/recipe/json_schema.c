@@ -55,8 +55,8 @@ static cJSON *schema_add_type(cJSON *any, const char *type) {
   return one;
 }
 
-static void schema_add_number(cJSON *any, bool is_whole, double lo, double hi, bool has_unit) {
-  cJSON *number = schema_add_type(any, is_whole ? "integer" : "number");
+static void schema_add_number(cJSON *any, bool is_integer, double lo, double hi, bool has_unit) {
+  cJSON *number = schema_add_type(any, is_integer ? "integer" : "number");
   if (isfinite(lo)) cJSON_AddNumberToObject(number, "minimum", lo);
   if (hi == FIELD_BELOW_1)
     cJSON_AddNumberToObject(number, "exclusiveMaximum", 1);
@@ -77,7 +77,7 @@ static void schema_add_values(cJSON *any, const field *f) {
   const char *word;
   switch (f->kind) {
   case VALUE_NUMBER:
-    schema_add_number(any, f->number == NUMBER_WHOLE || f->number == NUMBER_COUNT, f->lo, f->hi,
+    schema_add_number(any, f->number == NUMBER_INTEGER || f->number == NUMBER_COUNT, f->lo, f->hi,
                       f->unit[0] != '\0');
     if (f->number == NUMBER_FREE || strcmp(f->path, "cluster.max_delay") == 0)
       schema_add_type(any, "string"), schema_add_type(any, "array");

@@ -235,7 +235,7 @@ static void write_ended(html *h, const report_study *t) {
 static void write_gaps(html *h, const report_study *t) {
   static const table_column columns[] = {TABLE_HEAD("algorithm"),
                                          TABLE_HEAD("setting"),
-                                         {.type = TABLE_WHOLE, .head = "missing"},
+                                         {.type = TABLE_INTEGER, .head = "missing"},
                                          TABLE_HEAD("seeds")};
   table *to = table_new(columns, 4);
   if (!t->is_planned)
@@ -402,7 +402,7 @@ static void add_correlation(table *to, const correlation *c, interval v) {
 
 static void write_within(html *h, const report_study *t) {
   static const table_column columns[] = {TABLE_HEAD("algorithm"),
-                                         {.type = TABLE_WHOLE, .head = "runs"}};
+                                         {.type = TABLE_INTEGER, .head = "runs"}};
   table *to = table_new(columns, 2);
   table_title(to, "Within one algorithm, over its runs");
   for (size_t i = 0; i < RELATION_COUNT; ++i)
@@ -420,7 +420,7 @@ static void write_within(html *h, const report_study *t) {
 
 gl_status section_relations(html *h, const report_study *t, gl_error *err) {
   static const table_column columns[] = {TABLE_HEAD("quantities"),
-                                         {.type = TABLE_WHOLE, .head = "cells"}};
+                                         {.type = TABLE_INTEGER, .head = "cells"}};
   (void)err;
   table *to = table_new(columns, 2);
   table_title(to, "Spearman's rank correlation over all cells");

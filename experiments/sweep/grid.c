@@ -473,7 +473,7 @@ static gl_status cells_read_seed(const expansion *x, size_t value, uint64_t *see
     status = cfg_set(doc, "seed", cfg_at(x->grid->axes[x->seeds].values, value), x->err);
   if (status == GL_OK) {
     cfg_begin_at(&r, cfg_root(doc), "", "recipe", x->err);
-    *seed = (uint64_t)field_whole(&r, "seed");
+    *seed = (uint64_t)field_integer(&r, "seed");
     status = cfg_end(&r);
   }
   cfg_free(doc);
@@ -744,8 +744,8 @@ static gl_status read_contrast(contrast *out, const cfg_node *node, gl_error *er
   cfg_reader r;
   cfg_begin(&r, node, "contrasts", err);
   out->name = cfg_string(&r, "name", "");
-  out->measure = (contrast_measure)cfg_choice(&r, "measure", CONTRAST_FALL, contrast_measure_names,
-                                              CONTRAST_MEASURES);
+  out->measure = (contrast_measure)cfg_choice(&r, "measure", CONTRAST_COLLAPSE,
+                                              contrast_measure_names, CONTRAST_MEASURES);
   const cfg_node *of = cfg_child(&r, "of"), *against = cfg_child(&r, "against");
   gl_status status = cfg_end(&r);
   if (status == GL_OK && *out->name == '\0')

@@ -263,7 +263,7 @@ const char *scan_number(scan_piece v, double *out) {
   return at == end ? NULL : v.text;
 }
 
-const char *scan_whole(scan_piece v, uint64_t *out) {
+const char *scan_integer(scan_piece v, uint64_t *out) {
   double value = NAN;
   if (scan_number(v, &value) != NULL || !(value >= 0 && value <= 9007199254740992.0) ||
       value != floor(value))

@@ -38,7 +38,7 @@ size_t scan_column(const char *line, const char *at);
 
 const char *scan_number(scan_piece v, double *out);
 /* A whole number from 0 to 2^53. */
-const char *scan_whole(scan_piece v, uint64_t *out);
+const char *scan_integer(scan_piece v, uint64_t *out);
 /* Removes the brackets of a list of one element, [x]; false: it is no such list. */
 bool scan_unwrap(scan_piece *v);
 /* A list of numbers 0 and 1 (or true and false): its length to *n, the values to mask[room];

@@ -64,7 +64,7 @@ static double step_of_name(const char *file) {
 static gl_status follow_index(token_builder *b, const token_line *line, scan_piece idx, bool *next,
                               gl_error *err) {
   uint64_t index = 0;
-  if (scan_whole(idx, &index) != NULL)
+  if (scan_integer(idx, &index) != NULL)
     return token_refuse(line, idx.text, err, "idx must be a whole number");
   *next = !token_builder_is_empty(b) && index == 0;
   if (*next) return GL_OK;
@@ -232,9 +232,9 @@ static const token_field prime_rl_fields[PRIME_FIELDS] = {
     {"ce_weights", false},
     {"ref_kl_weights", false}};
 
-static gl_status prime_whole(const token_line *line, const scan_piece *piece, prime_field f,
-                             uint64_t *out, gl_error *err) {
-  if (scan_whole(piece[f], out) == NULL) return GL_OK;
+static gl_status prime_integer(const token_line *line, const scan_piece *piece, prime_field f,
+                               uint64_t *out, gl_error *err) {
+  if (scan_integer(piece[f], out) == NULL) return GL_OK;
   return token_refuse(line, piece[f].text, err, "%s must be a whole number",
                       prime_rl_fields[f].name);
 }
@@ -243,14 +243,14 @@ static gl_status prime_whole(const token_line *line, const scan_piece *piece, pr
 static gl_status follow_sequence(token_builder *b, const token_line *line, const scan_piece *piece,
                                  bool *next, gl_error *err) {
   uint64_t schema = 0, step = 0, rank = 0, index = 0;
-  gl_status status = prime_whole(line, piece, PRIME_SCHEMA, &schema, err);
+  gl_status status = prime_integer(line, piece, PRIME_SCHEMA, &schema, err);
   if (status == GL_OK && schema != 1)
     return token_refuse(line, piece[PRIME_SCHEMA].text, err,
                         "schema_version is %.0f; this reader knows 1, of prime-rl 0.8",
                         (double)schema);
-  if (status == GL_OK) status = prime_whole(line, piece, PRIME_STEP, &step, err);
-  if (status == GL_OK) status = prime_whole(line, piece, PRIME_RANK, &rank, err);
-  if (status == GL_OK) status = prime_whole(line, piece, PRIME_INDEX, &index, err);
+  if (status == GL_OK) status = prime_integer(line, piece, PRIME_STEP, &step, err);
+  if (status == GL_OK) status = prime_integer(line, piece, PRIME_RANK, &rank, err);
+  if (status == GL_OK) status = prime_integer(line, piece, PRIME_INDEX, &index, err);
   if (status != GL_OK) return status;
   const bool is_first = token_builder_is_empty(b), same_rank = !is_first && b->rank == rank;
   *next = !is_first && b->step != (double)step;
@@ -385,7 +385,7 @@ static bool read_version_run(scan_piece run, double *version, uint64_t *tokens) 
   if (!scan_element(&run, &first) || !scan_element(&run, &second) || scan_element(&run, &none))
     return false;
   return scan_number(first, version) == NULL && *version >= 0 && *version <= 9007199254740992.0 &&
-         scan_whole(second, tokens) == NULL && *tokens > 0;
+         scan_integer(second, tokens) == NULL && *tokens > 0;
 }
 
 /* Versions of trained tokens, in the order of tokens. */
@@ -417,7 +417,7 @@ static gl_status areal_key(token_builder *b, uint64_t *key, const token_line *li
                            const scan_piece *piece, gl_error *err) {
   uint64_t sample = 0;
   const token_response *last = b->n > 0 ? &b->response[b->n - 1] : NULL;
-  if (scan_whole(piece[AREAL_SAMPLE], &sample) != NULL)
+  if (scan_integer(piece[AREAL_SAMPLE], &sample) != NULL)
     return token_refuse(line, piece[AREAL_SAMPLE].text, err, "sample_idx must be a whole number");
   const bool is_new = last == NULL || last->sample.file != line->file;
   b->rank = is_new ? 0 : b->rank + (sample <= b->index);
@@ -436,9 +436,9 @@ static gl_status areal_read(token_builder *b, const token_line *line, bool *next
   if (status != GL_OK) return status;
   *next = b->n > 0 && !same_folder(b->response[b->n - 1].sample.file, line->file);
   if (*next) return GL_OK;
-  if (scan_whole(piece[AREAL_LENGTH], &length) != NULL || length > TOKEN_LOG_MOST_LINE)
+  if (scan_integer(piece[AREAL_LENGTH], &length) != NULL || length > TOKEN_LOG_MOST_LINE)
     return token_refuse(line, piece[AREAL_LENGTH].text, err, "seqlen must be a number of tokens");
-  if (scan_whole(piece[AREAL_PROMPT], &prompt) != NULL || prompt > length)
+  if (scan_integer(piece[AREAL_PROMPT], &prompt) != NULL || prompt > length)
     return token_refuse(line, piece[AREAL_PROMPT].text, err,
                         "prompt_len must be a number of tokens, at most seqlen");
   b->has[TOKEN_VERSION] = b->has_rewards = b->has_keys = true;

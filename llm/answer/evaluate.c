@@ -215,12 +215,12 @@ static answer_value evaluate_decimal(parser *p, bool thousands) {
 static answer_value evaluate_number(parser *p) {
   answer_value value = evaluate_decimal(p, p->depth == 0);
   if (p->failed) return value;
-  bool is_whole = value.places == 0 && p->in.at[-1] != '.';
-  if (is_whole && p->in.n > 0 && *p->in.at == '_')
+  bool is_integer = value.places == 0 && p->in.at[-1] != '.';
+  if (is_integer && p->in.n > 0 && *p->in.at == '_')
     return fail_expression(p); /* a number in another base */
   const char *before = p->in.at;
   value = evaluate_exponent(p, value);
-  return is_whole && p->in.at == before ? evaluate_mixed(p, value) : value;
+  return is_integer && p->in.at == before ? evaluate_mixed(p, value) : value;
 }
 
 /* --- atoms --- */

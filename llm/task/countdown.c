@@ -263,8 +263,8 @@ static gl_status read_countdown(task *t, cfg_reader *r, const cfg_node *section)
   static const char *const names[] = {"add", "subtract", "multiply", "divide"};
   size_t n = field_count(r, "numbers");
   countdown_of(t)->numbers = n;
-  countdown_of(t)->largest = field_whole(r, "largest");
-  countdown_of(t)->largest_target = field_whole(r, "largest_target");
+  countdown_of(t)->largest = field_integer(r, "largest");
+  countdown_of(t)->largest_target = field_integer(r, "largest_target");
   countdown_of(t)->use_all = field_choice(r, "use");
   countdown_of(t)->n_operations =
       task_choices(r, "operations", names, "+-*/", 4, countdown_of(t)->operation);

@@ -186,7 +186,7 @@ static bool draw_modular(const task *t, task_source *s, task_sample *out) {
 static gl_status read_modular(task *t, cfg_reader *r, const cfg_node *section) {
   (void)section;
   static const char *const names[] = {"add", "subtract", "multiply"};
-  modular_of(t)->modulus = field_whole(r, "modulus");
+  modular_of(t)->modulus = field_integer(r, "modulus");
   modular_of(t)->terms = field_count(r, "terms");
   modular_of(t)->n_operations =
       task_choices(r, "operations", names, "+-*", 3, modular_of(t)->operation);

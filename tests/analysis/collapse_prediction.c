@@ -14,13 +14,13 @@
 SUITE("analysis: announcements");
 
 static void read_series(FILE *from, announce_series *r) {
-  unsigned long long start;
+  unsigned long long seed;
   int64_t *step;
   double *value;
   long long at, onset;
   CU_ASSERT_EQUAL_FATAL(
-      fscanf(from, "%llu %zu %d %lld %zu", &start, &r->cell, &r->fell, &onset, &r->n), 5);
-  r->start = start;
+      fscanf(from, "%llu %zu %d %lld %zu", &seed, &r->cell, &r->collapsed, &onset, &r->n), 5);
+  r->seed = seed;
   r->onset = onset;
   r->step = step = calloc(r->n, sizeof *step);
   r->value = value = calloc(r->n, sizeof *value);
@@ -46,10 +46,10 @@ static void check_ends(FILE *from, interval mine, double tolerance) {
 }
 
 static void check_matched(FILE *from, const announce_matched *m) {
-  size_t fallen, pairs;
+  size_t collapsed, pairs;
   double auc;
-  CU_ASSERT_EQUAL_FATAL(fscanf(from, "%zu %zu %lf", &fallen, &pairs, &auc), 3);
-  CU_ASSERT_EQUAL(m->fallen, fallen);
+  CU_ASSERT_EQUAL_FATAL(fscanf(from, "%zu %zu %lf", &collapsed, &pairs, &auc), 3);
+  CU_ASSERT_EQUAL(m->collapsed, collapsed);
   CU_ASSERT_EQUAL(m->pairs, pairs);
   if (pairs > 0) {
     ASSERT_CLOSE(m->auc.value, auc, 1e-12);
@@ -65,8 +65,8 @@ static void check_matched(FILE *from, const announce_matched *m) {
  * moves by less than 0.04, that of a median of leads to a neighbouring one. Seeds are fixed. */
 static void check_case(FILE *from) {
   announce_rule rule = announce_rule_default();
-  size_t n, judged_fallen, announced, judged_survived, alarms;
-  int falls;
+  size_t n, judged_collapsed, announced, judged_survived, alarms;
+  int low_side;
   double auc, lead;
   announcement a = {.m = METRIC_ESS};
   arena memory = {0};
@@ -80,18 +80,18 @@ static void check_case(FILE *from) {
   announce_series *runs = calloc(n, sizeof *runs);
   CU_ASSERT_PTR_NOT_NULL_FATAL(runs);
   for (size_t i = 0; i < n; i++) read_series(from, &runs[i]);
-  CU_ASSERT_EQUAL_FATAL(fscanf(from, "%d %lf %zu %zu %zu %zu %lf", &falls, &auc, &judged_fallen,
-                               &announced, &judged_survived, &alarms, &lead),
+  CU_ASSERT_EQUAL_FATAL(fscanf(from, "%d %lf %zu %zu %zu %zu %lf", &low_side, &auc,
+                               &judged_collapsed, &announced, &judged_survived, &alarms, &lead),
                         7);
   ASSERT_OK(announcement_of(&a, &memory, runs, n, &rule, &err));
   CU_ASSERT_EQUAL(a.m, METRIC_ESS);
-  CU_ASSERT_EQUAL(a.falls, falls);
+  CU_ASSERT_EQUAL(a.low_side, low_side);
   ASSERT_CLOSE(a.auc.value, auc, 1e-12);
-  CU_ASSERT_EQUAL(a.judged_fallen, judged_fallen);
+  CU_ASSERT_EQUAL(a.judged_collapsed, judged_collapsed);
   CU_ASSERT_EQUAL(a.announced, announced);
   CU_ASSERT_EQUAL(a.judged_survived, judged_survived);
   CU_ASSERT_EQUAL(a.alarms, alarms);
-  ASSERT_CLOSE(a.share.value, (double)announced / (double)judged_fallen, 1e-15);
+  ASSERT_CLOSE(a.share.value, (double)announced / (double)judged_collapsed, 1e-15);
   ASSERT_CLOSE(a.false_alarms.value, (double)alarms / (double)judged_survived, 1e-15);
   ASSERT_CLOSE(a.lead.value, lead, 1e-12);
   check_ends(from, a.auc, 0.04);
@@ -164,13 +164,13 @@ TEST(a_step_before_the_fall_is_seen_when_it_comes) {
     runs[2 * s + 1] = (announce_series){s, 0, -1, step, flat, UPDATES, 0};
   }
   ASSERT_OK(announcement_of(&a, &memory, runs, 2 * STARTS, &rule, &err));
-  CU_ASSERT(a.auc.value == 1 && !a.falls && a.announced == STARTS && a.alarms == 0);
+  CU_ASSERT(a.auc.value == 1 && !a.low_side && a.announced == STARTS && a.alarms == 0);
   CU_ASSERT(a.lead.value == 10 && a.lead.low == 10 && a.lead.high == 10);
   ASSERT_CLOSE(area_under(&a), 1, 1e-15);
   /* the step is there 10 updates before the fall, and not yet at 11 */
   CU_ASSERT(a.matched[0].auc.value == 1 && a.matched[1].auc.value == 1);
   CU_ASSERT(a.matched[2].auc.value == 0.5 && a.matched[2].auc.high == 0.5);
-  CU_ASSERT(a.matched[0].fallen == STARTS && a.matched[0].pairs == STARTS * STARTS);
+  CU_ASSERT(a.matched[0].collapsed == STARTS && a.matched[0].pairs == STARTS * STARTS);
   arena_fini(&memory);
   /* of another cell there is no survivor to compare with */
   for (size_t s = 0; s < STARTS; s++) runs[2 * s + 1].cell = 1;
@@ -187,19 +187,19 @@ TEST(a_step_before_the_fall_is_seen_when_it_comes) {
 /* --- studies --- */
 
 /* Eight evaluations, the last five low where it falls; ess is 1, and 0.2 before the fall. */
-static void add_run(results *r, uint64_t seed, int falls) {
+static void add_run(results *r, uint64_t seed, int low_side) {
   eval_record eval[8];
   step_record step[70];
   for (int i = 0; i < 8; i++)
-    eval[i] = (eval_record){10 * i, i, i == 0 ? 0 : (falls && i >= 4 ? 0.1 : 0.8)};
+    eval[i] = (eval_record){10 * i, i, i == 0 ? 0 : (low_side && i >= 4 ? 0.1 : 0.8)};
   for (int k = 0; k < 70; k++) {
     step[k] = (step_record){.step = k + 1};
     metrics_clear(step[k].metric);
     step[k].metric[METRIC_LOSS] = 0;
-    step[k].metric[METRIC_ESS] = falls && k >= 25 ? 0.2 : 1;
+    step[k].metric[METRIC_ESS] = low_side && k >= 25 ? 0.2 : 1;
   }
   const run_record run = {.algorithm = "gspo",
-                          .swept = falls ? "{\"optimizer.lr\":1}" : "{\"optimizer.lr\":0.1}",
+                          .swept = low_side ? "{\"optimizer.lr\":1}" : "{\"optimizer.lr\":0.1}",
                           .seed = seed,
                           .status = RUN_DONE,
                           .evals = eval,
@@ -216,14 +216,14 @@ TEST(a_study_tells_of_the_metrics_that_it_has) {
   const announce_rule rule = announce_rule_default();
   announcements a;
   CU_ASSERT_PTR_NOT_NULL_FATAL(r);
-  for (int falls = 1; falls >= 0; falls--)
-    for (uint64_t seed = 1; seed <= 3; seed++) add_run(r, seed, falls);
+  for (int low_side = 1; low_side >= 0; low_side--)
+    for (uint64_t seed = 1; seed <= 3; seed++) add_run(r, seed, low_side);
   ASSERT_OK(results_arrange(r, &err));
   const results *const all[] = {r};
   ASSERT_OK(announcements_init(&a, all, 1, &every, &rule, &err));
-  CU_ASSERT(a.fallen == 3 && a.survived == 3 && a.starts == 3 && a.left_out == 0);
+  CU_ASSERT(a.collapsed == 3 && a.survived == 3 && a.seeds == 3 && a.left_out == 0);
   CU_ASSERT_EQUAL_FATAL(a.n, 1);
-  CU_ASSERT(a.of[0].m == METRIC_ESS && a.of[0].falls == 1 && a.of[0].announced == 3);
+  CU_ASSERT(a.of[0].m == METRIC_ESS && a.of[0].low_side == 1 && a.of[0].announced == 3);
   /* the mean of eight is below 1 from update 26 on, and the fall begins at 40 */
   CU_ASSERT_EQUAL(a.of[0].lead.value, 14);
   table *t = table_document();
@@ -244,12 +244,12 @@ TEST(a_study_tells_of_the_metrics_that_it_has) {
 TEST(studies_without_falls_or_survivors_are_refused) {
   const announce_rule rule = announce_rule_default();
   const contrast_arm nobody = {.field = {{"algorithm", "nobody"}}, .n = 1};
-  for (int falls = 0; falls <= 1; falls++) {
+  for (int low_side = 0; low_side <= 1; low_side++) {
     results *r = results_new("made");
     announcements a;
     gl_error err = {0};
     CU_ASSERT_PTR_NOT_NULL_FATAL(r);
-    for (uint64_t seed = 1; seed <= 3; seed++) add_run(r, seed, falls);
+    for (uint64_t seed = 1; seed <= 3; seed++) add_run(r, seed, low_side);
     CU_ASSERT_EQUAL_FATAL(results_arrange(r, &err), GL_OK);
     const results *const all[] = {r};
     CU_ASSERT_EQUAL(announcements_init(&a, all, 1, &every, &rule, &err), GL_EINPUT);
@@ -275,14 +275,14 @@ TEST(runs_are_chosen_by_the_fields_in_which_they_differ) {
   announcements a;
   gl_error err = {0};
   CU_ASSERT_PTR_NOT_NULL_FATAL(r);
-  for (int falls = 1; falls >= 0; falls--)
-    for (uint64_t seed = 1; seed <= 3; seed++) add_run(r, seed, falls);
+  for (int low_side = 1; low_side >= 0; low_side--)
+    for (uint64_t seed = 1; seed <= 3; seed++) add_run(r, seed, low_side);
   CU_ASSERT_EQUAL_FATAL(results_arrange(r, &err), GL_OK);
   CU_ASSERT_EQUAL(announcements_init(&a, all, 1, &both, &rule, &err), GL_OK);
-  CU_ASSERT(a.fallen == 3 && a.survived == 3);
+  CU_ASSERT(a.collapsed == 3 && a.survived == 3);
   announcements_fini(&a);
   CU_ASSERT_EQUAL(announcements_init(&a, all, 1, &one, &rule, &err), GL_EINPUT);
-  CU_ASSERT(a.fallen == 3 && a.survived == 0);
+  CU_ASSERT(a.collapsed == 3 && a.survived == 0);
   announcements_fini(&a);
   gl_error_clear(&err);
   CU_ASSERT_EQUAL(announcements_init(&a, all, 1, &none, &rule, &err), GL_EINPUT);

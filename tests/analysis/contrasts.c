@@ -134,7 +134,7 @@ TEST(arms_are_paired_by_seed) {
 TEST(levels_and_late_falls_are_compared) {
   results *r = made();
   contrast c[4];
-  static const contrast_measure measures[] = {CONTRAST_LATE_FALL, CONTRAST_LAST_LEVEL,
+  static const contrast_measure measures[] = {CONTRAST_LATE_COLLAPSE, CONTRAST_LAST_LEVEL,
                                               CONTRAST_BEST_TO_LAST, CONTRAST_BELOW_START};
   static const char *const names[] = {"late_fall", "last_level", "best_to_last", "below_start"};
   contrast_result found[4];

@@ -14,7 +14,7 @@ static size_t fill(dose_run *run, const size_t *from, size_t starts, size_t with
   size_t n = 0;
   for (size_t s = 0; s < starts; s++)
     for (size_t x = 0; x < X && s != without; x++)
-      run[n++] = (dose_run){.x = (double)x, .start = 100 + s, .fell = x >= from[s]};
+      run[n++] = (dose_run){.x = (double)x, .start = 100 + s, .collapsed = x >= from[s]};
   return n;
 }
 

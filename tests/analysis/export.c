@@ -188,7 +188,7 @@ static int has_type(const char *cell, table_type type) {
   switch (type) {
   case TABLE_TEXT:
     return 1;
-  case TABLE_WHOLE:
+  case TABLE_INTEGER:
     return strspn(cell, "-0123456789") == strlen(cell);
   case TABLE_REAL:
     return *cell == '\0' || csv_number(cell, &value);

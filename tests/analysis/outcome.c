@@ -59,7 +59,7 @@ TEST(three_low_evaluations_are_no_fall_and_four_are) {
   const run_outcome three = JUDGED(0, 0.8, 0.3, 0.3, 0.3, 0.5, 0.3, 0.3, 0.3);
   CU_ASSERT_EQUAL(three.kind, OUTCOME_SURVIVED);
   const run_outcome four = JUDGED(0, 0.8, 0.3, 0.3, 0.3, 0.3, 0.9, 0.9);
-  CU_ASSERT_EQUAL(four.kind, OUTCOME_EARLY_FALL);
+  CU_ASSERT_EQUAL(four.kind, OUTCOME_EARLY_COLLAPSE);
   CU_ASSERT_EQUAL(four.onset, 100);
   CU_ASSERT(run_outcome_is_collapse(&four));
 }
@@ -69,28 +69,28 @@ TEST(only_what_was_gained_before_decides) {
   const run_outcome above = JUDGED(0.1, 0.5, 0.31, 0.31, 0.31, 0.31, 0.9);
   CU_ASSERT_EQUAL(above.kind, OUTCOME_SURVIVED);
   const run_outcome below = JUDGED(0.1, 0.5, 0.29, 0.29, 0.29, 0.29, 0.9);
-  CU_ASSERT_EQUAL(below.kind, OUTCOME_EARLY_FALL);
+  CU_ASSERT_EQUAL(below.kind, OUTCOME_EARLY_COLLAPSE);
   CU_ASSERT_EQUAL(below.best, 0.5);
 }
 
 /* Five evaluations on the plateau of 0.9 gain, 50 updates each, are 250 updates; three are 150. */
 TEST(a_fall_after_a_plateau_is_late) {
   const run_outcome late = JUDGED(0, 0.8, 0.8, 0.79, 0.5, 0.8, 0.8, 0, 0, 0, 0);
-  CU_ASSERT_EQUAL(late.kind, OUTCOME_LATE_FALL);
+  CU_ASSERT_EQUAL(late.kind, OUTCOME_LATE_COLLAPSE);
   CU_ASSERT_EQUAL(late.plateau_updates, 250);
   CU_ASSERT_EQUAL(late.onset, 350);
   const run_outcome early = JUDGED(0, 0.8, 0.8, 0.79, 0.5, 0, 0, 0, 0);
-  CU_ASSERT_EQUAL(early.kind, OUTCOME_EARLY_FALL);
+  CU_ASSERT_EQUAL(early.kind, OUTCOME_EARLY_COLLAPSE);
   CU_ASSERT_EQUAL(early.plateau_updates, 150);
 }
 
 TEST(what_is_not_finite_ends_there_unless_it_had_fallen) {
-  static const double rising[] = {0, 0.4, 0.8, NAN}, fallen[] = {0, 0.8, 0, 0, 0, 0, NAN};
+  static const double rising[] = {0, 0.4, 0.8, NAN}, collapse_rate[] = {0, 0.8, 0, 0, 0, 0, NAN};
   const run_outcome o = judged(rising, 4, 1);
   CU_ASSERT_EQUAL(o.kind, OUTCOME_NOT_FINITE);
   CU_ASSERT_EQUAL(o.onset, 100);
   CU_ASSERT(run_outcome_is_collapse(&o));
-  CU_ASSERT_EQUAL(judged(fallen, 7, 1).kind, OUTCOME_EARLY_FALL);
+  CU_ASSERT_EQUAL(judged(collapse_rate, 7, 1).kind, OUTCOME_EARLY_COLLAPSE);
   CU_ASSERT_EQUAL(judged(rising, 0, 1).kind, OUTCOME_NOT_FINITE);
 }
 
@@ -139,7 +139,7 @@ TEST(a_lucky_evaluation_is_no_gain_where_halves_score_the_best) {
   for (int i = 0; i < N; i++) eval[i] = (eval_record){.step = 10 * i, .eval_score = score[i]};
   const run_outcome lucky = outcome_of(eval, NULL, N, false, &rule),
                     fair = outcome_of(eval, until, N, false, &rule);
-  CU_ASSERT(lucky.kind == OUTCOME_EARLY_FALL && lucky.best == 0.9);
+  CU_ASSERT(lucky.kind == OUTCOME_EARLY_COLLAPSE && lucky.best == 0.9);
   CU_ASSERT(fair.kind == OUTCOME_SURVIVED && fair.best == 0.21 && fair.onset == -1);
   CU_ASSERT(fair.best_step == 10 && fair.last == 0.2);
 }
@@ -181,7 +181,7 @@ static fate fate_of(run_outcome o) {
 TEST(two_low_evaluations_at_the_end_are_a_run_that_is_falling) {
   const run_outcome o = JUDGED(0.2, 0.5, 0.7, 0.68, 0.27, 0.28);
   CU_ASSERT_EQUAL(o.kind, OUTCOME_SURVIVED);
-  CU_ASSERT_EQUAL(run_outcome_fate(&o), FATE_FALLING);
+  CU_ASSERT_EQUAL(run_outcome_fate(&o), FATE_COLLAPSING);
   CU_ASSERT_EQUAL(o.onset, 200);
   CU_ASSERT_FALSE(run_outcome_is_collapse(&o));
   CU_ASSERT_EQUAL(FATE(0.2, 0.5, 0.7, 0.68, 0.27), FATE_STABLE);
@@ -194,15 +194,15 @@ TEST(a_fall_and_a_recovery_are_a_dip) {
   CU_ASSERT(dip.onset == 100 && dip.recovered == 300 && run_outcome_is_collapse(&dip));
   CU_ASSERT_EQUAL(FATE(0, 0.8, 0.3, 0.3, 0.3, 0.3, 0.7, 0.3), FATE_DIP);
   const run_outcome down = JUDGED(0, 0.8, 0.3, 0.3, 0.3, 0.3, 0.7, 0.3, 0.3);
-  CU_ASSERT(run_outcome_fate(&down) == FATE_EARLY_FALL && down.recovered == -1);
+  CU_ASSERT(run_outcome_fate(&down) == FATE_EARLY_COLLAPSE && down.recovered == -1);
 }
 
 TEST(every_fate_is_found_and_named) {
   static const double broken[] = {0, 0.8, NAN};
   CU_ASSERT_EQUAL(FATE(0.5, 0.2, 0.1, 0.1, 0.1), FATE_LOST_START);
   CU_ASSERT_EQUAL(FATE(0.3, 0.35, 0.3), FATE_NEVER_LEARNED);
-  CU_ASSERT_EQUAL(FATE(0, 0.8, 0, 0, 0, 0), FATE_EARLY_FALL);
-  CU_ASSERT_EQUAL(FATE(0, 0.8, 0.8, 0.79, 0.8, 0.8, 0, 0, 0, 0), FATE_LATE_FALL);
+  CU_ASSERT_EQUAL(FATE(0, 0.8, 0, 0, 0, 0), FATE_EARLY_COLLAPSE);
+  CU_ASSERT_EQUAL(FATE(0, 0.8, 0.8, 0.79, 0.8, 0.8, 0, 0, 0, 0), FATE_LATE_COLLAPSE);
   CU_ASSERT_EQUAL(FATE(0, 0.8, 0.8), FATE_STABLE);
   const run_outcome o = judged(broken, 3, 1);
   CU_ASSERT_EQUAL(run_outcome_fate(&o), FATE_NOT_FINITE);
@@ -218,15 +218,15 @@ enum { EVALS = 8 };
 
 /* Rises to 0.8, and from evaluation `fall` on stands at 0. */
 static void add_run(results *r, const char *algorithm, double staleness, double lr, uint64_t seed,
-                    size_t fall, run_status status) {
+                    size_t collapse, run_status status) {
   char swept[120];
   eval_record eval[EVALS];
   gl_error err = {0};
   for (size_t i = 0; i < EVALS; i++)
     eval[i] = (eval_record){.step = (int64_t)i * 100,
-                            .eval_score = i >= fall ? 0
-                                          : i == 0  ? 0
-                                                    : 0.8};
+                            .eval_score = i >= collapse ? 0
+                                          : i == 0      ? 0
+                                                        : 0.8};
   snprintf(swept, sizeof swept, "{\"cluster.delay\":%g,\"optimizer.lr\":%g}", staleness, lr);
   const run_record run = {.algorithm = algorithm,
                           .swept = swept,
@@ -246,9 +246,9 @@ static results *made(void) {
   for (uint64_t seed = 1; seed <= 3; seed++)
     for (int delay = 0; delay <= 4; delay += 4)
       for (int rate = 0; rate < 2; rate++) {
-        const int falls = rate == 1 || (delay == 4 && seed > 1);
+        const int collapses = rate == 1 || (delay == 4 && seed > 1);
         const double lr = rate ? 1e-2 : 1e-3;
-        add_run(r, "grpo", delay, lr, seed, falls ? 2 + seed % 2 : EVALS, RUN_DONE);
+        add_run(r, "grpo", delay, lr, seed, collapses ? 2 + seed % 2 : EVALS, RUN_DONE);
         add_run(r, "gepo", delay, lr, seed, EVALS,
                 seed == 3 && rate && delay ? RUN_FAILED : RUN_DONE);
       }
@@ -271,13 +271,13 @@ TEST(runs_are_counted_by_method_and_setting) {
   CU_ASSERT_EQUAL_FATAL(s.n_settings, 2);
   const stability_cell *near = cell_at(&s, "grpo", 0), *far = cell_at(&s, "grpo", 1);
   CU_ASSERT_EQUAL(near->runs, 6);
-  CU_ASSERT_EQUAL(near->falls, 3);
+  CU_ASSERT_EQUAL(near->collapses, 3);
   CU_ASSERT_EQUAL(near->count[OUTCOME_SURVIVED], 3);
-  CU_ASSERT_EQUAL(far->falls, 5);
-  CU_ASSERT_EQUAL(far->count[OUTCOME_EARLY_FALL] + far->count[OUTCOME_LATE_FALL], 5);
+  CU_ASSERT_EQUAL(far->collapses, 5);
+  CU_ASSERT_EQUAL(far->count[OUTCOME_EARLY_COLLAPSE] + far->count[OUTCOME_LATE_COLLAPSE], 5);
   CU_ASSERT_EQUAL(near->n_doses, 2);
-  CU_ASSERT_EQUAL(near->dose[0].falls, 0);
-  CU_ASSERT_EQUAL(near->dose[1].falls, 3);
+  CU_ASSERT_EQUAL(near->dose[0].collapses, 0);
+  CU_ASSERT_EQUAL(near->dose[1].collapses, 3);
   CU_ASSERT(fabs(near->collapse_at[1].value / 3.1622776601683795e-3 - 1) < 1e-6);
   CU_ASSERT(near->collapse_at[1].low < near->collapse_at[1].value);
   CU_ASSERT(!(far->collapse_at[1].value >= near->collapse_at[1].value));
@@ -301,7 +301,7 @@ TEST(analyze_and_outcomes_count_the_same_collapsed_runs) {
   ASSERT_OK(summary_init(&sum, r, &err));
   size_t of_analyze = 0, of_outcomes = 0;
   for (size_t i = 0; i < sum.n_cells; i++) of_analyze += sum.cells[i].collapsed;
-  for (size_t i = 0; i < s.n_settings * s.n_algorithms; i++) of_outcomes += s.cells[i].falls;
+  for (size_t i = 0; i < s.n_settings * s.n_algorithms; i++) of_outcomes += s.cells[i].collapses;
   CU_ASSERT(of_analyze == 8 && of_outcomes == 8);
   summary_fini(&sum);
   stability_fini(&s);
@@ -317,8 +317,8 @@ TEST(onsets_are_those_of_kaplan_and_meier) {
   const stability_cell *near = cell_at(&s, "grpo", 0);
   CU_ASSERT_EQUAL(near->median_onset, 300);
   double time[24];
-  uint8_t fell[24];
-  CU_ASSERT_EQUAL(stability_times(&s, near, time, fell), 6);
+  uint8_t collapsed[24];
+  CU_ASSERT_EQUAL(stability_times(&s, near, time, collapsed), 6);
   double sum = 0;
   for (size_t i = 0; i < 6; i++) sum += time[i];
   CU_ASSERT_EQUAL(sum, 3 * 700 + 200 + 300 + 300);
@@ -406,7 +406,7 @@ static int alike(double a, double b) {
 }
 
 static void assert_same_cell(const stability_cell *a, const stability_cell *b) {
-  CU_ASSERT(a->runs == b->runs && a->failed == b->failed && a->falls == b->falls);
+  CU_ASSERT(a->runs == b->runs && a->failed == b->failed && a->collapses == b->collapses);
   CU_ASSERT(a->n_steps == b->n_steps && a->n_doses == b->n_doses && a->best_dose == b->best_dose);
   CU_ASSERT(a->watched == b->watched && a->median_onset == b->median_onset);
   for (size_t i = 0; i < a->n_steps; i++)
@@ -415,7 +415,8 @@ static void assert_same_cell(const stability_cell *a, const stability_cell *b) {
               alike(a->curve[i].error, b->curve[i].error));
   for (size_t i = 0; i < a->n_doses; i++)
     CU_ASSERT(alike(a->dose[i].x, b->dose[i].x) && a->dose[i].runs == b->dose[i].runs &&
-              a->dose[i].falls == b->dose[i].falls && alike(a->last[i].value, b->last[i].value));
+              a->dose[i].collapses == b->dose[i].collapses &&
+              alike(a->last[i].value, b->last[i].value));
   for (size_t i = 0; i < STABILITY_SHARES; i++)
     if (b->fit.why == NULL)
       CU_ASSERT(alike(a->collapse_at[i].value, b->collapse_at[i].value) &&

@@ -177,13 +177,14 @@ SUITE("analysis: survival");
 TEST(the_textbook_example_comes_out) {
   static const double time[] = {6,  6,  6,  6,  7,  9,  10, 10, 11, 13, 16,
                                 17, 19, 20, 22, 23, 25, 32, 32, 34, 35};
-  static const uint8_t fell[] = {1, 1, 1, 0, 1, 0, 1, 0, 0, 1, 1, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0};
+  static const uint8_t collapsed[] = {1, 1, 1, 0, 1, 0, 1, 0, 0, 1, 1,
+                                      0, 0, 0, 1, 1, 0, 0, 0, 0, 0};
   static const double at[] = {6, 7, 10, 13, 16, 22, 23};
   static const double survival[] = {0.857, 0.807, 0.753, 0.690, 0.627, 0.538, 0.448};
   static const double error[] = {0.076, 0.087, 0.096, 0.107, 0.114, 0.128, 0.135};
   survival_step curve[21];
   size_t steps = 0;
-  CU_ASSERT_EQUAL_FATAL(survival_curve(time, fell, 21, curve, &steps, NULL), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(survival_curve(time, collapsed, 21, curve, &steps, NULL), GL_OK);
   CU_ASSERT_EQUAL_FATAL(steps, 7);
   for (size_t k = 0; k < steps; ++k) {
     CU_ASSERT_EQUAL(curve[k].time, at[k]);
@@ -191,7 +192,7 @@ TEST(the_textbook_example_comes_out) {
     CU_ASSERT(fabs(curve[k].error - error[k]) < 6e-4);
   }
   CU_ASSERT_EQUAL(curve[0].at_risk, 21);
-  CU_ASSERT_EQUAL(curve[0].falls, 3);
+  CU_ASSERT_EQUAL(curve[0].collapses, 3);
   CU_ASSERT_EQUAL(curve[6].at_risk, 6);
 }
 
@@ -212,11 +213,11 @@ TEST(all_fallen_leaves_nothing_and_none_fallen_no_step) {
 
 TEST(times_that_are_none_are_refused) {
   static const double time[] = {1, -1}, nothing[] = {NAN};
-  static const uint8_t fell[] = {1, 1};
+  static const uint8_t collapsed[] = {1, 1};
   survival_step curve[2];
   size_t steps;
-  CU_ASSERT_EQUAL(survival_curve(time, fell, 2, curve, &steps, NULL), GL_EINPUT);
-  CU_ASSERT_EQUAL(survival_curve(nothing, fell, 1, curve, &steps, NULL), GL_EINPUT);
+  CU_ASSERT_EQUAL(survival_curve(time, collapsed, 2, curve, &steps, NULL), GL_EINPUT);
+  CU_ASSERT_EQUAL(survival_curve(nothing, collapsed, 1, curve, &steps, NULL), GL_EINPUT);
 }
 
 SUITE("analysis: doses");
@@ -239,7 +240,7 @@ typedef struct fixture {
 static int read_fixture(FILE *from, fixture *f) {
   if (fscanf(from, "%31s %zu", f->name, &f->n) != 2 || f->n > MOST_DOSES) return 0;
   for (size_t i = 0; i < f->n; i++)
-    if (fscanf(from, "%lf %zu %zu", &f->group[i].x, &f->group[i].runs, &f->group[i].falls) != 3)
+    if (fscanf(from, "%lf %zu %zu", &f->group[i].x, &f->group[i].runs, &f->group[i].collapses) != 3)
       return 0;
   if (fscanf(from, "%lf %lf %lf", &f->a, &f->b, &f->log_likelihood) != 3) return 0;
   for (size_t i = 0; i < SHARES; i++)

@@ -17,18 +17,19 @@ enum { EVALS = 8, SEEDS = 4, STEPS = 14 };
 /* Rises to 0.8 at once and stands at 0 from evaluation `fall` on. The effective sample size is 0.9
  * where it will fall, else 1, but 0.5 in the first run that survives. */
 static void add_run(results *r, const char *algorithm, double delay, double lr, uint64_t seed,
-                    size_t fall) {
+                    size_t collapse) {
   char swept[120];
   eval_record eval[EVALS];
   step_record step[STEPS];
-  const int falls = fall < EVALS, odd = !falls && seed == 1 && lr < 1e-3;
+  const int collapses = collapse < EVALS, odd = !collapses && seed == 1 && lr < 1e-3;
   gl_error err = {0};
   for (size_t i = 0; i < EVALS; i++)
-    eval[i] = (eval_record){.step = (int64_t)i * 100, .eval_score = i == 0 || i >= fall ? 0 : 0.8};
+    eval[i] =
+        (eval_record){.step = (int64_t)i * 100, .eval_score = i == 0 || i >= collapse ? 0 : 0.8};
   for (int k = 0; k < STEPS; k++) {
     step[k] = (step_record){.step = k + 1};
     metrics_clear(step[k].metric);
-    step[k].metric[METRIC_ESS] = falls ? 0.9 : (odd ? 0.5 : 1);
+    step[k].metric[METRIC_ESS] = collapses ? 0.9 : (odd ? 0.5 : 1);
   }
   snprintf(swept, sizeof swept, "{\"cluster.delay\":%g,\"optimizer.lr\":%g}", delay, lr);
   const run_record run = {.algorithm = algorithm,
@@ -53,8 +54,8 @@ static results *made(void) {
   for (int delay = 0; delay <= 8; delay += 8)
     for (int rate = 0; rate < 3; rate++)
       for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-        const int falls = rate == 2 || (rate == 1 && delay == 8);
-        add_run(r, "grpo", delay, rates[rate], seed, falls ? 2 + seed % 2 : EVALS);
+        const int collapses = rate == 2 || (rate == 1 && delay == 8);
+        add_run(r, "grpo", delay, rates[rate], seed, collapses ? 2 + seed % 2 : EVALS);
         add_run(r, "gepo", delay, rates[rate], seed, EVALS);
       }
   ASSERT_OK(results_arrange(r, &err));

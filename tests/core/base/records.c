@@ -11,12 +11,12 @@
 SUITE("core: tables as text");
 
 static const table_column columns[] = {
-    TABLE_FIELD("a,b", TABLE_TEXT, "", ""), TABLE_FIELD("n", TABLE_WHOLE, "", ""),
+    TABLE_FIELD("a,b", TABLE_TEXT, "", ""), TABLE_FIELD("n", TABLE_INTEGER, "", ""),
     TABLE_FIELD("x", TABLE_REAL, "", ""), TABLE_FIELD("ok", TABLE_FLAG, "", "")};
 
 static void put(records_writer *w, const char *text, int64_t n, double x, int ok) {
   records_text(w, text);
-  records_whole(w, n);
+  records_integer(w, n);
   records_number(w, x);
   records_flag(w, ok);
   CU_ASSERT_EQUAL(records_end(w, NULL), GL_OK);

@@ -135,7 +135,7 @@ TEST(a_stream_that_fails_is_told) {
 static table *of_everything(void) {
   static const table_column columns[] = {
       {"name", TABLE_TEXT, .head = "name", .place = 1},
-      {"n", TABLE_WHOLE, .head = "n"},
+      {"n", TABLE_INTEGER, .head = "n"},
       {"x", TABLE_REAL, .head = "x", .format = "%.2f"},
       {"is", TABLE_FLAG, .head = "is"},
       {"score", TABLE_INTERVAL, .head = "score", .format = TABLE_SCORE, .value = "iqm"},
@@ -147,7 +147,7 @@ static table *of_everything(void) {
   table *t = table_rows(table_field(all, "rows"), columns, sizeof columns / sizeof *columns);
   table_row(t);
   table_text(t, "one");
-  table_whole(t, INT64_MAX);
+  table_integer(t, INT64_MAX);
   table_real(t, NAN);
   table_flag(t, true);
   table_interval(t, 0.1, 0.0625, 0.2);
@@ -156,7 +156,7 @@ static table *of_everything(void) {
   table_text(t, "w");
   table_row(t);
   table_missing(t);
-  table_whole(t, -1);
+  table_integer(t, -1);
   table_shown(t, "minus one");
   table_row(t);
   table_text(t, "unseen");
@@ -223,10 +223,10 @@ TEST(html_sets_estimates_off_and_escapes) {
 
 TEST(plain_tables_pad_to_widths_and_end_early) {
   static const table_column columns[] = {{"a", TABLE_TEXT, .head = "a", .width = -4},
-                                         {"n", TABLE_WHOLE, .head = "n", .width = 3}};
+                                         {"n", TABLE_INTEGER, .head = "n", .width = 3}};
   table *t = table_new(columns, 2);
   table_plain(t, 2);
-  table_row(t), table_text(t, "x"), table_whole(t, 12);
+  table_row(t), table_text(t, "x"), table_integer(t, 12);
   table_row(t), table_text(t, "y"), table_rest(t, "none of them");
   char *text = written_table(t, TABLE_AS_TEXT);
   CU_ASSERT_STRING_EQUAL(text, "  a      n\n  x     12\n  y    none of them\n");
