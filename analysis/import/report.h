@@ -104,7 +104,7 @@ gl_status features_of_spread(features_spread *out, const double *step, const dou
 bool features_is_slow(const features_spread *s, const features_rule *rule);
 
 /* Writes two tables into a document: {"rule", "scores": [{label, run, runs, learned, plateau,
- * late_collapses, early_collapses, survived, gap, plateau_updates, onset}], "spreads": [{run,
+ * late_falls, early_falls, survived, gap, plateau_updates, onset}], "spreads": [{run,
  * metric, runs, slow, growth, trend, peak, jump}]}. gap, growth and similar fields are {"median",
  * "low", "high"} over the runs, with low and high the extremes. For studies, metrics are those that
  * papers publish: importance weights, divergences, gradient norm. Errors: GL_EINPUT (no file has a

@@ -288,7 +288,7 @@ gl_status preflight_check(const sweep_cells *cells, const size_t *job, size_t n,
 
 /* --- ranks --- */
 
-static int read_count(const char *text, size_t *value) {
+static int executor_read_count(const char *text, size_t *value) {
   char *end = NULL;
   if (text == NULL || text[0] < '0' || text[0] > '9') return 0;
   unsigned long v = strtoul(text, &end, 10);
@@ -336,7 +336,7 @@ static void note_shard(ranks *s) {
  * initialising MPI without it would slow down every run. */
 static size_t mpirun_size(void) {
   size_t size = 0;
-  return read_count(getenv("OMPI_COMM_WORLD_SIZE"), &size) ? size : 0;
+  return executor_read_count(getenv("OMPI_COMM_WORLD_SIZE"), &size) ? size : 0;
 }
 
 static gl_status begin_mpi(ranks *s, gl_error *err) {
@@ -369,8 +369,8 @@ static gl_status begin_mpi(ranks *s, gl_error *err) {
 static gl_status read_step(ranks *s, gl_error *err) {
   const char *procid = getenv("SLURM_PROCID");
   size_t index = 0, count = 0;
-  if (!read_count(getenv("SLURM_STEP_NUM_TASKS"), &count) || count < 2) return GL_OK;
-  if (!read_count(procid, &index) || index >= count)
+  if (!executor_read_count(getenv("SLURM_STEP_NUM_TASKS"), &count) || count < 2) return GL_OK;
+  if (!executor_read_count(procid, &index) || index >= count)
     return gl_fail(err, GL_EINPUT,
                    "srun's step has %zu tasks (SLURM_STEP_NUM_TASKS), but SLURM_PROCID is '%.40s', "
                    "no number below that; give each process its --shard I/N",
@@ -381,7 +381,7 @@ static gl_status read_step(ranks *s, gl_error *err) {
 
 static void note_lone_task(ranks *s) {
   size_t tasks = 0;
-  if (s->count == 1 && read_count(getenv("SLURM_NTASKS"), &tasks) && tasks > 1)
+  if (s->count == 1 && executor_read_count(getenv("SLURM_NTASKS"), &tasks) && tasks > 1)
     ranks_add_note(
         s,
         "this Slurm job has %zu tasks, but srun did not start this process as one of several, "
