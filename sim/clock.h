@@ -164,15 +164,17 @@ typedef struct engine_load {
   double rate;      /* tokens that a step adds to them */
   size_t active;    /* responses that are decoded */
   size_t preempted; /* responses that wait for memory; they keep their slots */
+  size_t calling;   /* responses at an environment whose keys and values stay */
   uint32_t serial;  /* of the event DECODING_MOVES that is valid */
   bool changed;     /* that event is to be posted anew */
   event_queue ends; /* the last steps of responses; `data` is the serial of a running_response */
 } engine_load;
 
-/* A running response in steps of its sampler, [from, to]; of one that is preempted, relative to
- * where it stopped. */
+/* A running response in steps of its sampler, [from, to], `to` being the end of its turn; of one
+ * that is preempted or calls an environment, relative to where it stopped. */
 typedef struct loaded_response {
   double from, to;
+  double turn;    /* steps of a turn */
   double rate;    /* tokens per step: 1 over its jitter */
   double since_s; /* preempted: since when */
   bool preempted;
@@ -537,8 +539,13 @@ void load_pause(sim_clock *c, uint32_t i, double seconds);
 bool load_has_room(const sim_clock *c, uint32_t i);
 /* Tokens whose keys and values are held. */
 double load_held(const sim_clock *c, uint32_t i);
-/* The decoded fraction of a response. */
+/* The decoded fraction of a response, with an environment of its turn. */
 double load_fraction(const sim_clock *c, uint32_t i, uint32_t place);
+/* cluster.environment: a response calls, and decodes its next turn. Its keys and values stay where
+ * it holds its slot; else they are computed again when it is back, as after a preemption.
+ * load_return() returns false if out of memory. */
+void load_call(sim_clock *c, uint32_t i, uint32_t place);
+bool load_return(sim_clock *c, uint32_t i, uint32_t place);
 /* Must follow any of the changes above: posts the sampler's next event. */
 gl_status load_post(sim_clock *c, uint32_t i, gl_error *err);
 /* Handler of DECODING_MOVES: *ended is the response that has ended, UINT32_MAX: none; or one is
@@ -555,8 +562,8 @@ void turns_fini(sim_clock *c);
 size_t turns_bytes(const sim_clock *c);
 /* A response that takes `seconds` of decoding begins. Returns false if out of memory. */
 bool turns_begin(sim_clock *c, uint32_t place, size_t response, double seconds);
-/* The decoded fraction of a response. */
-double turns_fraction(const sim_clock *c, uint32_t place);
+/* The decoded fraction of a response of sampler i. */
+double turns_fraction(const sim_clock *c, uint32_t i, uint32_t place);
 /* Ends a turn; returns whether it was the response's last. */
 bool turns_end_one(sim_clock *c, uint32_t place);
 /* Calls the environment, when there is a place. */
@@ -569,6 +576,9 @@ gl_status turns_call_ends(sim_clock *c, uint32_t i, uint64_t which, bool *goes_o
 uint32_t turns_take_back(sim_clock *c, uint32_t i);
 /* A response is dropped. */
 void turns_drop(sim_clock *c, uint32_t i, uint32_t place);
+/* A restart: every place is free, and nobody waits; or what is under way moves by `seconds`. */
+void turns_stop(sim_clock *c);
+void turns_move(sim_clock *c, uint32_t place, double seconds);
 void turns_trace_open(const sim_clock *c, uint32_t i);
 /* Fills clock->out->environment. */
 void turns_report(sim_clock *c);

@@ -484,8 +484,6 @@ gl_status environment_read(cluster_spec *c, const cfg_node *node, gl_error *err)
   s->frees_slot = field_choice(&r, "slot");
   const char *with = c->unit == UNIT_BATCH ? "whole batches; give unit: group or unit: response"
                      : c->coupled          ? "a coupled learner; leave coupled out"
-                     : c->decoding != NULL ? "decoding; leave it out and give tokens_per_s"
-                     : c->restarts != NULL ? "restarts; leave them out"
                                            : NULL;
   if (r.status == GL_OK && (delay_is_zero(s->turns) || delay_is_zero(s->time)))
     r.status = cfg_fail(node, err,

@@ -96,7 +96,8 @@ static double load_tokens(const sim_clock *c, uint32_t i, uint32_t place, double
 double load_fraction(const sim_clock *c, uint32_t i, uint32_t place) {
   const loaded_response *r = &c->stream.loaded[place];
   const double steps = r->preempted ? 0 : steps_now(c, i);
-  return r->to - steps <= rounding ? 1 : (steps - r->from) / (r->to - r->from);
+  const double from = c->calls.turns != NULL ? r->to - r->turn : r->from;
+  return r->to - steps <= rounding ? 1 : (steps - from) / (r->to - from);
 }
 
 static bool push_end(sim_clock *c, engine_load *l, uint32_t place) {
@@ -104,22 +105,35 @@ static bool push_end(sim_clock *c, engine_load *l, uint32_t place) {
                  c->stream.running[place].serial) != 0;
 }
 
+/* Where nothing is decoded, nothing refers to earlier steps. */
+static void load_forget(engine_load *l) {
+  if (l->active > 0) return;
+  l->steps = 0;
+  l->ends.size = 0;
+}
+
 bool load_join(sim_clock *c, uint32_t i, uint32_t place, double tokens, double factor) {
   streaming *t = &c->stream;
   engine_load *l = &t->loads[i];
+  const double turns = c->calls.turns != NULL ? c->calls.turns[place].n : 1;
   if (!ARRAY_RESERVE(t->loaded, t->loaded_capacity, t->n_running)) return false;
   load_advance(c, i);
-  if (l->active == 0) {
-    l->steps = 0; /* nothing refers to earlier steps */
-    l->ends.size = 0;
-  }
-  t->loaded[place] =
-      (loaded_response){.from = l->steps, .to = l->steps + tokens * factor, .rate = 1 / factor};
+  load_forget(l);
+  t->loaded[place] = (loaded_response){.from = l->steps,
+                                       .to = l->steps + tokens * factor / turns,
+                                       .turn = tokens * factor / turns,
+                                       .rate = 1 / factor};
   ++l->active;
   l->rate += 1 / factor;
   l->held += c->samplers[i].group->responses.prompt_tokens;
   l->changed = true;
   return push_end(c, l, place);
+}
+
+/* Sums without rounding. */
+static void load_empty(engine_load *l) {
+  if (l->active == 0) l->rate = 0;
+  if (l->active == 0 && l->calling == 0) l->held = 0;
 }
 
 void load_leave(sim_clock *c, uint32_t i, uint32_t place) {
@@ -129,13 +143,31 @@ void load_leave(sim_clock *c, uint32_t i, uint32_t place) {
   l->changed = true;
   if (r->preempted) {
     --l->preempted;
+  } else if (!turns_decodes(c, place)) {
+    if (turns_hold_slot(c, place)) l->held -= load_tokens(c, i, place, 0), --l->calling;
   } else {
     l->held -= load_tokens(c, i, place, l->steps);
     l->rate -= r->rate;
     --l->active;
   }
-  if (l->active == 0) l->held = l->rate = 0; /* without rounding */
+  load_empty(l);
   if (l->active == 0 && l->preempted == 0) l->at_s = c->now;
+}
+
+void load_call(sim_clock *c, uint32_t i, uint32_t place) {
+  engine_load *l = &c->stream.loads[i];
+  loaded_response *r = &c->stream.loaded[place];
+  load_advance(c, i);
+  l->changed = true;
+  if (c->spec->environment->frees_slot)
+    l->held -= load_tokens(c, i, place, l->steps);
+  else
+    ++l->calling;
+  l->rate -= r->rate;
+  --l->active;
+  r->from -= l->steps, r->to -= l->steps;
+  ++c->stream.running[place].serial;
+  load_empty(l);
 }
 
 bool load_rescale(sim_clock *c, uint32_t i, uint32_t place, double factor) {
@@ -163,13 +195,14 @@ bool load_has_room(const sim_clock *c, uint32_t i) {
   const decoding_spec *d = c->spec->decoding;
   const engine_load *l = &c->stream.loads[i];
   const double prompt = c->samplers[i].group->responses.prompt_tokens;
-  if (l->active == 0 && l->preempted == 0) return true;
+  if (l->active == 0 && l->preempted == 0 && l->calling == 0) return true;
   return l->preempted == 0 && load_held(c, i) + prompt <= (1 - watermark) * d->kv_tokens;
 }
 
 /* --- preemption --- */
 
 static void trace_preempted(const sim_clock *c, uint32_t i, uint32_t place, span_end end) {
+  if (c->stream.loaded[place].since_s == c->now) return; /* back from a call, and there is memory */
   const schedule_batch *b = &c->buffer.pool[c->stream.running[place].slot].facts;
   clock_trace(c, (schedule_span){SPAN_PREEMPTED, end, i, c->stream.loaded[place].since_s, c->now,
                                  b->number, -1});
@@ -180,7 +213,7 @@ static void preempt_last(sim_clock *c, uint32_t i) {
   streaming *t = &c->stream;
   engine_load *l = &t->loads[i];
   uint32_t k = t->engines[i].first;
-  while (t->loaded[k].preempted) k = t->running[k].next;
+  while (t->loaded[k].preempted || !turns_decodes(c, k)) k = t->running[k].next;
   loaded_response *r = &t->loaded[k];
   l->held -= load_tokens(c, i, k, l->steps);
   l->rate -= r->rate;
@@ -188,7 +221,7 @@ static void preempt_last(sim_clock *c, uint32_t i) {
   ++l->preempted;
   ++t->preemptions;
   ++t->running[k].serial;
-  *r = (loaded_response){r->from - l->steps, r->to - l->steps, r->rate, c->now, true};
+  *r = (loaded_response){r->from - l->steps, r->to - l->steps, r->turn, r->rate, c->now, true};
 }
 
 /* Resumes preempted responses as far as memory allows, in the order in which they were started.
@@ -208,7 +241,7 @@ static bool resume_preempted(sim_clock *c, uint32_t i) {
     const response_spec *of = &c->samplers[i].group->responses;
     const double prefill = of->prefill_tokens_per_s * c->samplers[i].group->speed;
     trace_preempted(c, i, k, SPAN_DONE);
-    *r = (loaded_response){l->steps + r->from, l->steps + r->to, r->rate, 0, false};
+    *r = (loaded_response){l->steps + r->from, l->steps + r->to, r->turn, r->rate, 0, false};
     l->held += tokens;
     l->rate += r->rate;
     ++l->active;
@@ -218,6 +251,26 @@ static bool resume_preempted(sim_clock *c, uint32_t i) {
     if (!push_end(c, l, k)) return false;
   }
   return true;
+}
+
+bool load_return(sim_clock *c, uint32_t i, uint32_t place) {
+  engine_load *l = &c->stream.loads[i];
+  loaded_response *r = &c->stream.loaded[place];
+  load_advance(c, i);
+  load_forget(l);
+  l->changed = true;
+  r->to += r->turn;
+  if (c->spec->environment->frees_slot) {
+    r->preempted = true;
+    r->since_s = c->now;
+    ++l->preempted;
+    return resume_preempted(c, i);
+  }
+  r->from += l->steps, r->to += l->steps;
+  l->rate += r->rate;
+  ++l->active;
+  --l->calling;
+  return push_end(c, l, place);
 }
 
 /* --- events --- */

@@ -43,12 +43,14 @@ bool turns_begin(sim_clock *c, uint32_t place, size_t response, double seconds) 
   return true;
 }
 
-double turns_fraction(const sim_clock *c, uint32_t place) {
+double turns_fraction(const sim_clock *c, uint32_t i, uint32_t place) {
   const response_turns *t = &c->calls.turns[place];
   const running_response *r = &c->stream.running[place];
-  const double of_turn =
-      t->where == TURN_DECODES ? fmax((c->now - r->begun_s) / (r->ends_s - r->begun_s), 0) : 0;
-  return (t->done + of_turn) / t->n;
+  const double of_turn = t->where != TURN_DECODES ? 0
+                         : c->stream.loads != NULL
+                             ? load_fraction(c, i, place)
+                             : (c->now - r->begun_s) / (r->ends_s - r->begun_s);
+  return (t->done + fmax(of_turn, 0)) / t->n;
 }
 
 static void trace_call(const sim_clock *c, uint32_t i, uint32_t place, span_end end) {
@@ -149,6 +151,16 @@ uint32_t turns_take_back(sim_clock *c, uint32_t i) {
 void turns_drop(sim_clock *c, uint32_t i, uint32_t place) {
   trace_call(c, i, place, SPAN_DROPPED);
   c->calls.away[i] -= c->calls.turns[place].slotless;
+}
+
+void turns_stop(sim_clock *c) {
+  if (c->calls.turns == NULL) return;
+  use_places(&c->calls, c->now, -(int)c->calls.busy);
+  c->calls.queue.size = 0;
+}
+
+void turns_move(sim_clock *c, uint32_t place, double seconds) {
+  if (c->calls.turns != NULL) c->calls.turns[place].since_s += seconds;
 }
 
 void turns_report(sim_clock *c) {

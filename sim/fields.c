@@ -727,11 +727,13 @@ static const field entries[] = {
     FIELD("cluster.colocated.switch", "rule of the switch", CHOICE("always", "idle"), "", "always",
           "the GPUs generate after every update (always), or only when too little waits for the "
           "next one (idle)"),
-    FIELD("cluster.environment", "environment", SECTION, "", NULL,
-          "responses have several turns of equal length; between two of them a tool or an "
-          "environment is called, at a limited number of places that all samplers share, first "
-          "come, first served: {turns, time, places, slot}",
-          .rule = "none: a response is one turn"),
+    FIELD(
+        "cluster.environment", "environment", SECTION, "", NULL,
+        "responses have several turns of equal length; between two of them a tool or an "
+        "environment is called, at a limited number of places that all samplers share, first "
+        "come, first served: {turns, time, places, slot}. With `decoding` a response's keys and "
+        "values stay in memory during a call (slot: held), or are computed again after it (freed)",
+        .rule = "none: a response is one turn"),
     FIELD("cluster.environment.turns", "turns", DIST, "", "none",
           "number of turns of a response, rounded, at least 1; `lengths` counts the tokens of all "
           "of them. Required"),

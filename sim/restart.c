@@ -122,6 +122,7 @@ static void move_sampler(sim_clock *c, uint32_t i, double later) {
   for (uint32_t k = c->stream.engines[i].first; k != UINT32_MAX; k = c->stream.running[k].next) {
     c->stream.running[k].begun_s += later;
     c->stream.running[k].ends_s += later;
+    turns_move(c, k, later);
   }
 }
 
@@ -155,6 +156,7 @@ gl_status restart_begin(sim_clock *c, gl_error *err) {
   s->since_s = c->now;
   ++s->n;
   for (uint32_t i = 0; i < c->spec->n_samplers && !freezes; ++i) stop_sampler(c, i);
+  if (!freezes) turns_stop(c);
   for (uint32_t i = 0; i < c->spec->n_samplers && freezes; ++i) move_sampler(c, i, down);
   learner_stop(c, last_checkpoint(c), spec->keeps);
   status = filter_events(c, down, err);

@@ -528,6 +528,13 @@ static gl_status decode_for(sim_clock *c, uint32_t i, uint32_t place, double sec
   return clock_post(c, r->ends_s, RESPONSE_ENDS, i, place | (uint64_t)r->serial << 32, err);
 }
 
+/* Decodes the next turn of a response that is back from its environment. */
+static gl_status decode_turn(sim_clock *c, uint32_t i, uint32_t place, gl_error *err) {
+  if (c->stream.loads == NULL) return decode_for(c, i, place, c->calls.turns[place].seconds, err);
+  c->stream.running[place].begun_s = interrupt_decoded_to(c, i);
+  return load_return(c, i, place) ? GL_OK : gl_fail_memory(err, "responses under way");
+}
+
 /* Starts the next response of the open unit. */
 static gl_status begin_response(sim_clock *c, uint32_t i, gl_error *err) {
   streaming *t = &c->stream;
@@ -548,13 +555,13 @@ static gl_status begin_response(sim_clock *c, uint32_t i, gl_error *err) {
     r->segment = buffer_begin_response(&c->buffer, slot, (int64_t)k, s->version);
     if (r->segment == UINT32_MAX) return gl_fail_memory(err, "segments");
   }
-  if (t->loads != NULL)
-    return load_join(c, i, place, u->lengths[k], jitter) ? GL_OK : gl_fail_memory(err, "responses");
   double seconds = u->lengths[k] / s->group->responses.tokens_per_s * jitter / s->group->speed;
   if (c->spec->environment != NULL) {
     if (!turns_begin(c, place, k, seconds)) return gl_fail_memory(err, "responses");
     seconds = c->calls.turns[place].seconds;
   }
+  if (t->loads != NULL)
+    return load_join(c, i, place, u->lengths[k], jitter) ? GL_OK : gl_fail_memory(err, "responses");
   return decode_for(c, i, place, seconds, err);
 }
 
@@ -578,7 +585,7 @@ gl_status stream_start(sim_clock *c, uint32_t i, bool just_loaded, gl_error *err
   while (status == GL_OK && turns_slots(c, i) < s->group->responses.concurrency) {
     const uint32_t back = turns_take_back(c, i);
     if (back != NO_PLACE) {
-      status = decode_for(c, i, back, c->calls.turns[back].seconds, err);
+      status = decode_turn(c, i, back, err);
       continue;
     }
     if (c->stream.loads != NULL && !load_has_room(c, i)) break;
@@ -632,17 +639,27 @@ static gl_status end_response(sim_clock *c, uint32_t i, uint32_t place, gl_error
   return status != GL_OK ? status : clock_post(c, c->now, SAMPLER_STARTS, i, 0, err);
 }
 
+/* A turn has ended: the response calls its environment, or ends. */
+static gl_status end_turn(sim_clock *c, uint32_t i, uint32_t place, gl_error *err) {
+  const bool has_loads = c->stream.loads != NULL;
+  if (c->calls.turns == NULL || turns_end_one(c, place)) {
+    if (has_loads) load_leave(c, i, place);
+    return end_response(c, i, place, err);
+  }
+  running_response *r = &c->stream.running[place];
+  c->stream.engines[i].slot_s += c->now - r->begun_s;
+  r->begun_s = c->now;
+  if (has_loads) load_call(c, i, place);
+  gl_status status = turns_call(c, i, place, err);
+  if (status != GL_OK || turns_hold_slot(c, place)) return status;
+  return clock_post(c, c->now, SAMPLER_STARTS, i, 0, err);
+}
+
 gl_status stream_response_ends(sim_clock *c, uint32_t i, uint64_t which, gl_error *err) {
   const uint32_t place = (uint32_t)which;
   if (c->stream.running[place].serial != which >> 32)
     return GL_OK; /* its sampler crashed, or it was dropped */
-  if (c->calls.turns == NULL || turns_end_one(c, place)) return end_response(c, i, place, err);
-  running_response *r = &c->stream.running[place];
-  c->stream.engines[i].slot_s += c->now - r->begun_s;
-  r->begun_s = c->now;
-  gl_status status = turns_call(c, i, place, err);
-  if (status != GL_OK || turns_hold_slot(c, place)) return status;
-  return clock_post(c, c->now, SAMPLER_STARTS, i, 0, err);
+  return end_turn(c, i, place, err);
 }
 
 gl_status stream_call_ends(sim_clock *c, uint32_t i, uint64_t which, gl_error *err) {
@@ -652,15 +669,15 @@ gl_status stream_call_ends(sim_clock *c, uint32_t i, uint64_t which, gl_error *e
   if (status != GL_OK) return status;
   if (!goes_on) return clock_post(c, c->now, SAMPLER_STARTS, i, 0, err);
   c->stream.engines[i].slot_s += c->now - c->stream.running[place].begun_s;
-  return decode_for(c, i, place, c->calls.turns[place].seconds, err);
+  status = decode_turn(c, i, place, err);
+  return status == GL_OK && c->stream.loads != NULL ? load_post(c, i, err) : status;
 }
 
 gl_status stream_decoding_moves(sim_clock *c, uint32_t i, uint64_t serial, gl_error *err) {
   uint32_t place;
   gl_status status = load_moves(c, i, serial, &place, err);
   if (status != GL_OK || place == NO_PLACE) return status;
-  load_leave(c, i, place);
-  status = end_response(c, i, place, err);
+  status = end_turn(c, i, place, err);
   return status == GL_OK ? load_post(c, i, err) : status;
 }
 
@@ -669,8 +686,8 @@ gl_status stream_decoding_moves(sim_clock *c, uint32_t i, uint64_t serial, gl_er
 /* The decoded fraction of a response of sampler i. */
 static double fraction_done(const sim_clock *c, uint32_t i, const running_response *r) {
   const streaming *t = &c->stream;
+  if (c->calls.turns != NULL) return turns_fraction(c, i, (uint32_t)(r - t->running));
   if (t->loads != NULL) return load_fraction(c, i, (uint32_t)(r - t->running));
-  if (c->calls.turns != NULL) return turns_fraction(c, (uint32_t)(r - t->running));
   return (c->now - r->begun_s) / (r->ends_s - r->begun_s);
 }
 

@@ -2,13 +2,15 @@
 
 Written from paper/methods.md 10.15 and not from the program: every response has its own counter of tokens left, and
 time moves in pieces of at most a quarter of a decoding step, with the tokens held in the middle of the piece. There is
-neither a queue of events nor the solution of a quadratic. Writes decoding.txt: for every case its cluster, the number of
-preemptions, and when each response ended, in the order in which they did.
+neither a queue of events nor the solution of a quadratic; with an environment the last piece before a call ends is found
+by bisection. Writes decoding.txt: for every case its cluster, the number of preemptions, and when each response ended, in
+the order in which they did.
 
     python tests/golden/decoding.py
 """
 import pathlib
 
+from environment import FAILURE, between as draw
 from units import between
 
 RESPONSES = 160
@@ -35,40 +37,74 @@ def step_seconds(case, n, held):
     return case["overhead"] + max(read, arithmetic) + case["kv_bytes"] * held / case["bandwidth"]
 
 
+class Response:
+    def __init__(self, case, ordinal):
+        turns = draw(case["turns"], FAILURE, (5 << 60) + ordinal, 0) if "turns" in case else 1
+        self.ordinal, self.turns, self.ended = ordinal, max(int(turns + 0.5), 1), 0
+        self.turn = self.left = length(case, ordinal) / self.turns
+        self.tokens = 0.0
+
+
 def simulate(case):
-    limit, prompt = case["kv_tokens"], case["prompt"]
-    running, waiting, ended = [], [], []  # [tokens left, tokens there are, ordinal]; running in the order of beginning
-    now, begun, preemptions, stall = 0.0, 0, 0, 0.0
-    held = lambda: sum(prompt + r[1] for r in running)
+    limit, prompt, freed = case["kv_tokens"], case["prompt"], case.get("slot") == "freed"
+    running, preempted, queue, calls, back, ended = [], [], [], [], [], []  # calls: (end, response)
+    now, begun, preemptions, stands = 0.0, 0, 0, 0.0  # nothing is decoded before `stands`
+    away = lambda: [] if freed else queue + [r for _, r in calls]
+    held = lambda: sum(prompt + r.tokens for r in running + away())
+    by_ordinal = lambda r: r.ordinal
     while len(ended) < RESPONSES:
-        while waiting and (not running or held() + prompt + waiting[0][1] <= 0.99 * limit):
-            back = waiting.pop(0)
-            running.append(back)
-            running.sort(key=lambda r: r[2])
-            if case["prefill"]:
-                stall += (prompt + back[1]) / case["prefill"] / case["speed"]
-        while not waiting and len(running) < case["concurrency"]:
-            if running and held() + prompt > 0.99 * limit:
+        while queue and len(calls) < case["places"]:
+            r = queue.pop(0)
+            calls.append((now + draw(case["time"], FAILURE, (6 << 60) + r.ordinal, r.ended), r))
+        while True:
+            while preempted and (not running or held() + prompt + preempted[0].tokens <= 0.99 * limit):
+                r = preempted.pop(0)
+                running.append(r)
+                if case["prefill"]:
+                    stands = max(stands, now) + (prompt + r.tokens) / case["prefill"] / case["speed"]
+            if len(running) + len(preempted) + len(away()) == case["concurrency"]:
                 break
-            running.append([float(length(case, begun)), 0.0, begun])
+            if back:
+                preempted = sorted(preempted + [back.pop(0)], key=by_ordinal)
+                continue
+            if preempted or ((running or away()) and held() + prompt > 0.99 * limit):
+                break
+            running.append(Response(case, begun))
             begun += 1
-        now, stall = now + stall, 0.0
-        full = (limit - held()) / len(running) if len(running) > 1 else float("inf")
-        piece = min(0.25, full, min(r[0] for r in running))
-        now += piece * step_seconds(case, len(running), held() + len(running) * piece / 2) / case["speed"]
-        for r in running:
-            r[0] -= piece
-            r[1] += piece
-        done = [r for r in running if r[0] < 1e-9]
-        if done:
-            ended += [(now, r[2]) for r in done]
-            running = [r for r in running if r[0] >= 1e-9]
-        elif limit - held() < 1e-6 and len(running) > 1:
-            last = max(running, key=lambda r: r[2])
-            running.remove(last)
-            waiting.insert(0, last)
-            waiting.sort(key=lambda r: r[2])
-            preemptions += 1
+        next_call = min((at for at, _ in calls), default=float("inf"))
+        if not running or stands > now:
+            now = min(next_call, stands if running else float("inf"))
+        else:
+            full = max(limit - held(), 0) / len(running) if len(running) > 1 else float("inf")
+            piece = min(0.25, full, min(r.left for r in running))
+            seconds = lambda m: m * step_seconds(case, len(running), held() + len(running) * m / 2) / case["speed"]
+            if now + seconds(piece) > next_call:
+                low, high = 0.0, piece
+                for _ in range(60):
+                    low, high = ((low + high) / 2, high) if now + seconds((low + high) / 2) < next_call else (low, (low + high) / 2)
+                piece, now = low, next_call
+            else:
+                now += seconds(piece)
+            for r in running:
+                r.left -= piece
+                r.tokens += piece
+            done = [r for r in running if r.left < 1e-9]
+            running = [r for r in running if r.left >= 1e-9]
+            for r in done:
+                r.ended += 1
+                if r.ended == r.turns:
+                    ended.append((now, r.ordinal))
+                else:
+                    r.left = r.turn
+                    queue.append(r)
+            if not done and limit - held() < 1e-6 and len(running) > 1:
+                last = max(running, key=by_ordinal)
+                running.remove(last)
+                preempted = sorted(preempted + [last], key=by_ordinal)
+                preemptions += 1
+        for at, r in [x for x in calls if x[0] <= now]:
+            calls.remove((at, r))
+            (back if freed else running).append(r)
     return preemptions, ended[:RESPONSES]
 
 
@@ -85,21 +121,33 @@ def text(case):
     return (f"{{preset: fifo, unit: response, partial: continue, kv_cache: keep, sync: push, samples_per_batch: 1, "
             f"samplers: [{{speed: {case['speed']}}}], lengths: {{law: uniform, min: {case['lengths'][0]}, max: "
             f"{case['lengths'][1]}}}, max_tokens: {case['lengths'][1]}, prompt_tokens: {case['prompt']}, {prefill}"
-            f"concurrency: {case['concurrency']}, decoding: {{{decoding}}}, learner: {{batches: 1, step: 1e-6}}}}")
+            f"concurrency: {case['concurrency']}, decoding: {{{decoding}}}, {environment(case)}learner: {{batches: 1, step: 1e-6}}}}")
+
+
+def environment(case):
+    law = lambda x: f"{{law: uniform, min: {x[0]}, max: {x[1]}}}"
+    return (f"environment: {{turns: {law(case['turns'])}, time: {law(case['time'])}, places: {case['places']}, "
+            f"slot: {case['slot']}}}, ") if "turns" in case else ""
 
 
 def cases():
     measured = {"points": [(1, 90), (8, 80), (24, 40)], "cached": 0, "kv_tokens": 1000000, "prompt": 0, "prefill": 0,
-                "lengths": (20, 300), "concurrency": 16, "speed": 1}
+                "lengths": (20, 300), "concurrency": 16, "speed": 1, "places": 0}
     yield measured
     yield {**measured, "concurrency": 40, "speed": 1.7}
     yield {**measured, "cached": 2e-6, "prompt": 50}
     yield {**measured, "cached": 2e-6, "prompt": 50, "kv_tokens": 2500}
     yield {**measured, "cached": 1e-5, "prompt": 30, "kv_tokens": 1200, "prefill": 4000.0, "speed": 0.6}
     roofline = {"parameters": 8000000000, "kv_bytes": 131072, "bandwidth": 3.0e12, "flops": 4.0e13, "overhead": 0.001,
-                "kv_tokens": 1000000, "prompt": 100, "prefill": 0, "lengths": (20, 300), "concurrency": 30, "speed": 1}
+                "kv_tokens": 1000000, "prompt": 100, "prefill": 0, "lengths": (20, 300), "concurrency": 30, "speed": 1, "places": 0}
     yield roofline
     yield {**roofline, "kv_tokens": 4000, "prefill": 9000.0, "bandwidth": 9.0e11}
+    turns = {"turns": (0.6, 5.4), "time": (0.5, 9), "places": 4, "slot": "held"}
+    yield {**measured, **turns}
+    yield {**measured, **turns, "slot": "freed", "places": 12, "cached": 2e-6, "prompt": 50, "prefill": 4000.0}
+    yield {**measured, **turns, "cached": 1e-5, "prompt": 30, "kv_tokens": 1500, "places": 6}
+    yield {**measured, **turns, "slot": "freed", "cached": 1e-5, "prompt": 30, "kv_tokens": 1200, "prefill": 4000.0,
+           "places": 9, "speed": 0.6}
 
 
 if __name__ == "__main__":

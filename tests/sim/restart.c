@@ -77,30 +77,69 @@ TEST(what_survives_decides_the_staleness_after_a_restart) {
 
 /* Where nothing is trained at the time, everything after a restart that keeps all is later by the
  * time down, and else the same. */
-TEST(what_is_frozen_goes_on_where_it_was) {
+static void check_frozen(const char *responses, int at) {
   static const char form[] =
       "{preset: pipelinerl, samplers: 2, unit: group, concurrency: 16, lengths: {law: lognormal, "
-      "mu: 5, sigma: 1}, tokens_per_s: 10, jitter: {law: uniform, min: 0.9, max: 1.1}, interrupt: "
+      "mu: 5, sigma: 1}, %s, jitter: {law: uniform, min: 0.9, max: 1.1}, interrupt: "
       "2, delay: 3, data_delay: 4, up: {bandwidth: "
       "1000}, rollout_bytes: 9000, learner: {batches: 1, step: 1}%s}";
-  char with[640], without[640];
-  snprintf(with, sizeof with, form, ", restarts: {at: [64], down: 1000, keeps: responses}");
-  snprintf(without, sizeof without, form, "");
+  char with[900], without[900], restart[80];
+  snprintf(restart, sizeof restart, ", restarts: {at: [%d], down: 1000, keeps: responses}", at);
+  snprintf(with, sizeof with, form, responses, restart);
+  snprintf(without, sizeof without, form, responses, "");
   schedule a = sim_must_build(with, 3, 60), b = sim_must_build(without, 3, 60);
   CU_ASSERT_EQUAL_FATAL(a.n_batches, b.n_batches);
   CU_ASSERT_EQUAL_FATAL(a.n_segments, b.n_segments);
+  CU_ASSERT(b.updates[b.n_updates - 1].end_s > at);
   for (size_t i = 0; i < a.n_updates; ++i) {
     const double end = b.updates[i].end_s;
-    CU_ASSERT_FATAL(!(b.updates[i].start_s <= 64 && end > 64));
-    ASSERT_CLOSE(a.updates[i].end_s, end > 64 ? end + 1000 : end, 1e-9);
+    CU_ASSERT_FATAL(!(b.updates[i].start_s <= at && end > at));
+    ASSERT_CLOSE(a.updates[i].end_s, end > at ? end + 1000 : end, 1e-9);
   }
   for (size_t i = 0; i < a.n_batches; ++i) CU_ASSERT_EQUAL(a.batches[i].id, b.batches[i].id);
   for (size_t i = 0; i < a.n_segments; ++i) {
     CU_ASSERT_EQUAL(a.segments[i].version, b.segments[i].version);
     ASSERT_CLOSE(a.segments[i].to, b.segments[i].to, 1e-9);
   }
+  CU_ASSERT_EQUAL(a.environment.calls, b.environment.calls);
+  ASSERT_CLOSE(a.environment.wait_s, b.environment.wait_s, 1e-9);
   schedule_fini(&a);
   schedule_fini(&b);
+}
+
+TEST(what_is_frozen_goes_on_where_it_was) {
+#define TURNS                                                                                      \
+  ", environment: {turns: {law: uniform, min: 1, max: 5}, time: {law: uniform, min: 1, max: 30}, " \
+  "places: 30, slot: "
+#define LOAD                                                                                       \
+  "decoding: {running: [1, 16], tokens_per_s: [20, 10], kv_tokens: 2500}, max_tokens: 2000, "      \
+  "prefill_tokens_per_s: "                                                                         \
+  "9000"
+  check_frozen("tokens_per_s: 10", 64);
+  check_frozen("tokens_per_s: 10" TURNS "held}", 64);
+  check_frozen("tokens_per_s: 10" TURNS "freed}", 64);
+  check_frozen(LOAD TURNS "held}", 64);
+  check_frozen(LOAD TURNS "freed}", 64);
+}
+
+/* Two responses of 60 s in three turns, one place, calls of 7 s: without a restart they end after
+ * 74 and 81 s (`sim: environment`). At 25 s one calls and one waits for the place. If nothing
+ * survives, the place is free and all begins again at 35 s; if all does, it is 10 s later. */
+TEST(places_are_free_after_a_restart_that_keeps_nothing) {
+  static const char form[] =
+      "{preset: sync, unit: response, samples_per_batch: 2, samplers: 1, concurrency: 2, lengths: "
+      "60, tokens_per_s: 1, environment: {turns: 3, time: 7, places: 1}, restarts: {at: [25], "
+      "down: 10, keeps: %s}, learner: {step: 5}}";
+  for (int all = 0; all < 2; ++all) {
+    char text[400];
+    snprintf(text, sizeof text, form, all ? "responses" : "queue");
+    schedule s = sim_must_build(text, 1, 1);
+    ASSERT_CLOSE(s.batches[0].generated_s, all ? 84 : 35 + 74, 1e-12);
+    ASSERT_CLOSE(s.batches[1].generated_s, all ? 91 : 35 + 81, 1e-12);
+    CU_ASSERT_EQUAL(s.environment.calls, all ? 4 : 5);
+    ASSERT_CLOSE(s.environment.wait_s, 7. / (all ? 4 : 5), 1e-12);
+    schedule_fini(&s);
+  }
 }
 
 /* Generation and update take 15 s together and a checkpoint comes after every n-th update. With
@@ -178,7 +217,17 @@ TEST(books_balance_with_restarts) {
       "kv_cache: recompute, delay: 3, learner: {step: 4, eval_every: 7, eval_pause: 90}",
       "preset: fifo, samplers: 3, unit: group, partial: drop, lengths: 200, concurrency: 16, "
       "window: "
-      "2, stale: downweight, up: {loss: 0.2, max_retries: 0}, learner: {step: 4, capacity: 40}"};
+      "2, stale: downweight, up: {loss: 0.2, max_retries: 0}, learner: {step: 4, capacity: 40}",
+      "preset: prime_rl_08, samplers: 3, concurrency: 16, window: 2, mtbf: {law: exponential, "
+      "mean: "
+      "700}, mttr: 50, environment: {turns: 3, time: {law: exponential, mean: 5}, places: 99, "
+      "slot: "
+      "freed}, learner: {step: 4}",
+      "preset: areal, unit: group, samplers: 3, concurrency: 16, lengths: {law: lognormal, mu: "
+      "6.5, sigma: 0.8}, decoding: {running: [1, 16], "
+      "tokens_per_s: [90, 50], kv_tokens: 9000}, max_tokens: 8000, prefill_tokens_per_s: 9000, "
+      "environment: {turns: "
+      "3, time: {law: exponential, mean: 5}, places: 9}, learner: {step: 4}"};
   static const char *const survive[] = {"keeps: nothing", "keeps: nothing, checkpoint_every: 4",
                                         "keeps: queue", "keeps: queue, checkpoint_every: 4",
                                         "keeps: responses"};
