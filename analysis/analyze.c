@@ -15,7 +15,7 @@ enum { PLACE_OF_SETS, PLACE_OF_BENCHMARKS, PLACE_OF_CLOCK, PLACE_OF_RELATIONS };
 
 static table *analyze_section(table *to, const char *name, int place, const table_column *columns,
                               size_t n) {
-  table_place(table_field(to, name), place);
+  table_order(table_field(to, name), place);
   table *t = table_rows(to, columns, n);
   table_gap(t);
   return t;
@@ -73,15 +73,15 @@ static void put_analyzed_cells(table *to, const summary *s) {
       {"algorithm", TABLE_TEXT, .head = "algorithm"},
       TABLE_HEAD(setting_head(r)),
       TABLE_KEY("axes", TABLE_JSON),
-      {"done", TABLE_INTEGER, .head = "runs", .place = 1},
+      {"done", TABLE_INTEGER, .head = "runs", .order = 1},
       TABLE_KEY("diverged", TABLE_INTEGER),
-      {"collapsed", TABLE_INTEGER, .head = "collapsed", .place = 1},
-      {"not_finite", TABLE_INTEGER, .head = "not finite", .place = 1},
+      {"collapsed", TABLE_INTEGER, .head = "collapsed", .order = 1},
+      {"not_finite", TABLE_INTEGER, .head = "not finite", .order = 1},
       TABLE_KEY("failed", TABLE_INTEGER),
       {"lr", TABLE_REAL, .head = "lr"},
-      {"best", TABLE_INTERVAL, .head = "best", .place = 2},
-      {"last", TABLE_INTERVAL, .head = "last", .place = 2},
-      {"best_to_last", TABLE_INTERVAL, .head = "gap", .place = 2}};
+      {"best", TABLE_INTERVAL, .head = "best", .order = 2},
+      {"last", TABLE_INTERVAL, .head = "last", .order = 2},
+      {"best_to_last", TABLE_INTERVAL, .head = "gap", .order = 2}};
   size_t n = 12;
   for (cell_metric m = 0; m < CELL_METRIC_COUNT; m++)
     columns[n++] =
@@ -334,8 +334,8 @@ static gl_status report_benchmarks(table *to, const set_tables *t, gl_error *err
   gl_status status = set_benchmarks(&b, &work, t, err);
   if (status == GL_OK) {
     benchmarks_report(to, &b, "algorithm", "Best and last by evaluation set");
-    table_place(to, PLACE_OF_BENCHMARKS);
-    table_place(table_line(to, "%s", ""), PLACE_OF_BENCHMARKS);
+    table_order(to, PLACE_OF_BENCHMARKS);
+    table_order(table_line(to, "%s", ""), PLACE_OF_BENCHMARKS);
   }
   benchmarks_fini(&b);
   arena_fini(&work);

@@ -324,16 +324,16 @@ static const table_column contrast_columns[] = {
     {"written", TABLE_TEXT, .head = "written"},
     TABLE_KEY("arm_of", TABLE_TABLE),
     TABLE_KEY("arm_against", TABLE_TABLE),
-    {"difference", TABLE_INTERVAL, .head = "difference", .place = 1},
+    {"difference", TABLE_INTERVAL, .head = "difference", .order = 1},
     {"pairs", TABLE_INTEGER, .head = "pairs"},
     TABLE_KEY("unpaired", TABLE_INTEGER),
     {"of", TABLE_REAL, .head = "of"},
     {"against", TABLE_REAL, .head = "against"},
-    {"only_of", TABLE_INTEGER, .head = "only of", .place = 1},
-    {"only_against", TABLE_INTEGER, .head = "only against", .place = 1},
-    {"p", TABLE_REAL, .head = "p", .format = "%.2g", .place = 1},
-    {"holm", TABLE_REAL, .head = "Holm", .format = "%.2g", .place = 1},
-    {"detectable", TABLE_REAL, .head = "detectable", .place = 1}};
+    {"only_of", TABLE_INTEGER, .head = "only of", .order = 1},
+    {"only_against", TABLE_INTEGER, .head = "only against", .order = 1},
+    {"p", TABLE_REAL, .head = "p", .format = "%.2g", .order = 1},
+    {"holm", TABLE_REAL, .head = "Holm", .format = "%.2g", .order = 1},
+    {"detectable", TABLE_REAL, .head = "detectable", .order = 1}};
 
 void contrasts_report(table *to, const results *from, const contrast *contrasts,
                       const contrast_result *found, size_t n) {
@@ -484,14 +484,14 @@ static const table_column level_columns[] = {
     {"algorithm", TABLE_TEXT, .head = "algorithm"},
     {"setting", TABLE_TEXT, .head = "setting"},
     {"runs", TABLE_INTEGER, .head = "runs"},
-    {"last_level", TABLE_INTERVAL, .head = "last", .place = 3},
-    {"best_to_last", TABLE_INTERVAL, .head = "best − last", .place = 3},
-    {"below_start", TABLE_INTERVAL, .head = "below start", .place = 3},
-    {"pass_at_g", TABLE_INTERVAL, .head = "pass@G", .place = 3},
-    {"distinct_right", TABLE_INTERVAL, .head = "different right", .place = 3},
-    {"entropy", TABLE_INTERVAL, .head = "entropy", .place = 3},
-    {"log_ratio_negative", TABLE_INTERVAL, .head = "log-ratio, A < 0", .place = 4},
-    {"log_ratio_positive", TABLE_INTERVAL, .head = "log-ratio, A > 0", .place = 4}};
+    {"last_level", TABLE_INTERVAL, .head = "last", .order = 3},
+    {"best_to_last", TABLE_INTERVAL, .head = "best − last", .order = 3},
+    {"below_start", TABLE_INTERVAL, .head = "below start", .order = 3},
+    {"pass_at_g", TABLE_INTERVAL, .head = "pass@G", .order = 3},
+    {"distinct_right", TABLE_INTERVAL, .head = "different right", .order = 3},
+    {"entropy", TABLE_INTERVAL, .head = "entropy", .order = 3},
+    {"log_ratio_negative", TABLE_INTERVAL, .head = "log-ratio, A < 0", .order = 4},
+    {"log_ratio_positive", TABLE_INTERVAL, .head = "log-ratio, A > 0", .order = 4}};
 
 static void quantities_of(const results_run *run, double *scratch, double value[QUANTITIES]) {
   const run_level level = run_level_of(run->evals, run->n_evals);

@@ -455,17 +455,17 @@ static const table_column stability_columns[] = {
     {.type = TABLE_INTEGER, .head = "late fall"},
     {.type = TABLE_INTEGER, .head = "falling at end"},
     {.type = TABLE_INTEGER, .head = "stable"},
-    {"fallen", TABLE_INTERVAL, .head = "collapsed", .format = "%.2f", .place = 1},
-    {"median_onset", TABLE_REAL, .head = "median onset", .format = "%.0f", .place = 1},
+    {"fallen", TABLE_INTERVAL, .head = "collapsed", .format = "%.2f", .order = 1},
+    {"median_onset", TABLE_REAL, .head = "median onset", .format = "%.0f", .order = 1},
     TABLE_KEY("curve", TABLE_TABLE),
     TABLE_KEY("watched", TABLE_REAL),
     /* the columns from here on are used if learning rates are swept */
     TABLE_KEY("doses", TABLE_TABLE),
     TABLE_KEY("best_dose", TABLE_REAL),
-    {"best_last", TABLE_INTERVAL, .head = "best last, at lr", .place = 3},
+    {"best_last", TABLE_INTERVAL, .head = "best last, at lr", .order = 3},
     TABLE_KEY("why", TABLE_TEXT),
-    {"falls_10", TABLE_INTERVAL, .head = "lr: 10 %", .place = 2},
-    {"falls_50", TABLE_INTERVAL, .head = "lr: 50 %", .place = 2}};
+    {"falls_10", TABLE_INTERVAL, .head = "lr: 10 %", .order = 2},
+    {"falls_50", TABLE_INTERVAL, .head = "lr: 50 %", .order = 2}};
 
 static const table_column curve_columns[] = {TABLE_KEY("update", TABLE_REAL),
                                              TABLE_KEY("share", TABLE_REAL),

@@ -52,7 +52,7 @@ gl_status diagnosis_finish(diagnosis *d, gl_error *err) {
     status = facts_mean(&d->update[0].informative, d->n_updates, sizeof *d->update / sizeof(double),
                         ENTITY_INFORMATIVE, &d->informative, err);
   if (status == GL_OK) status = facts_of_series(d, err);
-  if (status == GL_OK) status = places_finish(d, err);
+  if (status == GL_OK) status = sources_finish(d, err);
   if (status == GL_OK) find_causes(d);
   return status;
 }
@@ -311,7 +311,7 @@ typedef struct warning_counts {
 static void put_warning(table *t, const diagnosis *d, const watched_metric *w,
                         warning_counts *counts) {
   const drift_rule rule = drift_rule_default();
-  char place[DIAGNOSE_PLACE];
+  char place[DIAGNOSE_POSITION_SIZE];
   bool known = false;
   for (int low_side = 0; low_side < 2; ++low_side) {
     const interval rate = rate_interval(d, w->m, low_side == 1, "false_alarm_rate");
@@ -325,9 +325,9 @@ static void put_warning(table *t, const diagnosis *d, const watched_metric *w,
     table_text(t, low_side ? "halved" : "doubled");
     table_count(t, at + 1);
     if (w->series != NULL)
-      place_of_value(place, d, w->series, at);
+      position_of_value(place, d, w->series, at);
     else
-      place_of_update(place, d, at);
+      position_of_update(place, d, at);
     table_text(t, place);
     interval_cell(t, rate);
     interval_cell(t, rate_interval(d, w->m, low_side == 1, "warned_share"));

@@ -38,16 +38,16 @@ enum {
 typedef struct diagnosis diagnosis;
 
 /* Lines of a log, from the first to the last. */
-typedef struct log_place {
+typedef struct log_position {
   const char *first_file, *last_file; /* NULL: not known */
   size_t first, last, n;              /* n: lines, and 0 where the format has none */
-} log_place;
+} log_position;
 
 /* One update of a token-level log. Pointers are borrowed. */
 typedef struct diagnose_batch {
   const policy_input *in;
-  log_place place; /* n 0: not known */
-  double step;     /* NaN: not in the log */
+  log_position place; /* n 0: not known */
+  double step;        /* NaN: not in the log */
   /* Responses that were generated and not trained (stale, masked or invalid), and their tokens:
    * sum and sum of squares of lengths. NaN: the log does not say. */
   double n_dropped, dropped_tokens, dropped_tokens_squared;

@@ -243,19 +243,19 @@ typedef struct origin {
   const char *field, *lines;
   size_t ref;
 } origin;
-enum { DIAGNOSE_PLACE = 240 };
+enum { DIAGNOSE_POSITION_SIZE = 240 };
 
 /* Lists the sources. Errors: GL_ENOMEM. */
-gl_status places_finish(diagnosis *d, gl_error *err);
+gl_status sources_finish(diagnosis *d, gl_error *err);
 origin origin_of_tokens(const diagnosis *d, const char *field);
 origin origin_of_series(const diagnosis *d, const gathered_series *s, const char *field);
 /* All sources of series; their lines are written to lines[size]. */
 origin origin_of_all_series(const diagnosis *d, const char *name, char *lines, size_t size);
 /* "run.jsonl:17-24", without the folders that all logs have in common; "step 3" where the lines are
  * not known. */
-void place_of_update(char text[DIAGNOSE_PLACE], const diagnosis *d, size_t u);
-void place_of_value(char text[DIAGNOSE_PLACE], const diagnosis *d, const gathered_series *s,
-                    size_t i);
+void position_of_update(char text[DIAGNOSE_POSITION_SIZE], const diagnosis *d, size_t u);
+void position_of_value(char text[DIAGNOSE_POSITION_SIZE], const diagnosis *d,
+                       const gathered_series *s, size_t i);
 /* The cells `from` and `lines` of a row: the field with the number of its source, and its lines. */
 void origin_cells(table *t, const origin *from);
 /* The columns of these cells. */
@@ -282,7 +282,7 @@ gl_status warnings_section(table *to, const diagnosis *d, gl_error *err);
 struct diagnosis {
   diagnose_request request;
   update_facts *update;
-  log_place *place; /* [n_updates] */
+  log_position *place; /* [n_updates] */
   size_t n_updates;
   lag_cell *cell;
   size_t n_cells;

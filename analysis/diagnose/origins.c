@@ -33,7 +33,7 @@ static size_t common_prefix(const diagnosis *d) {
 
 /* "FILE:7", "FILE:7-90", "FIRST:1 to LAST:64", followed by "(9 lines)" where the number of lines
  * does not follow from the two ends. */
-static void write_place(char *text, size_t size, const log_place *p, size_t n_prefix) {
+static void write_place(char *text, size_t size, const log_position *p, size_t n_prefix) {
   const char *first = p->first_file + n_prefix, *last = p->last_file + n_prefix;
   int n = snprintf(text, size, "%s:%zu", first, p->first);
   const bool is_one_file = strcmp(p->first_file, p->last_file) == 0;
@@ -46,11 +46,11 @@ static void write_place(char *text, size_t size, const log_place *p, size_t n_pr
 }
 
 /* The place from the beginning of one to the end of another. */
-static log_place joined_place(const log_place *a, const log_place *b, size_t n) {
-  return (log_place){a->first_file, b->last_file, a->first, b->last, n};
+static log_position joined_position(const log_position *a, const log_position *b, size_t n) {
+  return (log_position){a->first_file, b->last_file, a->first, b->last, n};
 }
 
-static void write_series_place(char *text, size_t size, const gathered_series *s) {
+static void write_series_position(char *text, size_t size, const gathered_series *s) {
   size_t first = SIZE_MAX, last = 0, n = 0;
   for (size_t i = 0; i < s->n; ++i) {
     if (s->line[i] == 0) continue;
@@ -59,7 +59,7 @@ static void write_series_place(char *text, size_t size, const gathered_series *s
     ++n;
   }
   if (n > 0 && last > first)
-    write_place(text, size, &(log_place){s->file, s->file, first, last, n}, 0);
+    write_place(text, size, &(log_position){s->file, s->file, first, last, n}, 0);
   else if (n > 0)
     snprintf(text, size, "%s:%zu, steps %g to %g (%zu values)", s->file, first, s->step[0],
              s->step[s->n - 1], s->n);
@@ -68,21 +68,21 @@ static void write_series_place(char *text, size_t size, const gathered_series *s
              s->n);
 }
 
-void place_of_update(char text[DIAGNOSE_PLACE], const diagnosis *d, size_t u) {
-  const log_place *p = &d->place[u];
+void position_of_update(char text[DIAGNOSE_POSITION_SIZE], const diagnosis *d, size_t u) {
+  const log_position *p = &d->place[u];
   if (p->n > 0)
-    write_place(text, DIAGNOSE_PLACE, p, d->n_prefix);
+    write_place(text, DIAGNOSE_POSITION_SIZE, p, d->n_prefix);
   else
-    snprintf(text, DIAGNOSE_PLACE, "step %g", d->update[u].step);
+    snprintf(text, DIAGNOSE_POSITION_SIZE, "step %g", d->update[u].step);
 }
 
-void place_of_value(char text[DIAGNOSE_PLACE], const diagnosis *d, const gathered_series *s,
-                    size_t i) {
+void position_of_value(char text[DIAGNOSE_POSITION_SIZE], const diagnosis *d,
+                       const gathered_series *s, size_t i) {
   const bool is_list = s->n > 1 && s->line[0] == s->line[s->n - 1]; /* a line has all values */
   if (s->line[i] > 0 && !is_list)
-    snprintf(text, DIAGNOSE_PLACE, "%s:%zu", s->file + d->n_prefix, s->line[i]);
+    snprintf(text, DIAGNOSE_POSITION_SIZE, "%s:%zu", s->file + d->n_prefix, s->line[i]);
   else
-    snprintf(text, DIAGNOSE_PLACE, "%s, step %g", s->file + d->n_prefix, s->step[i]);
+    snprintf(text, DIAGNOSE_POSITION_SIZE, "%s, step %g", s->file + d->n_prefix, s->step[i]);
 }
 
 /* --- the list of sources --- */
@@ -96,7 +96,7 @@ static gl_status add_source(diagnosis *d, const char *text, gl_error *err) {
   return arena_check(&d->memory, "the lines of a log", err);
 }
 
-gl_status places_finish(diagnosis *d, gl_error *err) {
+gl_status sources_finish(diagnosis *d, gl_error *err) {
   char text[MOST_PLACE];
   gl_status status = GL_OK;
   size_t n = 0;
@@ -104,12 +104,12 @@ gl_status places_finish(diagnosis *d, gl_error *err) {
   d->n_prefix = common_prefix(d);
   d->has_token_source = n > 0;
   if (n > 0) {
-    const log_place all = joined_place(&d->place[0], &d->place[d->n_updates - 1], n);
+    const log_position all = joined_position(&d->place[0], &d->place[d->n_updates - 1], n);
     write_place(text, sizeof text, &all, 0);
     status = add_source(d, text, err);
   }
   for (size_t i = 0; i < d->n_series && status == GL_OK; ++i) {
-    write_series_place(text, sizeof text, d->series[i].from);
+    write_series_position(text, sizeof text, d->series[i].from);
     status = add_source(d, text, err);
   }
   return status;
@@ -122,7 +122,7 @@ origin origin_of_tokens(const diagnosis *d, const char *name) {
 
 origin origin_of_series(const diagnosis *d, const gathered_series *s, const char *name) {
   char text[MOST_PLACE];
-  write_series_place(text, sizeof text, s);
+  write_series_position(text, sizeof text, s);
   for (size_t i = 0; i < d->n_sources; ++i)
     if (strcmp(d->source[i], text) == 0)
       return (origin){.field = name, .lines = d->source[i], .ref = i + 1};

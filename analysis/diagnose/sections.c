@@ -112,7 +112,7 @@ static void section_read(table *to, const diagnosis *d) {
   const origin log = origin_of_tokens(d, "token-level log");
   const origin metrics = origin_of_all_series(d, "metrics log", all_lines, sizeof all_lines);
   const size_t last = d->n_updates > 0 ? d->n_updates - 1 : 0;
-  char place[DIAGNOSE_PLACE];
+  char place[DIAGNOSE_POSITION_SIZE];
   double groups = 0, responses = 0, tokens = 0;
   for (size_t u = 0; u < d->n_updates; ++u) {
     groups += d->update[u].groups;
@@ -127,11 +127,11 @@ static void section_read(table *to, const diagnosis *d) {
     number_row(t, "groups", alone(groups), "", log);
     number_row(t, "responses", alone(responses), "", log);
     number_row(t, "trained tokens", alone(tokens), "", log);
-    place_of_update(place, d, 0);
+    position_of_update(place, d, 0);
     known_row(t, "first step", alone(d->update[0].step), "", (origin){"step", place, 0});
-    place_of_update(place, d, last);
+    position_of_update(place, d, last);
     known_row(t, "last step", alone(d->update[last].step), "", (origin){"step", place, 0});
-    place_of_update(place, d, d->restart_at);
+    position_of_update(place, d, d->restart_at);
     number_row(t, "restarts (steps that go back)", alone((double)d->restarts), "",
                d->restarts > 0 ? (origin){"step", place, 0} : origin_of_tokens(d, "step"));
   }
@@ -178,12 +178,12 @@ static interval series_mean_of(const role_series *s, uint64_t entity) {
 }
 
 static void series_mean(table *t, const diagnosis *d, const role_series *s, const char *meaning) {
-  char place[DIAGNOSE_PLACE] = "";
+  char place[DIAGNOSE_POSITION_SIZE] = "";
   double most = NAN;
   for (size_t i = 0; i < s->from->n; ++i) {
     if (!(isnan(most) || s->from->value[i] > most)) continue;
     most = s->from->value[i];
-    place_of_value(place, d, s->from, i);
+    position_of_value(place, d, s->from, i);
   }
   const origin from = origin_of_series(d, s->from, s->from->metric);
   table_row(t);
@@ -220,8 +220,8 @@ static size_t most_staleness(const diagnosis *d, staleness_kind kind) {
 static void put_counter(table *t, const diagnosis *d, size_t i, const origin *from) {
   const staleness_kind kind = counters[i].kind;
   const size_t at = most_staleness(d, kind);
-  char place[DIAGNOSE_PLACE] = "";
-  if (at < d->n_updates) place_of_update(place, d, at);
+  char place[DIAGNOSE_POSITION_SIZE] = "";
+  if (at < d->n_updates) position_of_update(place, d, at);
   table_row(t);
   table_text(t, counters[i].name);
   interval_cell(t, d->staleness.mean[kind]);
@@ -286,8 +286,8 @@ static void put_dropping(table *to, const diagnosis *d, const trainer_info *trai
   const char *versions_field = trainer->versions != NULL ? trainer->versions : "versions";
   const origin versions = origin_of_tokens(d, versions_field);
   const size_t most = most_staleness(d, STALENESS_MOST);
-  char place[DIAGNOSE_PLACE] = "";
-  if (most < d->n_updates) place_of_update(place, d, most);
+  char place[DIAGNOSE_POSITION_SIZE] = "";
+  if (most < d->n_updates) position_of_update(place, d, most);
   table *t = numbers_begin(to, "trend_and_dropping");
   size_t n = known_row(t, "trend of the oldest version's lag", f->trend, "versions per 100 updates",
                        versions);
@@ -451,21 +451,21 @@ static table *algorithms_begin(table *to) {
 
 /* The largest value, and the place of its update in text. */
 static double most_of(const diagnosis *d, const row_facts *row, row_value k,
-                      char place[DIAGNOSE_PLACE]) {
+                      char place[DIAGNOSE_POSITION_SIZE]) {
   double most = NAN;
   place[0] = '\0';
   for (size_t u = 0; u < d->n_updates; ++u) {
     const double value = row->value[u * ROW_VALUES + (size_t)k];
     if (isnan(value) || value <= most) continue;
     most = value;
-    place_of_update(place, d, u);
+    position_of_update(place, d, u);
   }
   return most;
 }
 
 static gl_status put_algorithm(table *t, const diagnosis *d, const row_facts *row, gl_error *err) {
   interval ess;
-  char place[DIAGNOSE_PLACE];
+  char place[DIAGNOSE_POSITION_SIZE];
   const gl_status status =
       facts_mean(row->value + ROW_ESS, d->n_updates, ROW_VALUES, 310, &ess, err);
   if (status != GL_OK) return status;

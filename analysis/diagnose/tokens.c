@@ -163,9 +163,9 @@ static const char *keep_name(diagnosis *d, const char *name, const char *before)
   return before != NULL && strcmp(before, name) == 0 ? before : arena_text(&d->memory, name);
 }
 
-static gl_status keep_place(diagnosis *d, const log_place *from, gl_error *err) {
+static gl_status keep_place(diagnosis *d, const log_position *from, gl_error *err) {
   size_t n = d->n_updates;
-  log_place *to = ARRAY_ADD(d->place, n);
+  log_position *to = ARRAY_ADD(d->place, n);
   if (to == NULL) return gl_fail_memory(err, "the updates of a log");
   *to = *from;
   to->first_file = keep_name(d, from->first_file, n > 1 ? to[-1].last_file : NULL);

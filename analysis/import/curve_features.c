@@ -359,14 +359,14 @@ static void put_score(table *t, group *g) {
 static const table_column spread_columns[] = {
     TABLE_KEY("label", TABLE_TEXT),
     {"run", TABLE_TEXT, .head = "run"},
-    {"runs", TABLE_INTEGER, .head = "runs", .place = 1},
+    {"runs", TABLE_INTEGER, .head = "runs", .order = 1},
     {"metric", TABLE_TEXT, .head = "metric"},
-    {"slow", TABLE_INTEGER, .head = "slow spread", .place = 1},
+    {"slow", TABLE_INTEGER, .head = "slow spread", .order = 1},
     TABLE_KEY("jumps", TABLE_INTEGER),
-    {"growth", TABLE_INTERVAL, .head = "growth", .value = "median", .place = 1},
-    {"trend", TABLE_INTERVAL, .head = "trend", .value = "median", .place = 1},
-    {"peak", TABLE_INTERVAL, .head = "peak", .value = "median", .place = 1},
-    {"jump", TABLE_INTERVAL, .head = "jump at the fall", .value = "median", .place = 1}};
+    {"growth", TABLE_INTERVAL, .head = "growth", .value = "median", .order = 1},
+    {"trend", TABLE_INTERVAL, .head = "trend", .value = "median", .order = 1},
+    {"peak", TABLE_INTERVAL, .head = "peak", .value = "median", .order = 1},
+    {"jump", TABLE_INTERVAL, .head = "jump at the fall", .value = "median", .order = 1}};
 
 static void put_spread(table *t, group *g) {
   table_row(t);

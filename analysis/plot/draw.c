@@ -88,7 +88,7 @@ static gl_status write_all_figures(const figure_table *t, const void *data, cons
     const char *why = t->lacks ? t->lacks(data, f->needs) : t->missing;
     if (why && q->only)
       return gl_fail(err, GL_EINPUT, "figure %s does not apply: %s", f->name, why);
-    if (why && q->told) q->told(q->context, f->name, why);
+    if (why && q->report) q->report(q->context, f->name, why);
     if (why) continue;
     if (!(files[i] = figure_file_name(q, f->name))) return gl_fail_memory(err, "a figure's name");
     int is_empty;
@@ -98,7 +98,7 @@ static gl_status write_all_figures(const figure_table *t, const void *data, cons
     if (!is_empty) continue;
     free(files[i]), files[i] = NULL;
     if (q->only) return gl_fail(err, GL_EINPUT, "figure %s does not apply: %s", f->name, no_values);
-    if (q->told) q->told(q->context, f->name, no_values);
+    if (q->report) q->report(q->context, f->name, no_values);
   }
   return n ? GL_OK : gl_fail(err, GL_EINPUT, "%s", t->nothing);
 }
@@ -109,7 +109,7 @@ static gl_status draw_all_figures(const figure_table *t, const figure_request *q
     if (!files[i]) continue;
     gl_status status = gnuplot_draw(q->folder, q->gnuplot ? q->gnuplot : "gnuplot", files[i], err);
     if (status != GL_OK) return status;
-    if (q->told) q->told(q->context, files[i], NULL);
+    if (q->report) q->report(q->context, files[i], NULL);
   }
   return GL_OK;
 }

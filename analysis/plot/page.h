@@ -52,7 +52,7 @@ typedef struct figure_request {
   const char *(*script)(const char *path); /* text of "plots/style.gp", ..., null-terminated */
   /* Called for each figure after it is drawn (why == NULL; file: path without extension) or skipped
    * (why: the reason; file: name of the figure). May be NULL, and so may `noted`. */
-  void (*told)(void *context, const char *file, const char *why);
+  void (*report)(void *context, const char *file, const char *why);
   /* Called with the text of what a drawn figure omits, as printed in the figure. */
   void (*noted)(void *context, const char *file, const char *left_out);
   /* Called with a figure's page when its data and script are complete. May be NULL. */

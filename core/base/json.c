@@ -95,7 +95,7 @@ void json_begin(json_reader *r, const char *text, size_t size, const char *name,
 }
 
 /* Line and column (from 1) of a byte of the text; columns count characters. */
-static void json_place_of(const json_reader *r, size_t byte, size_t *line, size_t *column) {
+static void json_position_of(const json_reader *r, size_t byte, size_t *line, size_t *column) {
   *line = r->first_line;
   *column = 1;
   for (size_t i = 0; i < byte && i < r->size; ++i) {
@@ -112,7 +112,7 @@ static void fail_list(json_reader *r, size_t byte, const char *format, va_list l
   size_t line, column;
   if (r->status != GL_OK) return;
   vsnprintf(text, sizeof text, format, list);
-  json_place_of(r, byte, &line, &column);
+  json_position_of(r, byte, &line, &column);
   r->status = gl_fail(r->err, GL_EINPUT, "%.300s:%zu:%zu: %s", r->name, line, column, text);
 }
 

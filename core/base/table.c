@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const table_form_names[TABLE_FORMS] = {
+const char *const table_format_names[TABLE_FORMATS] = {
     [TABLE_AS_TEXT] = "text", [TABLE_AS_MARKDOWN] = "markdown", [TABLE_AS_LATEX] = "latex",
     [TABLE_AS_HTML] = "html", [TABLE_AS_CSV] = "csv",           [TABLE_AS_TSV] = "tsv",
     [TABLE_AS_JSON] = "json"};
@@ -283,8 +283,8 @@ table *table_list(table *t) {
   return list;
 }
 
-void table_place(table *t, int place) {
-  if (t != NULL && t->n_columns > 0) t->column[t->n_columns - 1].place = place;
+void table_order(table *t, int order) {
+  if (t != NULL && t->n_columns > 0) t->column[t->n_columns - 1].order = order;
 }
 
 void table_shown(table *t, const char *format, ...) {

@@ -36,7 +36,7 @@
  * allow. */
 #define TABLE_SCORE "%.3f|%.4g"
 
-typedef enum table_form {
+typedef enum table_format {
   TABLE_AS_TEXT,
   TABLE_AS_MARKDOWN,
   TABLE_AS_LATEX,
@@ -45,10 +45,10 @@ typedef enum table_form {
   TABLE_AS_CSV,
   TABLE_AS_TSV,
   TABLE_AS_JSON,
-  TABLE_FORMS
-} table_form;
+  TABLE_FORMATS
+} table_format;
 /* "text", "markdown", "latex", "html", "csv", "tsv", "json". */
-extern const char *const table_form_names[TABLE_FORMS];
+extern const char *const table_format_names[TABLE_FORMATS];
 
 typedef struct table table;
 
@@ -104,7 +104,7 @@ table *table_object(table *t);
 /* The same for a JSON list; all names are "". */
 table *table_list(table *t);
 /* Sets the position, in formats for people, of the document column added last. */
-void table_place(table *t, int place);
+void table_order(table *t, int order);
 /* Sets the text that people see in the previous cell instead of its value. */
 void table_shown(table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Makes the previous cell bold in formats for people. */
@@ -121,7 +121,7 @@ table *table_line(table *t, const char *format, ...) __attribute__((format(print
  * right-aligned, measured in terminal columns; columns beyond 80 follow in blocks that begin with
  * the first. LaTeX is a booktabs tabular. HTML is also well-formed XML. JSON is an array of
  * objects, or an object for a document. Errors: GL_ENOMEM, GL_EIO. */
-gl_status table_write(const table *t, table_form form, FILE *to, gl_error *err);
+gl_status table_write(const table *t, table_format form, FILE *to, gl_error *err);
 /* Returns the JSON tree, to be freed with cJSON_Delete(); NULL if out of memory. */
 cJSON *table_to_json(const table *t);
 

@@ -29,7 +29,7 @@ static const struct {
                {'`', "`", "\\`"},
                {'*', "*", "\\*"}};
 
-static void write_character(char c, table_form form, FILE *to) {
+static void write_character(char c, table_format form, FILE *to) {
   for (size_t i = 0; i < sizeof special / sizeof *special && form != TABLE_AS_TEXT; ++i)
     if (special[i].c == c) {
       fputs(form == TABLE_AS_LATEX ? special[i].latex : special[i].markdown, to);
@@ -51,14 +51,14 @@ static bool is_mark_here(const char *text, size_t i) {
 
 /* Text to insert where LaTeX would read the start of a row as an argument of the preceding row end,
  * or Markdown the start of a line as markup. */
-static const char *guard_of(char first, table_form form, bool begins_line) {
+static const char *guard_of(char first, table_format form, bool begins_line) {
   if (form == TABLE_AS_LATEX && (first == '[' || first == '*')) return "{}";
   if (form == TABLE_AS_MARKDOWN && begins_line && first && strchr("#+-=[", first)) return "\\";
   return "";
 }
 
 /* Escapes text for the format, in the scratch table's memory; "" if out of memory. */
-static const char *escaped(table *scratch, const char *text, table_form form, bool begins_line) {
+static const char *escaped(table *scratch, const char *text, table_format form, bool begins_line) {
   char *calm = NULL, *out = NULL;
   size_t size = 0;
   FILE *to = open_memstream(&calm, &size);
@@ -169,7 +169,7 @@ static size_t *order_for_people(const table *t, table *scratch) {
   size_t *order = table_memory(scratch, t->n_columns + 1, sizeof *order);
   for (size_t i = 0; order != NULL && i < t->n_columns; ++i) {
     size_t at = i;
-    for (; at > 0 && t->column[order[at - 1]].place > t->column[i].place; --at)
+    for (; at > 0 && t->column[order[at - 1]].order > t->column[i].order; --at)
       order[at] = order[at - 1];
     order[at] = i;
   }
@@ -177,8 +177,8 @@ static size_t *order_for_people(const table *t, table *scratch) {
 }
 
 /* The cells of a table as text in one format: the heads first, then the visible rows. */
-typedef struct lettering {
-  table_form form;
+typedef struct text_grid {
+  table_format form;
   table *scratch;    /* provides the memory */
   const char **text; /* [n_rows][n_columns] */
   const char **rest; /* [n_rows] text after the last cell, if the row ends early */
@@ -186,9 +186,9 @@ typedef struct lettering {
   size_t *width;     /* [n_columns] width in terminal columns */
   int *least;        /* [n_columns] minimum widths */
   size_t n_columns, n_rows;
-} lettering;
+} text_grid;
 
-static const char *emphasised(table *scratch, const char *text, table_form form) {
+static const char *emphasised(table *scratch, const char *text, table_format form) {
   const char *open = form == TABLE_AS_LATEX ? "\\textbf{" : form == TABLE_AS_MARKDOWN ? "**" : "";
   const char *close = form == TABLE_AS_LATEX ? "}" : open;
   const size_t size = strlen(text) + strlen(open) + strlen(close) + 1;
@@ -198,7 +198,7 @@ static const char *emphasised(table *scratch, const char *text, table_form form)
   return out;
 }
 
-static void letter_row(lettering *l, const table *t, size_t row, const size_t *order) {
+static void text_grid_add_row(text_grid *l, const table *t, size_t row, const size_t *order) {
   const size_t at = l->n_rows++;
   size_t k = 0;
   for (size_t place = 0; place < t->n_columns; ++place) {
@@ -216,8 +216,8 @@ static void letter_row(lettering *l, const table *t, size_t row, const size_t *o
   if (l->rest[at] == NULL) l->ends[at] = k;
 }
 
-static gl_status lettering_init(lettering *l, const table *t, table_form form, gl_error *err) {
-  *l = (lettering){.form = form, .scratch = table_new(NULL, 0)};
+static gl_status text_grid_init(text_grid *l, const table *t, table_format form, gl_error *err) {
+  *l = (text_grid){.form = form, .scratch = table_new(NULL, 0)};
   if (l->scratch == NULL) return gl_fail_memory(err, "a table");
   for (size_t i = 0; i < t->n_columns; ++i) l->n_columns += t->column[i].head != NULL;
   l->text = table_memory(l->scratch, (t->n_rows + 1) * l->n_columns, sizeof *l->text);
@@ -235,7 +235,7 @@ static gl_status lettering_init(lettering *l, const table *t, table_form form, g
   }
   l->ends[l->n_rows++] = l->n_columns;
   for (size_t row = 0; row < t->n_rows; ++row)
-    if (!t->is_hidden[row]) letter_row(l, t, row, order);
+    if (!t->is_hidden[row]) text_grid_add_row(l, t, row, order);
   if (table_has_failed(l->scratch)) return gl_fail_memory(err, "a table");
   for (size_t i = 0; i < l->n_rows * l->n_columns; ++i) {
     const size_t columns = l->text[i] != NULL ? shown_width(l->text[i]) : 0;
@@ -250,7 +250,7 @@ typedef struct block {
 } block;
 
 /* Selects the columns from `from` on that fit a terminal next to the first column; at least one. */
-static block block_from(const lettering *l, size_t from) {
+static block block_from(const text_grid *l, size_t from) {
   size_t end = from, width = l->width[0];
   while (end < l->n_columns &&
          (end == from || l->form != TABLE_AS_TEXT || width + 2 + l->width[end] <= SHOWN_COLUMNS))
@@ -258,7 +258,7 @@ static block block_from(const lettering *l, size_t from) {
   return (block){from, end};
 }
 
-static void write_text_row(const lettering *l, size_t row, block b, FILE *to) {
+static void write_text_row(const text_grid *l, size_t row, block b, FILE *to) {
   static const char *const open[] = {"", "| ", ""}, *const between[] = {"  ", " | ", " & "},
                            *const close[] = {"\n", " |\n", " \\\\\n"};
   fputs(open[l->form], to);
@@ -274,7 +274,7 @@ static void write_text_row(const lettering *l, size_t row, block b, FILE *to) {
 }
 
 /* A last cell without a width is wrapped below its column. */
-static void write_plain_row(const lettering *l, int indent, size_t row, FILE *to) {
+static void write_plain_row(const text_grid *l, int indent, size_t row, FILE *to) {
   size_t at = (size_t)indent, begins = at; /* where the cell is, and its column */
   write_spaces(at, to);
   for (size_t i = 0; i < l->ends[row]; ++i) {
@@ -293,7 +293,7 @@ static void write_plain_row(const lettering *l, int indent, size_t row, FILE *to
   fputc('\n', to);
 }
 
-static void write_rule(const lettering *l, block b, FILE *to) {
+static void write_rule(const text_grid *l, block b, FILE *to) {
   if (l->form == TABLE_AS_LATEX) {
     fputs("\\midrule\n", to);
     return;
@@ -305,7 +305,7 @@ static void write_rule(const lettering *l, block b, FILE *to) {
   fputc('\n', to);
 }
 
-static void write_opening(const lettering *l, const char *title, FILE *to) {
+static void write_opening(const text_grid *l, const char *title, FILE *to) {
   if (title != NULL && l->form != TABLE_AS_LATEX) fprintf(to, "%s\n\n", title);
   if (l->form != TABLE_AS_LATEX) return;
   if (title != NULL)
@@ -315,13 +315,13 @@ static void write_opening(const lettering *l, const char *title, FILE *to) {
   fputs("}\n\\toprule\n", to);
 }
 
-static bool has_heads(const lettering *l) {
+static bool has_heads(const text_grid *l) {
   for (size_t i = 0; i < l->n_columns; ++i)
     if (*l->text[i] != '\0') return true;
   return false;
 }
 
-static void write_lettered(const lettering *l, const table *t, const char *title, FILE *to) {
+static void write_text_rows(const text_grid *l, const table *t, const char *title, FILE *to) {
   if (t->is_plain && l->form == TABLE_AS_TEXT) {
     if (title != NULL) fprintf(to, "%s\n", title);
     for (size_t row = !has_heads(l); row < l->n_rows; ++row) write_plain_row(l, t->indent, row, to);
@@ -340,21 +340,21 @@ static void write_lettered(const lettering *l, const table *t, const char *title
   if (l->form == TABLE_AS_LATEX && title != NULL) fputs("\\end{table}\n", to);
 }
 
-static gl_status write_letters(const table *t, table_form form, FILE *to, gl_error *err) {
-  lettering l;
-  gl_status status = lettering_init(&l, t, form, err);
+static gl_status write_text_grid(const table *t, table_format form, FILE *to, gl_error *err) {
+  text_grid l;
+  gl_status status = text_grid_init(&l, t, form, err);
   if (status == GL_OK && l.n_columns > 0) {
     const char *title = t->title != NULL ? escaped(l.scratch, t->title, form, true) : NULL;
     if (table_has_failed(l.scratch))
       status = gl_fail_memory(err, "a table");
     else
-      write_lettered(&l, t, title, to);
+      write_text_rows(&l, t, title, to);
   }
   table_free(l.scratch);
   return status;
 }
 
-static gl_status write_text_line(const char *text, table_form form, FILE *to, gl_error *err) {
+static gl_status write_text_line(const char *text, table_format form, FILE *to, gl_error *err) {
   table *scratch = table_new(NULL, 0);
   if (scratch == NULL) return gl_fail_memory(err, "a table");
   const char *words = escaped(scratch, text, form, true);
@@ -431,9 +431,9 @@ static bool has_head(const table *t) {
   return false;
 }
 
-static gl_status write_for_people(const table *t, table_form form, FILE *to, gl_error *err);
+static gl_status write_for_people(const table *t, table_format form, FILE *to, gl_error *err);
 
-static gl_status table_write_item(const table *t, size_t i, table_form form, FILE *to,
+static gl_status table_write_item(const table *t, size_t i, table_format form, FILE *to,
                                   gl_error *err) {
   const cell *c = &t->cell[i];
   if (c->is_missing) return GL_OK;
@@ -446,7 +446,7 @@ static gl_status table_write_item(const table *t, size_t i, table_form form, FIL
   return GL_OK;
 }
 
-static gl_status write_document(const table *t, table_form form, FILE *to, gl_error *err) {
+static gl_status write_document(const table *t, table_format form, FILE *to, gl_error *err) {
   table *scratch = table_new(NULL, 0);
   const size_t *order = scratch != NULL ? order_for_people(t, scratch) : NULL;
   gl_status status = order != NULL ? GL_OK : gl_fail_memory(err, "a table");
@@ -456,7 +456,7 @@ static gl_status write_document(const table *t, table_form form, FILE *to, gl_er
   return status;
 }
 
-static gl_status write_for_people(const table *t, table_form form, FILE *to, gl_error *err) {
+static gl_status write_for_people(const table *t, table_format form, FILE *to, gl_error *err) {
   gl_status status = GL_OK;
   if (t->is_document)
     status = write_document(t, form, to, err);
@@ -465,14 +465,14 @@ static gl_status write_for_people(const table *t, table_form form, FILE *to, gl_
   else if (form == TABLE_AS_HTML)
     write_html(t, to);
   else
-    status = write_letters(t, form, to, err);
+    status = write_text_grid(t, form, to, err);
   if (status == GL_OK && t->has_gap) fputc('\n', to);
   return status;
 }
 
 /* --- all formats --- */
 
-gl_status table_write(const table *t, table_form form, FILE *to, gl_error *err) {
+gl_status table_write(const table *t, table_format form, FILE *to, gl_error *err) {
   gl_status status = GL_OK;
   if (table_has_failed(t)) return gl_fail_memory(err, "a table");
   switch (form) {
@@ -491,7 +491,7 @@ gl_status table_write(const table *t, table_form form, FILE *to, gl_error *err) 
   case TABLE_AS_JSON:
     status = table_write_json(t, to, err);
     break;
-  case TABLE_FORMS:
+  case TABLE_FORMATS:
     break;
   }
   if (status != GL_OK) return status;

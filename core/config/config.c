@@ -239,7 +239,7 @@ int cfg_number(const cfg_node *node, double *value) {
 
 /* --- messages --- */
 
-static gl_status fail_at(const cfg_place *at, gl_error *err, const char *format, va_list args) {
+static gl_status fail_at(const cfg_position *at, gl_error *err, const char *format, va_list args) {
   char text[sizeof err->text];
   vsnprintf(text, sizeof text, format, args);
   if (at == NULL || at->source == NULL) return gl_fail(err, GL_EINPUT, "%s", text);
@@ -250,7 +250,7 @@ static gl_status fail_at(const cfg_place *at, gl_error *err, const char *format,
                  text);
 }
 
-gl_status cfg_fail_at(const cfg_place *at, gl_error *err, const char *format, ...) {
+gl_status cfg_fail_at(const cfg_position *at, gl_error *err, const char *format, ...) {
   va_list args;
   va_start(args, format);
   gl_status status = fail_at(at, err, format, args);
@@ -302,7 +302,7 @@ const cfg_source *cfg_source_new(cfg_doc *doc, const char *name, const char *quo
              : source;
 }
 
-cfg_node *cfg_node_new(cfg_doc *doc, cfg_kind kind, cfg_place at, gl_error *err) {
+cfg_node *cfg_node_new(cfg_doc *doc, cfg_kind kind, cfg_position at, gl_error *err) {
   if (doc->n_nodes >= CFG_MAX_NODES) {
     cfg_fail_at(&at, err,
                 "the recipe grows beyond %d values once its aliases are expanded; "
@@ -320,8 +320,8 @@ cfg_node *cfg_node_new(cfg_doc *doc, cfg_kind kind, cfg_place at, gl_error *err)
   return node;
 }
 
-gl_status cfg_append(cfg_doc *doc, cfg_node *to, const char *key, cfg_place key_at, cfg_node *value,
-                     gl_error *err) {
+gl_status cfg_append(cfg_doc *doc, cfg_node *to, const char *key, cfg_position key_at,
+                     cfg_node *value, gl_error *err) {
   if (to->n == to->capacity) {
     size_t capacity =
         to->capacity == 0 ? 4 : 2 * to->capacity; /* cannot overflow: bounded by CFG_MAX_NODES */
@@ -343,7 +343,7 @@ typedef struct copier {
   gl_error *err;
 } copier;
 
-static int copy_place(copier *c, cfg_place *at) {
+static int copy_place(copier *c, cfg_position *at) {
   if (at->source == NULL) return 1;
   if (at->source != c->from) {
     c->to = cfg_source_new(c->doc, at->source->name, at->source->quote, at->source->path);

@@ -13,20 +13,20 @@
  * the path has the position of the value. */
 typedef struct walk {
   cfg_doc *doc;
-  cfg_place at; /* position of the path's first character; the column advances along the path */
+  cfg_position at; /* position of the path's first character; the column advances along the path */
   int advancing;
   gl_error *err;
 } walk;
 
-static cfg_place segment_place(const walk *w, const char *path, const char *segment) {
-  cfg_place at = w->at;
+static cfg_position segment_place(const walk *w, const char *path, const char *segment) {
+  cfg_position at = w->at;
   if (w->advancing) at.column += (size_t)(segment - path);
   return at;
 }
 
 /* Finds the slot of list element `segment`; *slot is NULL, with an error, if there is none. */
 static gl_status list_slot(const walk *w, cfg_node *list, const char *segment, size_t length,
-                           const cfg_place *at, cfg_node ***slot) {
+                           const cfg_position *at, cfg_node ***slot) {
   size_t index = 0;
   int is_number = length > 0 && length <= 9;
   for (size_t i = 0; is_number && i < length; ++i) {
@@ -46,7 +46,7 @@ static gl_status list_slot(const walk *w, cfg_node *list, const char *segment, s
 
 /* Finds the slot of a key in a map; a missing key is added with value null. */
 static gl_status map_slot(const walk *w, cfg_node *map, const char *segment, size_t length,
-                          const cfg_place *at, cfg_node ***slot) {
+                          const cfg_position *at, cfg_node ***slot) {
   if (length == 0) return cfg_fail_at(at, w->err, "a key is missing; write a.b.c=VALUE");
   if (length > CFG_MAX_KEY)
     return cfg_fail_at(at, w->err, "the key is longer than the %d bytes a key may have",
@@ -119,7 +119,7 @@ static gl_status find_slot(const walk *w, const char *path, cfg_node ***slot) {
   const char *segment = path;
   for (size_t depth = 1;; ++depth) {
     cfg_node *node = **slot;
-    cfg_place at = segment_place(w, path, segment);
+    cfg_position at = segment_place(w, path, segment);
     if (depth >= CFG_MAX_DEPTH)
       return cfg_fail_at(&at, w->err, "the path is longer than the %d levels a recipe may have",
                          CFG_MAX_DEPTH);
@@ -151,7 +151,7 @@ static gl_status find_slot(const walk *w, const char *path, cfg_node ***slot) {
 static gl_status override(cfg_doc *doc, const char *assignment, gl_error *err) {
   const cfg_source *source = cfg_source_new(doc, "command line", assignment, NULL);
   if (source == NULL) return gl_fail_memory(err, "an override");
-  cfg_place start = {source, 1, 1};
+  cfg_position start = {source, 1, 1};
   const char *equals = strchr(assignment, '=');
   if (equals == NULL) return cfg_fail_at(&start, err, "no '='; write an override as a.b.c=VALUE");
   size_t length = (size_t)(equals - assignment);
@@ -165,7 +165,7 @@ static gl_status override(cfg_doc *doc, const char *assignment, gl_error *err) {
     return cfg_fail_at(&start, err,
                        is_axis ? "no value; write sweep.%s=[VALUE, ...]"
                                : "no value; write %s=VALUE (null: the default)",
-                       fields_meant(path + (is_axis ? strlen("sweep.") : 0), own));
+                       fields_suggested(path + (is_axis ? strlen("sweep.") : 0), own));
   }
   cfg_node *value;
   const cfg_input after = {equals + 1, strlen(equals + 1), CFG_ASSIGNED, length + 1};
@@ -257,7 +257,7 @@ gl_status cfg_list_new(cfg_doc **out, const cfg_node *at, gl_error *err) {
 gl_status cfg_list_add_map(cfg_doc *list, gl_error *err) {
   cfg_node *map = cfg_node_new(list, CFG_MAP, list->root->at, err);
   if (map == NULL) return GL_EINPUT;
-  return cfg_append(list, list->root, NULL, (cfg_place){0}, map, err);
+  return cfg_append(list, list->root, NULL, (cfg_position){0}, map, err);
 }
 
 /* Adds the value, which belongs to the list's doc, to the last map. */
@@ -279,7 +279,7 @@ gl_status cfg_list_put_number(cfg_doc *list, const char *key, double value, cons
                               gl_error *err) {
   const cfg_source *own = list->root->at.source, *source = at->at.source;
   const int same = own != NULL && source != NULL && strcmp(own->name, source->name) == 0;
-  cfg_place place = same ? at->at : list->root->at;
+  cfg_position place = same ? at->at : list->root->at;
   place.source = own; /* the source of `at` may be freed before the list */
   cfg_node *number = cfg_number_node(list, place, value, err);
   if (number == NULL) return GL_EINPUT;

@@ -291,7 +291,7 @@ const char *fields_elsewhere(const char *name, const char *not_at, char text[FIE
   return text;
 }
 
-const char *fields_meant(const char *path, char text[FIELD_HINT_SIZE]) {
+const char *fields_suggested(const char *path, char text[FIELD_HINT_SIZE]) {
   if (fields_of_item(path) != NULL || *fields_alias(path, NULL, text) == '\0') return path;
   text[strcspn(text, " ")] = '\0';
   return cfg_path_is_inside(text, "sweep") ? text + strlen("sweep.") : text;

@@ -221,7 +221,7 @@ const char *fields_alias(const char *name, const char *not_at, char text[FIELD_H
 const char *fields_elsewhere(const char *name, const char *not_at, char text[FIELD_HINT_SIZE]);
 /* Returns the path that the user probably meant: `path` itself if it is a field or has no alias,
  * else the first path of fields_alias(), without "sweep." if it is an axis. */
-const char *fields_meant(const char *path, char text[FIELD_HINT_SIZE]);
+const char *fields_suggested(const char *path, char text[FIELD_HINT_SIZE]);
 /* Returns what gepolab has instead of a field of another program without a counterpart; or NULL. */
 const char *fields_absent(const char *name);
 /* Writes the correct value or field for a value that this field does not have, in the form of

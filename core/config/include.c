@@ -11,7 +11,7 @@
 /* A recipe being read, linked to the one that includes it. */
 typedef struct link {
   const struct link *from; /* NULL: the outermost recipe */
-  cfg_place at;            /* position of its name in the include */
+  cfg_position at;         /* position of its name in the include */
   const char *path;        /* path of its file; NULL: from the library, or a text */
   const char *name;        /* name in the library; NULL: a file */
   const char *prefix;      /* path from the folder of the outermost recipe to its own: "base/" */

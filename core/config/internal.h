@@ -25,21 +25,21 @@ typedef struct cfg_source {
   const struct cfg_source *next; /* of the doc; NULL: the last */
 } cfg_source;
 
-typedef struct cfg_place {
+typedef struct cfg_position {
   const cfg_source *source;
   size_t line, column; /* from 1; columns count characters */
-} cfg_place;
+} cfg_position;
 
 typedef struct cfg_entry {
   const char *key; /* NULL in lists */
-  cfg_place key_at;
+  cfg_position key_at;
   cfg_node *value;
 } cfg_entry;
 
 struct cfg_node {
   cfg_kind kind;
   int plain; /* a scalar without quotes, which may be a number, a boolean or null */
-  cfg_place at;
+  cfg_position at;
   const char *text; /* scalars */
   const char *unit; /* unit of its field, set by cfg_resolve(); static; NULL: unknown */
   cfg_entry *entry; /* [n] of lists and maps */
@@ -62,10 +62,10 @@ const cfg_source *cfg_source_new(cfg_doc *doc, const char *name, const char *quo
 
 /* Allocates a node, counted against the limit; NULL, with *err set, if the limit or memory is
  * exhausted. */
-cfg_node *cfg_node_new(cfg_doc *doc, cfg_kind kind, cfg_place at, gl_error *err);
+cfg_node *cfg_node_new(cfg_doc *doc, cfg_kind kind, cfg_position at, gl_error *err);
 /* Appends to a list (key NULL) or a map; the key is not copied. */
-gl_status cfg_append(cfg_doc *doc, cfg_node *to, const char *key, cfg_place key_at, cfg_node *value,
-                     gl_error *err);
+gl_status cfg_append(cfg_doc *doc, cfg_node *to, const char *key, cfg_position key_at,
+                     cfg_node *value, gl_error *err);
 /* Deep copy into doc of a node of any doc, including positions. NULL, with *err set, on failure. */
 cfg_node *cfg_node_copy(cfg_doc *doc, const cfg_node *node, gl_error *err);
 cfg_entry *cfg_entry_of(const cfg_node *map, const char *key, size_t length);
@@ -131,7 +131,7 @@ int cfg_is_quantity(const char *text);
  * or with the condition `kind`. kind_of NULL: the first. */
 const field *fields_of_kind(const char *path, const char *kind_of, const char *kind);
 /* Makes a node for a number, owned by doc; NULL if out of memory. */
-cfg_node *cfg_number_node(cfg_doc *doc, cfg_place at, double value, gl_error *err);
+cfg_node *cfg_number_node(cfg_doc *doc, cfg_position at, double value, gl_error *err);
 
 /* Like cfg_canonical(); sets begin and end of each of marks[n] to the position of its node in the
  * text, or to 0 if the node is not below `node`. */
@@ -142,7 +142,7 @@ typedef struct cfg_mark {
 char *cfg_canonical_marked(const cfg_node *node, cfg_mark *marks, size_t n);
 
 /* Returns GL_EINPUT with `file:line:column: ` before the message. */
-gl_status cfg_fail_at(const cfg_place *at, gl_error *err, const char *format, ...)
+gl_status cfg_fail_at(const cfg_position *at, gl_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* A plain scalar as a number. CFG_NOT_NUMBER for other text, CFG_TOO_LARGE beyond a double. An

@@ -29,21 +29,21 @@ static gl_status compose(composer *c, size_t depth, cfg_node **out);
 
 /* --- positions and libyaml errors --- */
 
-static cfg_place place_of_mark(const composer *c, yaml_mark_t mark) {
+static cfg_position place_of_mark(const composer *c, yaml_mark_t mark) {
   size_t shift = mark.line == 0 ? c->in.first_column : 0;
-  return (cfg_place){c->source, mark.line + 1, mark.column + 1 + shift};
+  return (cfg_position){c->source, mark.line + 1, mark.column + 1 + shift};
 }
 
-static cfg_place here(const composer *c) {
+static cfg_position here(const composer *c) {
   return place_of_mark(c, c->event.start_mark);
 }
 
 /* The position of a byte: for invalid bytes, which have no libyaml mark. */
-static cfg_place place_of_byte(const composer *c, size_t offset) {
-  cfg_place at = {c->source, 1, 1 + c->in.first_column};
+static cfg_position place_of_byte(const composer *c, size_t offset) {
+  cfg_position at = {c->source, 1, 1 + c->in.first_column};
   for (size_t i = 0; i < offset && i < c->in.size; ++i) {
     if (c->in.text[i] == '\n')
-      at = (cfg_place){c->source, at.line + 1, 1};
+      at = (cfg_position){c->source, at.line + 1, 1};
     else if (((unsigned char)c->in.text[i] & 0xc0) != 0x80) /* not a continuation byte of UTF-8 */
       ++at.column;
   }
@@ -65,7 +65,7 @@ static gl_status not_yaml(composer *c) {
   const yaml_parser_t *y = &c->yaml;
   if (y->error == YAML_MEMORY_ERROR) return gl_fail_memory(c->err, "a recipe");
   if (y->error == YAML_READER_ERROR) {
-    cfg_place at = place_of_byte(c, y->problem_offset);
+    cfg_position at = place_of_byte(c, y->problem_offset);
     unsigned byte =
         y->problem_offset < c->in.size ? (unsigned char)c->in.text[y->problem_offset] : 0;
     return cfg_fail_at(&at, c->err,
@@ -73,14 +73,14 @@ static gl_status not_yaml(composer *c) {
                        "characters (is this another kind of file?)",
                        byte);
   }
-  cfg_place at = place_of_mark(c, y->problem_mark), end = place_of_byte(c, c->in.size);
+  cfg_position at = place_of_mark(c, y->problem_mark), end = place_of_byte(c, c->in.size);
   if (at.line > end.line) at = end; /* libyaml adds a line break at the end of every text */
   if (byte_at(c, y->problem_mark) == '\t')
     return cfg_fail_at(&at, c->err, "a tab where YAML allows none; indent with spaces");
   if (y->context == NULL)
     return cfg_fail_at(&at, c->err, "not valid YAML: %s; check quotes, brackets and indentation",
                        y->problem);
-  cfg_place begin = place_of_mark(c, y->context_mark);
+  cfg_position begin = place_of_mark(c, y->context_mark);
   return cfg_fail_at(&at, c->err,
                      "not valid YAML: %s %s (begun at line %zu, column %zu); check quotes, "
                      "brackets and indentation",
@@ -99,7 +99,7 @@ static gl_status advance(composer *c) {
 static gl_status remember_anchor(composer *c, const yaml_char_t *name, size_t *slot) {
   *slot = SIZE_MAX;
   if (name == NULL) return GL_OK;
-  cfg_place at = here(c);
+  cfg_position at = here(c);
   if (c->n_anchors == CFG_MAX_ANCHORS)
     return cfg_fail_at(&at, c->err, "more than %d anchors; a recipe may have that many",
                        CFG_MAX_ANCHORS);
@@ -120,14 +120,14 @@ static size_t levels_of(const cfg_node *node) {
   return deepest + 1;
 }
 
-static gl_status too_deep(const composer *c, const cfg_place *at) {
+static gl_status too_deep(const composer *c, const cfg_position *at) {
   return cfg_fail_at(at, c->err, "nested deeper than the %d levels a recipe may have",
                      CFG_MAX_DEPTH);
 }
 
 static gl_status compose_alias(composer *c, size_t depth, cfg_node **out) {
   const char *name = (const char *)c->event.data.alias.anchor;
-  cfg_place at = here(c);
+  cfg_position at = here(c);
   const char *known[CFG_MAX_ANCHORS];
   for (size_t i = c->n_anchors; i-- > 0;) {
     known[i] = c->anchors[i].name;
@@ -164,7 +164,7 @@ static gl_status compose_list(composer *c, cfg_node *list, size_t depth) {
     if (c->event.type == YAML_SEQUENCE_END_EVENT) return GL_OK;
     cfg_node *value;
     status = compose(c, depth + 1, &value);
-    if (status == GL_OK) status = cfg_append(c->doc, list, NULL, (cfg_place){0}, value, c->err);
+    if (status == GL_OK) status = cfg_append(c->doc, list, NULL, (cfg_position){0}, value, c->err);
     if (status != GL_OK) return status;
   }
 }
@@ -172,7 +172,7 @@ static gl_status compose_list(composer *c, cfg_node *list, size_t depth) {
 /* The key of a merge, identified by its address: "<<" in quotes is an ordinary key. */
 static const char merge_key[] = "<<";
 
-static gl_status compose_key(composer *c, const char **key, cfg_place *at) {
+static gl_status compose_key(composer *c, const char **key, cfg_position *at) {
   *at = here(c);
   if (c->event.type != YAML_SCALAR_EVENT)
     return cfg_fail_at(at, c->err, "a key must be plain text, not a list, a map or an alias");
@@ -302,7 +302,7 @@ static gl_status expand_merge(composer *c, cfg_node *map) {
 static gl_status compose_map(composer *c, cfg_node *map, size_t depth) {
   for (;;) {
     const char *key;
-    cfg_place key_at;
+    cfg_position key_at;
     cfg_node *value;
     gl_status status = advance(c);
     if (status != GL_OK) return status;
@@ -338,7 +338,7 @@ static beginning begin_value(const composer *c) {
 
 /* Reads the value that the current event starts; afterwards the current event is its last one. */
 static gl_status compose(composer *c, size_t depth, cfg_node **out) {
-  cfg_place at = here(c);
+  cfg_position at = here(c);
   if (depth > CFG_MAX_DEPTH) return too_deep(c, &at);
   if (c->event.type == YAML_ALIAS_EVENT) return compose_alias(c, depth, out);
   beginning b = begin_value(c);
@@ -370,7 +370,7 @@ static gl_status compose_document(composer *c, cfg_node **out) {
   gl_status status = advance(c); /* stream start */
   if (status == GL_OK) status = advance(c);
   if (status != GL_OK) return status;
-  cfg_place at = here(c);
+  cfg_position at = here(c);
   if (c->event.type == YAML_STREAM_END_EVENT) {
     if (c->in.form == CFG_RECIPE)
       return cfg_fail_at(&at, c->err,
@@ -423,7 +423,7 @@ gl_status cfg_parse_named(cfg_doc *doc, const cfg_input *in, const char *name, c
                           cfg_node **out, gl_error *err) {
   const cfg_source *source = cfg_source_new(doc, name, NULL, path);
   if (source == NULL) return gl_fail_memory(err, "a recipe");
-  cfg_place top = {source, 1, 1};
+  cfg_position top = {source, 1, 1};
   if (in->size > CFG_MAX_BYTES)
     return cfg_fail_at(&top, err, "larger than the %d MiB a recipe may have; is it a recipe?",
                        CFG_MAX_BYTES >> 20);

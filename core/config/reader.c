@@ -204,8 +204,8 @@ void cfg_defaults(cfg_reader *r, const void *set) {
  * alias, or the one of the same name in another section. written: the dotted name from
  * written_below(). "" if there is none, or if the key is no alias and one edit away from a name of
  * this section. */
-static const char *meant(const cfg_reader *r, const char *key, const char *written,
-                         char text[FIELD_HINT_SIZE]) {
+static const char *suggested_field(const cfg_reader *r, const char *key, const char *written,
+                                   char text[FIELD_HINT_SIZE]) {
   char path[FIELD_PATH_SIZE], head[CFG_MAX_KEY + 1];
   const int is_root = *r->path == '\0' && strcmp(r->section, "recipe") == 0;
   *text = '\0';
@@ -251,7 +251,7 @@ gl_status cfg_end(cfg_reader *r) {
     while (k < r->n_asked && strcmp(r->asked[k], e->key) != 0) ++k;
     if (k < r->n_asked) continue;
     char near[CFG_HINT_SIZE], all[500], other[FIELD_HINT_SIZE], written[FIELD_PATH_SIZE];
-    if (*meant(r, e->key, written_below(e, written), other) != '\0')
+    if (*suggested_field(r, e->key, written_below(e, written), other) != '\0')
       return r->status = cfg_fail_at(&e->key_at, r->err, "unknown key '%.64s' in '%s'; write %s",
                                      e->key, r->section, other);
     if (fields_absent(written) != NULL)

@@ -281,7 +281,7 @@ static gl_status expand_range(cfg_doc *doc, cfg_node **slot, const char *path, g
     cfg_node *value = cfg_number_node(doc, map->at, before = x, err);
     if (value == NULL) return err->status;
     value->unit = from->unit;
-    status = cfg_append(doc, list, NULL, (cfg_place){0}, value, err);
+    status = cfg_append(doc, list, NULL, (cfg_position){0}, value, err);
   }
   *slot = list;
   return status;

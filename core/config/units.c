@@ -272,7 +272,7 @@ gl_status cfg_convert(cfg_doc *doc, cfg_node *scalar, const char *dimension, con
   return GL_OK;
 }
 
-cfg_node *cfg_number_node(cfg_doc *doc, cfg_place at, double value, gl_error *err) {
+cfg_node *cfg_number_node(cfg_doc *doc, cfg_position at, double value, gl_error *err) {
   char text[NUMBER_TEXT_SIZE];
   number_text(value, text);
   cfg_node *node = cfg_node_new(doc, CFG_SCALAR, at, err);

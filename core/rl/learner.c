@@ -115,22 +115,22 @@ gl_status learner_staleness(const learner_passes *p, batch *const *batches, size
                             int64_t version, double value[METRIC_COUNT], gl_error *err) {
   assert(p->minibatches >= 1 && p->epochs >= 1);
   const double epochs = (double)p->epochs, updates = (double)p->minibatches * epochs;
-  double gaps = 0, largest = 0, tokens = 0;
+  double sum = 0, largest = 0, tokens = 0;
   for (size_t b = 0; b < n; ++b) {
     for (size_t t = 0; t < batches[b]->n_tokens; ++t) {
-      const double gap = (double)(version - batches[b]->version[t]);
-      gaps += gap;
-      largest = fmax(largest, gap);
+      const double staleness = (double)(version - batches[b]->version[t]);
+      sum += staleness;
+      largest = fmax(largest, staleness);
     }
     tokens += (double)batches[b]->n_tokens;
   }
   double before = tokens * (epochs * (epochs - 1) / 2); /* if one update trains all groups */
   gl_status status = GL_OK;
   if (p->minibatches > 1) status = updates_before(&before, p, batches, n, version, err);
-  value[METRIC_STALENESS] = gaps / tokens;
+  value[METRIC_STALENESS] = sum / tokens;
   value[METRIC_STALENESS_MAX] = largest;
   value[METRIC_STALENESS_WITHIN] = before / (epochs * tokens);
-  value[METRIC_STALENESS_UPDATES] = (updates * epochs * gaps + before) / (epochs * tokens);
+  value[METRIC_STALENESS_UPDATES] = (updates * epochs * sum + before) / (epochs * tokens);
   return status;
 }
 

@@ -94,10 +94,10 @@ static int wait_for_others(void *self, int tries) {
   const double longest_ms = 1e3 * (s->waiting.longest_s > 0 ? s->waiting.longest_s : 60);
   if ((double)tries * PAUSE_MS > longest_ms) return 0;
   if (s->waiting.stops != NULL && s->waiting.stops(s->waiting.self)) return 0;
-  if (tries == SAYS_AFTER_MS / PAUSE_MS && s->waiting.tell != NULL) {
+  if (tries == SAYS_AFTER_MS / PAUSE_MS && s->waiting.notify != NULL) {
     char text[512];
     snprintf(text, sizeof text, "waiting for another process that is reading %.300s", s->path);
-    s->waiting.tell(s->waiting.self, text);
+    s->waiting.notify(s->waiting.self, text);
   }
   nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000L}, NULL);
   return 1;

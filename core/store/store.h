@@ -154,9 +154,10 @@ int store_is_being_written(const char *path);
 
 /* What a writer does while readers in other processes lock the file. */
 typedef struct store_waiting {
-  void (*tell)(void *self, const char *text); /* called once, after two seconds; NULL: no message */
-  int (*stops)(void *self); /* called repeatedly; returning 1 gives up; NULL: never */
-  double longest_s;         /* gives up after this many seconds; 0: 60 */
+  void (*notify)(void *self,
+                 const char *text); /* called once, after two seconds; NULL: no message */
+  int (*stops)(void *self);         /* called repeatedly; returning 1 gives up; NULL: never */
+  double longest_s;                 /* gives up after this many seconds; 0: 60 */
   void *self;
 } store_waiting;
 void store_set_waiting(store *s, store_waiting waiting);

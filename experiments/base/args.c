@@ -342,11 +342,11 @@ static gl_status args_take(parser *p, const args_option *o, const char *text) {
     return gl_fail(p->err, GL_EINPUT, "--%s needs a value that is not empty", o->name);
   if (o->kind == ARGS_SET) return take_setting(p, o, text);
   if (o->kind == ARGS_EACH) return take_one_more(p, o, text);
-  if (o->kind == ARGS_FORM) {
+  if (o->kind == ARGS_FORMAT) {
     size_t form = 0;
     const gl_status status =
-        args_choose(&form, "--format", text, table_form_names, TABLE_FOR_PEOPLE, p->err);
-    *(table_form *)o->target = (table_form)form;
+        args_choose(&form, "--format", text, table_format_names, TABLE_FOR_PEOPLE, p->err);
+    *(table_format *)o->target = (table_format)form;
     return status;
   }
   if (is_text) {

@@ -56,7 +56,7 @@ typedef enum args_kind {
                   if the file is a study */
   ARGS_STUDY,  /* the same, a study that it adds to; refused if another argument reads that file */
   ARGS_COUNT,  /* target: size_t *, a whole number from 1 to 65536 */
-  ARGS_FORM,   /* target: table_form *, one of those for people */
+  ARGS_FORMAT, /* target: table_format *, one of those for people */
   ARGS_EACH,   /* target: args_list *; may be given several times, each adds its value */
   ARGS_SET,    /* KEY=VALUE, added to the overrides; target: the key, or NULL where VALUE has it */
   ARGS_RENAMED /* refused, naming the option `value` that took its place; not in the help */

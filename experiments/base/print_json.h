@@ -20,7 +20,7 @@ cJSON *json_new(void);
 cJSON *json_object(cJSON *to, const char *key);
 cJSON *json_list(cJSON *to, const char *key);
 /* A tree made elsewhere (NULL: its maker found no memory), which then belongs to `to`. */
-void json_place(cJSON *to, const char *key, cJSON *tree);
+void json_position(cJSON *to, const char *key, cJSON *tree);
 /* Text that is JSON already. */
 void json_raw(cJSON *to, const char *key, const char *text);
 /* Adds members by name, as in json_put(to, "name %s, steps %zu, loss %g, complete %i", …): %s text
@@ -37,7 +37,7 @@ void json_numbers(cJSON *to, const char *key, const double *values, size_t n);
 gl_status report_json(cJSON *document, gl_error *err);
 /* Prints a table on stdout and frees it, also after a failure: as JSON where is_json, else in the
  * form. */
-gl_status report_table(table *t, table_form form, bool is_json, gl_error *err);
+gl_status report_table(table *t, table_format form, bool is_json, gl_error *err);
 
 /* --- JSON as YAML --- */
 

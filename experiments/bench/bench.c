@@ -330,21 +330,21 @@ bench_rate bench_rate_of(double *rates, size_t n, meter_load load) {
 }
 
 double bench_ratio(const bench_number *number, const bench_peer *peer, int takes_busy,
-                   int *kept_back) {
-  *kept_back = 0;
+                   int *withheld) {
+  *withheld = 0;
   if (number->rate.n == 0 || peer->rate.n == 0) return NAN;
-  *kept_back =
+  *withheld =
       !takes_busy && (!meter_is_quiet(number->rate.load) || !meter_is_quiet(peer->rate.load));
-  return *kept_back ? NAN : number->rate.median / peer->rate.median;
+  return *withheld ? NAN : number->rate.median / peer->rate.median;
 }
 
-size_t bench_kept_back(const bench *b) {
+size_t bench_withheld(const bench *b) {
   size_t n = 0;
   for (size_t i = 0; i < b->n; ++i)
     for (size_t k = 0; k < b->numbers[i].n_peers; ++k) {
-      int kept_back;
-      (void)bench_ratio(&b->numbers[i], &b->numbers[i].peer[k], b->takes_busy, &kept_back);
-      n += (size_t)kept_back;
+      int withheld;
+      (void)bench_ratio(&b->numbers[i], &b->numbers[i].peer[k], b->takes_busy, &withheld);
+      n += (size_t)withheld;
     }
   return n;
 }
@@ -399,7 +399,7 @@ static void late(char missing[PEER_TEXT]) {
 static void measured(bench *b, const bench_number *number, const bench_peer *peer,
                      meter_load load) {
   b->load = meter_heavier(b->load, load);
-  if (b->tell != NULL) b->tell(number, peer);
+  if (b->report != NULL) b->report(number, peer);
 }
 
 /* Measures one repetition: number of calls, and calls per second. */

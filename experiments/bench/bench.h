@@ -169,9 +169,9 @@ typedef struct bench {
   double least_peer_s; /* minimum seconds for a peer even after `end`, and if ours was not measured;
                           0: neither */
   size_t repetitions;  /* at most BENCH_REPETITIONS; 0: BENCH_REPETITIONS */
-  void (*tell)(const bench_number *number,
-               const bench_peer
-                   *peer); /* called after every rate; peer NULL: our own rate. NULL: no output */
+  void (*report)(const bench_number *number,
+                 const bench_peer
+                     *peer); /* called after every rate; peer NULL: our own rate. NULL: no output */
   /* Results: */
   bench_number numbers[BENCH_MOST_NUMBERS];
   size_t n;
@@ -235,15 +235,15 @@ void bench_start_python(const bench *b, peer_process *p, const char *script, siz
  * two middle values. n 0: NaNs. */
 bench_rate bench_rate_of(double *rates, size_t n, meter_load load);
 /* Our speed relative to the peer's. NaN if either was not measured, or if the machine was busy
- * during one of them and takes_busy is 0; *kept_back is 1 in the latter case, else 0. */
+ * during one of them and takes_busy is 0; *withheld is 1 in the latter case, else 0. */
 double bench_ratio(const bench_number *number, const bench_peer *peer, int takes_busy,
-                   int *kept_back);
+                   int *withheld);
 /* Appends a value computed from measurements with maximum load `load`; NaN if the machine was busy
  * and b->takes_busy is 0. */
 gl_status bench_derived(bench *b, const char *key, double value, meter_load load, double aim,
                         const char *what, gl_error *err);
 /* Number of ratios that are withheld. */
-size_t bench_kept_back(const bench *b);
+size_t bench_withheld(const bench *b);
 
 /* --- parts --- */
 

@@ -787,7 +787,7 @@ gl_status gpu_bench_run(gpu_bench **out, const gpu_options *o, gl_error *err) {
   g->b.quick = o->quick;
   g->b.end = seconds_now() + (double)o->seconds;
   g->b.least_peer_s = LEAST_PEER_S;
-  g->b.tell = o->silent ? NULL : gpu_print_number;
+  g->b.report = o->silent ? NULL : gpu_print_number;
   status = run_parts(g, o, wanted, NULL, err);
   for (size_t i = 0; i < o->n_shapes && status == GL_OK; ++i)
     status = run_parts(g, o, wanted, &o->shapes[i], err);

@@ -23,7 +23,7 @@
 #include <string.h>
 
 /* Prints a report, or frees it if making it failed (`made`). */
-static gl_status print_report(table *t, gl_status made, table_form format, bool is_json,
+static gl_status print_report(table *t, gl_status made, table_format format, bool is_json,
                               gl_error *err) {
   if (made == GL_OK) return report_table(t, format, is_json, err);
   table_free(t);
@@ -32,7 +32,7 @@ static gl_status print_report(table *t, gl_status made, table_form format, bool 
 
 /* --- analyze --- */
 
-static gl_status analyze_files(const gather_request *q, const char *printed_in, table_form format,
+static gl_status analyze_files(const gather_request *q, const char *printed_in, table_format format,
                                int json, gl_error *err) {
   table *t = table_document();
   published printed = {0};
@@ -52,12 +52,13 @@ static gl_status run_analyze(args *a, gl_error *err) {
   size_t summary = 0;
   import_options import = {0};
   gather_request q;
-  table_form form = TABLE_AS_TEXT;
+  table_format form = TABLE_AS_TEXT;
   args_option options[OWN + IMPORT_OPTION_COUNT] = {
       {"table", 0, ARGS_TEXT,
        "summary|outcomes|contrasts|effects|announcements|declines|features|power|profiles",
        "which one (default: summary); --table NAME --help has its options", &asked},
-      {"format", ARGS_OLD('f'), ARGS_FORM, "text|markdown|latex", "how tables are written", &form},
+      {"format", ARGS_OLD('f'), ARGS_FORMAT, "text|markdown|latex", "how tables are written",
+       &form},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json},
       {"published", 0, ARGS_READ, "PRINTED.csv",
        "printed numbers (run, benchmark, best, last) to compare", &printed}};
@@ -106,7 +107,7 @@ const command command_analyze = {
 
 typedef struct outcomes_request {
   const char *set; /* NULL: the runs' own score */
-  table_form format;
+  table_format format;
   int json, runs, levels;
 } outcomes_request;
 
@@ -177,7 +178,7 @@ static gl_status run_outcomes(args *a, gl_error *err) {
       {"runs", 0, ARGS_FLAG, NULL, "also each run, with its updates", &q.runs},
       {"levels", 0, ARGS_FLAG, NULL,
        "also where runs end, by setting and rate: score, pass@G, diversity", &q.levels},
-      {"format", ARGS_OLD('f'), ARGS_FORM, "FORMAT", "text, markdown or latex", &q.format},
+      {"format", ARGS_OLD('f'), ARGS_FORMAT, "FORMAT", "text, markdown or latex", &q.format},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &q.json}};
   store *from = NULL;
   gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
@@ -270,7 +271,7 @@ static gl_status find_origins(declared_contrasts *d, store *from, const char *st
 
 typedef struct contrasts_request {
   const char *study; /* NULL: the only one */
-  table_form format;
+  table_format format;
   int json, unfinished;
 } contrasts_request;
 
@@ -314,7 +315,7 @@ static gl_status run_contrasts(args *a, gl_error *err) {
       {"study", 's', ARGS_TEXT, "NAME", "the study, where the file has several", &q.study},
       {"unfinished", 0, ARGS_FLAG, NULL,
        "contrasts without a pair of runs yet have no numbers and count with p = 1", &q.unfinished},
-      {"format", ARGS_OLD('f'), ARGS_FORM, "FORMAT", "text, markdown or latex", &q.format},
+      {"format", ARGS_OLD('f'), ARGS_FORMAT, "FORMAT", "text, markdown or latex", &q.format},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &q.json}};
   gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
   if (status != GL_OK || a->help) return status;
@@ -342,7 +343,7 @@ const command command_contrasts = {
 /* --- effects of factors at two levels --- */
 
 typedef struct effects_request {
-  table_form format;
+  table_format format;
   size_t most; /* effects of a fit that are printed; 0: all */
   int json;
 } effects_request;
@@ -374,7 +375,7 @@ static gl_status run_effects(args *a, gl_error *err) {
       {"study", 's', ARGS_TEXT, "NAME", "the study, where the file has several", &study},
       {"most", 'n', ARGS_COUNT, "N", "effects of each response that are printed (10)", &most},
       {"all", 0, ARGS_FLAG, NULL, "print all effects", &all},
-      {"format", ARGS_OLD('f'), ARGS_FORM, "FORMAT", "text, markdown or latex", &q.format},
+      {"format", ARGS_OLD('f'), ARGS_FORMAT, "FORMAT", "text, markdown or latex", &q.format},
       {"json", 0, ARGS_FLAG, NULL, "all effects as JSON", &q.json}};
   store *from = NULL;
   gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
@@ -411,7 +412,7 @@ const command command_effects = {
 typedef struct announcements_request {
   contrast_arm of; /* which runs */
   announce_rule rule;
-  table_form format;
+  table_format format;
   int json;
 } announcements_request;
 
@@ -559,7 +560,7 @@ static gl_status run_announcements(args *a, gl_error *err) {
       {"window", 'w', ARGS_COUNT, "N", "updates whose mean is watched (8)", &window},
       {"false-alarms", 0, ARGS_COUNT, "PERCENT",
        "of surviving runs that may raise an alarm where thresholds are chosen (10)", &percent},
-      {"format", ARGS_OLD('f'), ARGS_FORM, "FORMAT", "text, markdown or latex", &q.format},
+      {"format", ARGS_OLD('f'), ARGS_FORMAT, "FORMAT", "text, markdown or latex", &q.format},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON, with the ROC curves", &q.json}};
   import_options_list(&import, options + OWN);
   studies s = {0};
@@ -610,7 +611,7 @@ const command command_announcements = {
 
 /* --- declines: which metrics announce the next one --- */
 
-static gl_status report_declines(const studies *s, const declines_rule *rule, table_form format,
+static gl_status report_declines(const studies *s, const declines_rule *rule, table_format format,
                                  int json, gl_error *err) {
   declines d;
   gl_status status = declines_of(&d, (const results *const *)s->list, s->n, rule, err);
@@ -625,11 +626,11 @@ static gl_status run_declines(args *a, gl_error *err) {
   const char *least = "0";
   declines_rule rule = {0};
   import_options import = {0};
-  table_form form = TABLE_AS_TEXT;
+  table_format form = TABLE_AS_TEXT;
   args_option options[OWN + IMPORT_OPTION_COUNT] = {
       {"least", 0, ARGS_TEXT, "X", "a score that falls by no more than X does not decline (0)",
        &least},
-      {"format", 0, ARGS_FORM, "FORMAT", "text, markdown or latex", &form},
+      {"format", 0, ARGS_FORMAT, "FORMAT", "text, markdown or latex", &form},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json}};
   studies s = {0};
   import_options_list(&import, options + OWN);
@@ -665,7 +666,7 @@ const command command_declines = {
 
 /* --- profiles: scores over settings and seeds, as in rliable --- */
 
-static gl_status report_profiles_of(const studies *s, double best, table_form format, int json,
+static gl_status report_profiles_of(const studies *s, double best, table_format format, int json,
                                     gl_error *err) {
   profiles p = {.n = 0};
   table *t = table_document();
@@ -684,10 +685,10 @@ static gl_status run_profiles(args *a, gl_error *err) {
   double limit = 1;
   const char *best = "1";
   import_options import = {0};
-  table_form form = TABLE_AS_TEXT;
+  table_format form = TABLE_AS_TEXT;
   args_option options[OWN + IMPORT_OPTION_COUNT] = {
       {"best", 0, ARGS_TEXT, "X", "the score beyond which nothing is gained (1)", &best},
-      {"format", 0, ARGS_FORM, "FORMAT", "text, markdown or latex", &form},
+      {"format", 0, ARGS_FORMAT, "FORMAT", "text, markdown or latex", &form},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON, with the whole profiles", &json}};
   studies s = {0};
   import_options_list(&import, options + OWN);
@@ -729,7 +730,7 @@ static gl_status run_power(args *a, gl_error *err) {
   const char *against = "0.7";
   double observed[ARGS_LIST_MOST];
   args_list aucs = {.n = 0};
-  table_form form = TABLE_AS_TEXT;
+  table_format form = TABLE_AS_TEXT;
   args_option options[] = {
       {"events", 0, ARGS_COUNT, "N", "declines, or runs that collapsed", &events},
       {"others", 0, ARGS_COUNT, "N", "windows without a decline, or runs that survived", &others},
@@ -738,7 +739,7 @@ static gl_status run_power(args *a, gl_error *err) {
        &against},
       {"level", 0, ARGS_COUNT, "PERCENT", "of the two-sided test (5)", &level},
       {"power", 0, ARGS_COUNT, "PERCENT", "wanted (80)", &power},
-      {"format", 0, ARGS_FORM, "FORMAT", "text, markdown or latex", &form},
+      {"format", 0, ARGS_FORMAT, "FORMAT", "text, markdown or latex", &form},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json}};
   power_request q = {.observed = observed};
   gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
@@ -776,7 +777,7 @@ const command command_power = {
 /* --- features of published curves --- */
 
 static gl_status report_features(const gather_request *q, const features_rule *rule,
-                                 table_form format, int as_json, gl_error *err) {
+                                 table_format format, int as_json, gl_error *err) {
   gathered g = {0};
   table *t = table_document();
   gl_status status = gather(&g, q, err);
@@ -792,9 +793,10 @@ static gl_status run_features(args *a, gl_error *err) {
   features_rule rule = features_rule_default();
   import_options import = {0};
   gather_request q;
-  table_form form = TABLE_AS_TEXT;
+  table_format form = TABLE_AS_TEXT;
   args_option options[OWN + IMPORT_OPTION_COUNT] = {
-      {"format", ARGS_OLD('f'), ARGS_FORM, "text|markdown|latex", "how tables are written", &form},
+      {"format", ARGS_OLD('f'), ARGS_FORMAT, "text|markdown|latex", "how tables are written",
+       &form},
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json},
       {"ends", 0, ARGS_COUNT, "N", "updates at either end that are compared (100)", &ends},
       {"until", 0, ARGS_COUNT, "N", "the last update of metrics that is looked at", &until}};

@@ -47,10 +47,10 @@ static void bench_print_row(const char *name, const bench_rate *rate, const char
 
 static void print_peer(const bench *b, const bench_number *number, const bench_peer *peer) {
   char name[BENCH_NAME], ratio[SCALED_TEXT] = "", aim[SCALED_TEXT] = "";
-  int kept_back;
-  const double times = bench_ratio(number, peer, b->takes_busy, &kept_back);
+  int withheld;
+  const double times = bench_ratio(number, peer, b->takes_busy, &withheld);
   snprintf(name, sizeof name, "  %s", peer->name);
-  if (kept_back)
+  if (withheld)
     snprintf(ratio, sizeof ratio, "busy");
   else if (!isnan(times))
     snprintf(ratio, sizeof ratio, "%.2f x", times);
@@ -109,11 +109,11 @@ static void add_rate(cJSON *to, const bench_rate *rate) {
 
 static void add_peer(cJSON *to, const bench *b, const bench_number *number,
                      const bench_peer *peer) {
-  int kept_back;
-  const double ratio = bench_ratio(number, peer, b->takes_busy, &kept_back);
+  int withheld;
+  const double ratio = bench_ratio(number, peer, b->takes_busy, &withheld);
   cJSON *item = json_object(to, peer->name);
   add_rate(item, &peer->rate);
-  json_put(item, "ratio %g, kept_back %i, aim %g", ratio, kept_back, peer->aim);
+  json_put(item, "ratio %g, kept_back %i, aim %g", ratio, withheld, peer->aim);
   if (peer->missing[0] != '\0') json_put(item, "missing %s", peer->missing);
   if (peer->note[0] != '\0') json_put(item, "note %s", peer->note);
 }
@@ -170,7 +170,7 @@ static gl_status bench_choose(int wanted[N_PARTS], const args *a, gl_error *err)
 /* Fails if a requested ratio was withheld because the machine was busy, so that scripts do not
  * compare such rates. */
 static gl_status all_compared(const bench *b, gl_error *err) {
-  const size_t n = bench_kept_back(b);
+  const size_t n = bench_withheld(b);
   if (n == 0) return GL_OK;
   return gl_fail(err, GL_EIO,
                  "%zu ratio%s kept back: other processes or machines took more than %.0f %% of all "
@@ -191,7 +191,7 @@ static gl_status run_bench(args *a, gl_error *err) {
   int json = 0, no_peers = 0;
   size_t thousands = 10000, seconds = DEFAULT_SECONDS;
   const char *python = getenv("GEPOLAB_PYTHON");
-  bench b = {.tell = bench_print_measured, .log_mib = 64};
+  bench b = {.report = bench_print_measured, .log_mib = 64};
   const args_option options[] = {
       {"thousands", 'n', ARGS_COUNT, "N", "thousands of M/M/1 customers (default 10000)",
        &thousands},

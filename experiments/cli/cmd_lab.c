@@ -149,15 +149,15 @@ const command command_bias = {
 /* --- theory: the paper's three theorems against exact values --- */
 
 /* Reports figures that are drawn, and not those of other commands, which always lack data here. */
-static void told_drawn(void *context, const char *file, const char *why) {
-  if (why == NULL) figures_request_to(context).told(context, file, NULL);
+static void report_drawn_figure(void *context, const char *file, const char *why) {
+  if (why == NULL) figures_request_to(context).report(context, file, NULL);
 }
 
 static gl_status draw_theorems(const char *folder, const char *only, const figure_form *form,
                                gl_error *err) {
   figure_request q = figures_request_to(folder);
   q.only = only;
-  q.told = told_drawn;
+  q.report = report_drawn_figure;
   gl_status status = figures_request_form(&q, form, err);
   if (status != GL_OK) return status;
   return lab_figures_draw(&(lab_figure_data){.table = NULL}, &q, err);
@@ -301,7 +301,7 @@ static gl_status draw_selection(selection_case *m, const char *policy, const arg
                                 const selection_drawing *to, gl_error *err) {
   const selection_recipe of = {words->words[0], words->overrides, words->n_overrides};
   figure_request request = figures_request_to(to->folder);
-  request.told = NULL; /* standard output holds the numbers, perhaps as JSON */
+  request.report = NULL; /* standard output holds the numbers, perhaps as JSON */
   gl_status status = figures_request_form(&request, &to->form, err);
   return status == GL_OK ? selection_case_draw(m, policy, &of, &request, err) : status;
 }

@@ -222,10 +222,10 @@ const command command_metrics = {
 
 static gl_status run_definitions(args *a, gl_error *err) {
   int json = 0;
-  table_form form = TABLE_AS_TEXT;
+  table_format form = TABLE_AS_TEXT;
   const args_option options[] = {
       {"json", 0, ARGS_FLAG, NULL, "the table as JSON", &json},
-      {"format", 0, ARGS_FORM, "FORMAT", "text, markdown or latex", &form}};
+      {"format", 0, ARGS_FORMAT, "FORMAT", "text, markdown or latex", &form}};
   gl_status status = args_parse(a, options, 2, err);
   if (status != GL_OK || a->help) return status;
   return report_table(definitions_table(), form, json, err);

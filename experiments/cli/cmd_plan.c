@@ -199,7 +199,7 @@ static gl_status plan_draw(const plan_result *r, const request *q, gl_error *err
                         .n = list_points(r, points),
                         .limit = r->d->limits.staleness};
   figure_request drawing = figures_request_to(q->folder);
-  drawing.told = NULL; /* standard output holds the plan, perhaps as JSON */
+  drawing.report = NULL; /* standard output holds the plan, perhaps as JSON */
   gl_status status = figures_request_form(&drawing, &q->form, err);
   if (status == GL_OK) status = figure_of_pareto(&front, &drawing, err);
   free(points);
@@ -230,7 +230,7 @@ static gl_status plan_print_result(const plan_result *r, const request *q, gl_er
     if (plan != NULL && q->log.read != NULL) {
       cJSON *log = must_have(table_to_json(q->log.read), "JSON");
       json_number(log, "responses_per_hour", q->log.responses_per_hour);
-      json_place(plan, "log", log);
+      json_position(plan, "log", log);
     }
     status = report_json(plan, err);
   } else {

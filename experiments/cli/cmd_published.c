@@ -218,7 +218,7 @@ static gl_status published_draw(const published_cases *cases, const char *folder
     values[cases->n + s.n++] = c->simulated_speedup;
   }
   figure_request drawing = figures_request_to(folder);
-  drawing.told = NULL; /* standard output holds the table */
+  drawing.report = NULL; /* standard output holds the table */
   gl_status status = figures_request_form(&drawing, shape, err);
   if (status == GL_OK) status = figure_of_speedups(&s, &drawing, err);
   free(names);

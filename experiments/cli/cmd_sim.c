@@ -24,7 +24,7 @@ typedef struct comparison {
 static gl_status add_report(cJSON *document, const char *key, table *report, gl_error *err) {
   gl_status status = GL_OK;
   if (document != NULL)
-    json_place(document, key, table_to_json(report));
+    json_position(document, key, table_to_json(report));
   else
     status = table_write(report, TABLE_AS_TEXT, stdout, err);
   table_free(report);
@@ -114,7 +114,7 @@ enum { SCHEDULE_CSV = 1, SCHEDULE_TOKENS };
 typedef struct request {
   int json, timeline, densities, theory, selection, definitions;
   size_t schedule;                     /* 0: none; else 1 + the index in schedule_forms */
-  size_t format;                       /* of the definitions; a table_form */
+  size_t format;                       /* of the definitions; a table_format */
   size_t replicas, threads;            /* 0 replicas: one run, in full */
   const char *measured, *measured_run; /* a W&B export and its run */
   const char *folder;                  /* for the figures; NULL: none */
@@ -150,7 +150,7 @@ static gl_status sim_draw(const schedule *s, const recipe *r, const cfg_doc *doc
     measured = &of_recipe;
   }
   figure_request drawing = figures_request_to(q->folder);
-  drawing.told = NULL; /* standard output holds the summary, perhaps as JSON */
+  drawing.report = NULL; /* standard output holds the summary, perhaps as JSON */
   if (status == GL_OK) status = figures_request_form(&drawing, &q->form, err);
   if (status == GL_OK) status = figure_of_staleness(&simulated, 1, measured, &drawing, err);
   if (status == GL_OK && q->timeline) status = draw_timeline(s, r, cluster, q, &drawing, err);
@@ -213,7 +213,7 @@ static gl_status read_forms(request *q, const char *events, const char *format, 
   if (status == GL_OK && format != NULL && !q->definitions)
     status = gl_fail(err, GL_EINPUT, "--format needs --definitions");
   if (status != GL_OK || format == NULL) return status;
-  return args_choose(&q->format, "--format", format, table_form_names, TABLE_FOR_PEOPLE, err);
+  return args_choose(&q->format, "--format", format, table_format_names, TABLE_FOR_PEOPLE, err);
 }
 
 /* Whether the options go together. */
@@ -249,7 +249,7 @@ static gl_status check_options(const request *q, gl_error *err) {
 static gl_status sim_definitions(const one_recipe *of, const request *q, gl_error *err) {
   definitions_comparison c;
   gl_status status = definitions_compare(&c, &of->r, of->doc, err);
-  if (status == GL_OK) status = report_table(c.table, (table_form)q->format, q->json, err);
+  if (status == GL_OK) status = report_table(c.table, (table_format)q->format, q->json, err);
   definitions_comparison_fini(&c);
   return status;
 }

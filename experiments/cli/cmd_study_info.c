@@ -36,13 +36,13 @@ static void info_add_json(cJSON *to, const char *name, const char *text) {
   if (text != NULL && json_tree_read(&tree, text, strlen(text), 0, name, NULL) == GL_OK)
     json_raw(to, name, text);
   else
-    json_place(to, name, text != NULL ? cJSON_CreateString(text) : cJSON_CreateNull());
+    json_position(to, name, text != NULL ? cJSON_CreateString(text) : cJSON_CreateNull());
   cJSON_Delete(tree);
 }
 
 static void info_add_provenance(cJSON *o, const run_provenance *p) {
   json_put(o, "version %s, source %s", p->version, p->source);
-  json_place(o, "dirty", p->dirty < 0 ? cJSON_CreateNull() : cJSON_CreateBool(p->dirty));
+  json_position(o, "dirty", p->dirty < 0 ? cJSON_CreateNull() : cJSON_CreateBool(p->dirty));
   json_put(o, "command %s, processor %s, system %s, compiler %s", p->command, p->processor,
            p->system, p->compiler);
   info_add_json(o, "libraries", p->libraries);
@@ -100,7 +100,7 @@ static void info_add_file(cJSON *o, const char *path) {
   struct stat about;
   json_put(o, "file %s, bytes %g, format %d", path,
            stat(path, &about) == 0 ? (double)about.st_size : (double)NAN, (int)STORE_FORMAT);
-  json_place(o, "lacks", cJSON_CreateNull());
+  json_position(o, "lacks", cJSON_CreateNull());
   json_put(o, "being_written %i", (int)store_is_being_written(path));
 }
 
@@ -123,7 +123,7 @@ static void info_add_run(void *document, const store_run *r) {
   if (r->how.hash[0] != '\0')
     info_add_provenance(json_object(o, "provenance"), &r->how);
   else
-    json_place(o, "provenance", cJSON_CreateNull());
+    json_position(o, "provenance", cJSON_CreateNull());
 }
 
 /* Gathers the facts about the run with that key; key NULL: about the whole file. */
@@ -202,7 +202,7 @@ static void add_warnings(cJSON *document) {
 
 /* --- in words --- */
 
-enum { ORIGINS_TOLD = 8 };
+enum { ORIGINS_LISTED = 8 };
 
 static char *bytes_text(double bytes, char words[32]) {
   static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
@@ -285,9 +285,9 @@ static void print_provenance(const cJSON *p) {
 
 static void print_origins(const cJSON *d) {
   const cJSON *one;
-  size_t told = 0;
+  size_t listed = 0;
   cJSON_ArrayForEach(one, item(d, "origins")) {
-    if (++told > ORIGINS_TOLD) continue;
+    if (++listed > ORIGINS_LISTED) continue;
     if (count_of(one, "runs") > 0)
       printf("%s run%s, ", text(one, "runs"), count_of(one, "runs") == 1 ? "" : "s");
     if (count_of(one, "measured") > 0) printf("measurements of the laboratory, ");
@@ -301,8 +301,8 @@ static void print_origins(const cJSON *d) {
       printf("  %-11s %s; nothing more is known of how they came about\n", "gepolab",
              shown(text(one, "version")).text);
   }
-  if (told > ORIGINS_TOLD)
-    printf("and runs of %zu more origins; --json lists all\n", told - ORIGINS_TOLD);
+  if (listed > ORIGINS_LISTED)
+    printf("and runs of %zu more origins; --json lists all\n", listed - ORIGINS_LISTED);
 }
 
 static void info_print_words(const cJSON *d) {

@@ -284,9 +284,10 @@ static gl_status sweep_print_report(const sweep_report *r, gl_status status,
   const ranks *s = &options->ranks;
   if (status != GL_OK && (!json || r->tuning_failed == 0)) return status;
   const ranks whole = {.index = 0, .count = 1};
-  gl_status told = ranks_path(path, sizeof path, options->file, s->mpi ? &whole : s, s->index, err);
-  if (told == GL_OK && json) told = sweep_print_json(r, path, err);
-  if (status != GL_OK || told != GL_OK) return status != GL_OK ? status : told;
+  gl_status printed =
+      ranks_path(path, sizeof path, options->file, s->mpi ? &whole : s, s->index, err);
+  if (printed == GL_OK && json) printed = sweep_print_json(r, path, err);
+  if (status != GL_OK || printed != GL_OK) return status != GL_OK ? status : printed;
   warn_of_edges(r);
   if (r->superseded > 0)
     fprintf(stderr,

@@ -120,7 +120,7 @@ static void figures_noted(void *context, const char *file, const char *left_out)
 figure_request figures_request_to(const char *folder) {
   return (figure_request){.folder = folder,
                           .script = resources_text,
-                          .told = figures_printed,
+                          .report = figures_printed,
                           .noted = figures_noted,
                           .context = (void *)(uintptr_t)folder};
 }

@@ -378,7 +378,7 @@ static const table_column product_columns[] = {
      .head = "log10(n^2+1)",
      .width = 12,
      .format = "%.1f",
-     .place = 1},
+     .order = 1},
     PLAIN("expected/variance", TABLE_REAL, "Var[p/E_q q]", 12, "%.4g"),
     PLAIN("expected/constant", TABLE_REAL, "D = E_q q", 9, "%.4g"),
     TABLE_KEY("computed/variance", TABLE_REAL),
@@ -415,7 +415,7 @@ static gl_status theory_fill(table *document, const theory_spec *s, gl_error *er
                               COLUMN_COUNT(variance_columns)),
       .variance_rows =
           plain_rows(document, NULL, variance_row_columns, COLUMN_COUNT(variance_row_columns))};
-  table_place(document, 1); /* the printed tables of Theorem 2 come first */
+  table_order(document, 1); /* the printed tables of Theorem 2 come first */
   table *constants = plain_rows(one, "constants", constant_columns, COLUMN_COUNT(constant_columns));
   table *crossings = table_rows(table_field(one, "gaussian_crossings"), crossing_columns,
                                 COLUMN_COUNT(crossing_columns));

@@ -257,8 +257,8 @@ typedef struct plan_result {
    * indifference zone, with 95 % intervals within the whole zone. (Throughput does not count where
    * only throughput is limited and the least stale system is wanted.) Then the throughput and the
    * staleness that all removed samplers together would add. */
-  size_t spared[PLAN_MOST_SITES]; /* [n_sites] */
-  plan_estimate spared_throughput, spared_staleness;
+  size_t left_out[PLAN_MOST_SITES]; /* [n_sites] */
+  plan_estimate throughput_without, staleness_without;
   plan_gain *gains; /* [n_gains] */
   size_t n_gains;
   size_t simulations;

@@ -103,7 +103,7 @@ static void print_promise(const plan_result *r, double zone, FILE *to) {
     fprintf(to, "more than %.3g %% faster\n", 100 * zone);
 }
 
-static void print_sureness(const plan_result *r, FILE *to) {
+static void print_confidence(const plan_result *r, FILE *to) {
   const plan_rigour *g = &r->d->rigour;
   const plan_limits *l = &r->d->limits;
   const bool fresh = l->throughput > 0 && isinf(l->staleness) && isinf(l->staleness_p95);
@@ -136,23 +136,23 @@ static void plan_print_chosen(const plan_result *r, FILE *to) {
           plan_staleness_p95(s).mean);
   fprintf(to, "  thrown away    %.1f %% of what samplers finished or broke off\n",
           100 * plan_wasted(s).mean);
-  print_sureness(r, to);
+  print_confidence(r, to);
 }
 
 /* GPUs that the selected split had and that bring nothing. */
-static void print_spared(const plan_result *r, FILE *to) {
+static void print_left_out(const plan_result *r, FILE *to) {
   char x[40], y[40];
   size_t n = 0;
   for (size_t i = 0; i < r->d->n_sites; ++i)
-    if (r->spared[i] > 0)
+    if (r->left_out[i] > 0)
       fprintf(to, "%s %zu GPU%s at %.60s", n++ > 0 ? "," : "  left out      ",
-              r->spared[i] * r->d->sampler_gpus,
-              plural((long long)(r->spared[i] * r->d->sampler_gpus)), r->d->sites[i].name);
+              r->left_out[i] * r->d->sampler_gpus,
+              plural((long long)(r->left_out[i] * r->d->sampler_gpus)), r->d->sites[i].name);
   if (n > 0)
-    fprintf(to,
-            ";\n                 they would bring %s ± %s responses/h, %+.2f ± %.2f staleness\n",
-            amount(r->spared_throughput.mean, true, x), amount(r->spared_throughput.half, false, y),
-            r->spared_staleness.mean, r->spared_staleness.half);
+    fprintf(
+        to, ";\n                 they would bring %s ± %s responses/h, %+.2f ± %.2f staleness\n",
+        amount(r->throughput_without.mean, true, x), amount(r->throughput_without.half, false, y),
+        r->staleness_without.mean, r->staleness_without.half);
 }
 
 static void print_use(const plan_result *r, FILE *to) {
@@ -269,7 +269,7 @@ void plan_print(const plan_result *r, FILE *to) {
     fputs("no candidate keeps the limits; the Pareto front shows the choice\n", to);
   } else {
     plan_print_chosen(r, to);
-    print_spared(r, to);
+    print_left_out(r, to);
     print_use(r, to);
     plan_verdict_print(r, to);
     print_gains(r, false, to);
@@ -395,10 +395,10 @@ static void put_chosen(cJSON *to, const plan_result *r, cJSON *recipe) {
   }
   cJSON *o = json_object(to, "recommended");
   put_system(o, &r->system[r->chosen], r->d);
-  if (recipe != NULL) json_place(o, "recipe", recipe);
-  cJSON *spared = json_object(o, "left_out");
+  if (recipe != NULL) json_position(o, "recipe", recipe);
+  cJSON *left_out = json_object(o, "left_out");
   for (size_t i = 0; i < r->d->n_sites; ++i)
-    json_number(spared, r->d->sites[i].name, (double)(r->spared[i] * r->d->sampler_gpus));
+    json_number(left_out, r->d->sites[i].name, (double)(r->left_out[i] * r->d->sampler_gpus));
   const plan_verdict verdict = plan_verdict_of(r);
   json_put(json_object(to, "verdict"), "most %g, brings %g", verdict.most, verdict.brings);
   json_put(to, "binds %s", resource_name(r->binds));

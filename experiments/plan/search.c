@@ -570,8 +570,8 @@ static gl_status try_fewer(search *s, const plan_candidate *c, size_t site, size
 }
 
 /* The fewest samplers at a site, by bisection, that are as good as all of them. */
-static gl_status spare_site(search *s, plan_candidate *c, size_t site, size_t replicates,
-                            gl_error *err) {
+static gl_status leave_out_site(search *s, plan_candidate *c, size_t site, size_t replicates,
+                                gl_error *err) {
   size_t enough = c->samplers[site], low = 0;
   gl_status status = GL_OK;
   while (low < enough && status == GL_OK) {
@@ -589,7 +589,7 @@ static gl_status spare_site(search *s, plan_candidate *c, size_t site, size_t re
 
 /* Replaces the selected candidate by the one without GPUs that bring nothing: first those of other
  * sites than the learner's. Its replicates have the seeds that the selected one's had. */
-static gl_status spare_samplers(search *s, gl_error *err) {
+static gl_status leave_out_samplers(search *s, gl_error *err) {
   plan_result *r = s->out;
   plan_system *base = &r->system[r->chosen];
   plan_candidate c = base->candidate;
@@ -600,20 +600,20 @@ static gl_status spare_samplers(search *s, gl_error *err) {
   for (int own = 0; own < 2; ++own)
     for (size_t site = 0; site < s->d->n_sites && status == GL_OK; ++site)
       if ((site == c.learner_site) == (own == 1) && c.samplers[site] > 0)
-        status = spare_site(s, &c, site, replicates, err);
-  size_t spared = 0;
+        status = leave_out_site(s, &c, site, replicates, err);
+  size_t left_out = 0;
   for (size_t i = 0; i < s->d->n_sites; ++i)
-    spared += r->spared[i] = base->candidate.samplers[i] - c.samplers[i];
-  if (status != GL_OK || spared == 0) return status;
+    left_out += r->left_out[i] = base->candidate.samplers[i] - c.samplers[i];
+  if (status != GL_OK || left_out == 0) return status;
   plan_system fewer = {.candidate = c};
   status = run_both(s, base, &fewer, base->n > replicates ? base->n : replicates, err);
   if (status != GL_OK) {
     system_fini(&fewer);
     return status;
   }
-  r->spared_throughput =
+  r->throughput_without =
       search_estimate(base, &fewer, base->n, offsetof(plan_measures, throughput));
-  r->spared_staleness = search_estimate(base, &fewer, base->n, offsetof(plan_measures, staleness));
+  r->staleness_without = search_estimate(base, &fewer, base->n, offsetof(plan_measures, staleness));
   system_fini(base);
   *base = fewer;
   base->setup.c = &base->candidate;
@@ -641,7 +641,7 @@ gl_status plan_search(plan_result *out, const plan_description *d, size_t thread
   gl_status status = set_up(&s, err);
   if (status == GL_OK) status = run_first(&s, err);
   if (status == GL_OK) status = choose_system(&s, err);
-  if (status == GL_OK && out->chosen != SIZE_MAX) status = spare_samplers(&s, err);
+  if (status == GL_OK && out->chosen != SIZE_MAX) status = leave_out_samplers(&s, err);
   if (status == GL_OK) find_front(out);
   if (status == GL_OK && out->chosen != SIZE_MAX) {
     find_binding(out);

@@ -69,7 +69,7 @@ static void add_dashes(cJSON *line, int dash) {
   cJSON *list = json_list(line, "dash");
   for (const char *c = look_dash(dash); (c = strpbrk(c, "0123456789")) != NULL;) {
     char *end;
-    json_place(list, NULL, cJSON_CreateNumber((double)strtol(c, &end, 10)));
+    json_position(list, NULL, cJSON_CreateNumber((double)strtol(c, &end, 10)));
     c = end;
   }
 }
@@ -153,7 +153,7 @@ static gl_status drawing_init(drawing_folder *f, const report_request *q, gl_err
   *f = (drawing_folder){.request = {.gnuplot = q->gnuplot,
                                     .formats = "svg",
                                     .script = q->text_of,
-                                    .told = record_figure,
+                                    .report = record_figure,
                                     .noted = record_left_out,
                                     .described = record_page,
                                     .context = f},

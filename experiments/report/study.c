@@ -80,15 +80,15 @@ int has_grid(const report_study *t) {
  * plan, according to the grid that its runs span. */
 
 /* Adds a gap without seeds; takes ownership of setting. */
-static report_gap *add_gap(report_study *t, const char *algorithm, char *setting) {
-  report_gap *gap = MUST_ADD(t->gaps, t->n_gaps, "the missing runs");
-  gap->algorithm = must_copy(algorithm, "the missing runs");
-  gap->setting = setting;
-  return gap;
+static incomplete_cell *add_incomplete_cell(report_study *t, const char *algorithm, char *setting) {
+  incomplete_cell *cell = MUST_ADD(t->incomplete, t->n_incomplete, "the missing runs");
+  cell->algorithm = must_copy(algorithm, "the missing runs");
+  cell->setting = setting;
+  return cell;
 }
 
-static void add_missing_seed(report_study *t, report_gap *gap, uint64_t seed) {
-  *MUST_ADD(gap->seeds, gap->n, "the missing runs") = seed;
+static void add_missing_seed(report_study *t, incomplete_cell *cell, uint64_t seed) {
+  *MUST_ADD(cell->seeds, cell->n, "the missing runs") = seed;
   ++t->missing;
 }
 
@@ -120,16 +120,17 @@ static gl_status take_missing(void *context, sqlite3_stmt *record, gl_error *err
   report_study *t = context;
   const char *algorithm = query_text(record, 0);
   char *setting = setting_words(t, query_text(record, 1));
-  report_gap *gap = NULL;
+  incomplete_cell *cell = NULL;
   (void)err;
-  for (size_t i = 0; i < t->n_gaps; ++i)
-    if (strcmp(t->gaps[i].algorithm, algorithm) == 0 && strcmp(t->gaps[i].setting, setting) == 0)
-      gap = &t->gaps[i];
-  if (gap != NULL)
+  for (size_t i = 0; i < t->n_incomplete; ++i)
+    if (strcmp(t->incomplete[i].algorithm, algorithm) == 0 &&
+        strcmp(t->incomplete[i].setting, setting) == 0)
+      cell = &t->incomplete[i];
+  if (cell != NULL)
     free(setting);
   else
-    gap = add_gap(t, algorithm, setting);
-  add_missing_seed(t, gap, (uint64_t)sqlite3_column_int64(record, 2));
+    cell = add_incomplete_cell(t, algorithm, setting);
+  add_missing_seed(t, cell, (uint64_t)sqlite3_column_int64(record, 2));
   return GL_OK;
 }
 
@@ -156,18 +157,18 @@ static int has_seed(const report_study *t, const results_cell *c, uint64_t seed)
 static void find_by_grid(report_study *t) {
   for (size_t i = 0; i < t->r->n_groups * t->r->n_algorithms; ++i) {
     const results_cell *c = &t->r->cells[i];
-    report_gap *gap = NULL;
+    incomplete_cell *cell = NULL;
     for (size_t k = 0; k < t->n_seeds; ++k) {
       if (has_seed(t, c, t->seeds[k])) continue;
-      if (gap == NULL)
-        gap = add_gap(t, t->r->algorithms[c->algorithm],
-                      must_copy(study_setting(t, c->group), "the missing runs"));
-      add_missing_seed(t, gap, t->seeds[k]);
+      if (cell == NULL)
+        cell = add_incomplete_cell(t, t->r->algorithms[c->algorithm],
+                                   must_copy(study_setting(t, c->group), "the missing runs"));
+      add_missing_seed(t, cell, t->seeds[k]);
     }
   }
 }
 
-static gl_status find_gaps(report_study *t, gl_error *err) {
+static gl_status find_incomplete_cells(report_study *t, gl_error *err) {
   study_progress progress;
   gl_status status = store_progress(t->from, t->name, &progress, err);
   if (status != GL_OK) return status;
@@ -248,15 +249,15 @@ gl_status study_init(report_study *t, const report_request *q, store *from, cons
   gl_status status = store_progress(from, name, &progress, err);
   if (status == GL_OK && progress.done + progress.diverged + progress.failed > 0)
     status = load_runs(t, err);
-  if (status == GL_OK) status = find_gaps(t, err);
+  if (status == GL_OK) status = find_incomplete_cells(t, err);
   return status == GL_OK ? find_recipes(t, err) : status;
 }
 
 void study_fini(report_study *t) {
-  for (size_t i = 0; i < t->n_gaps; ++i)
-    free(t->gaps[i].algorithm), free(t->gaps[i].setting), free(t->gaps[i].seeds);
+  for (size_t i = 0; i < t->n_incomplete; ++i)
+    free(t->incomplete[i].algorithm), free(t->incomplete[i].setting), free(t->incomplete[i].seeds);
   for (size_t i = 0; i < t->n_recipes; ++i) free(t->recipes[i]);
-  free(t->gaps), free(t->recipes), free(t->seeds);
+  free(t->incomplete), free(t->recipes), free(t->seeds);
   verdicts_fini(&t->v);
   if (t->r != NULL) summary_fini(&t->s);
   results_free(t->r);

@@ -11,12 +11,12 @@
 
 #include <sqlite3.h>
 
-/* Missing runs of one cell. */
-typedef struct report_gap {
+/* A cell with missing runs. */
+typedef struct incomplete_cell {
   char *algorithm, *setting; /* descriptions */
   uint64_t *seeds;           /* [n], ascending */
   size_t n;
-} report_gap;
+} incomplete_cell;
 
 typedef struct report_study {
   const report_request *q;
@@ -28,9 +28,9 @@ typedef struct report_study {
   verdicts v;      /* set if r is not NULL */
   uint64_t *seeds; /* [n_seeds] all seeds of the study's runs, ascending */
   size_t n_seeds;
-  report_gap *gaps; /* [n_gaps] */
-  size_t n_gaps;
-  size_t missing;    /* total number of runs in gaps */
+  incomplete_cell *incomplete; /* [n_incomplete] */
+  size_t n_incomplete;
+  size_t missing;    /* total number of missing runs */
   int is_planned;    /* 1: the file has a plan; 0: the full grid is assumed */
   size_t superseded; /* number of superseded runs */
   size_t done, diverged, failed;

@@ -112,10 +112,10 @@ static void axis_row(html *h, const results *r, size_t a) {
   for (size_t g = 0; g < r->n_groups; ++g) n += !is_repeated(r, a, g);
   html_row_begin(h), html_row_head(h, x->label), html_cell(h, x->path), html_cell_count(h, n);
   html_markup(h, "<td class=\"words\">");
-  for (size_t g = 0, told = 0; g < r->n_groups; ++g) {
+  for (size_t g = 0, n_named = 0; g < r->n_groups; ++g) {
     const char *text = r->groups[g].value[a].text;
     if (is_repeated(r, a, g)) continue;
-    html_textf(h, "%s%s", told++ > 0 ? ", " : "", text != NULL ? text : "not given");
+    html_textf(h, "%s%s", n_named++ > 0 ? ", " : "", text != NULL ? text : "not given");
   }
   if (*x->unit) html_textf(h, " %s", x->unit);
   html_markup(h, "</td>"), html_row_end(h);
@@ -155,7 +155,7 @@ static void write_highest(html *h, const report_study *t) {
     const cell_summary *best = v->leader;
     const verdict_pair none = {.difference = {NAN, NAN, NAN}, .improvement = NAN},
                        *next = v->n_pairs > 0 ? &v->pair[0] : &none;
-    size_t told = 0;
+    size_t n_named = 0;
     if (best == NULL) continue;
     html_row_begin(h), html_row_head(h, study_setting(t, g));
     html_cell(h, t->r->algorithms[best->cell->algorithm]);
@@ -165,8 +165,8 @@ static void write_highest(html *h, const report_study *t) {
     html_markup(h, "<td class=\"words\">");
     for (size_t i = 0; i < v->n_pairs; ++i)
       if (!v->pair[i].is_distinguishable)
-        html_textf(h, "%s%s", told++ > 0 ? ", " : "", t->r->algorithms[v->pair[i].algorithm]);
-    if (told == 0) html_markup(h, "–");
+        html_textf(h, "%s%s", n_named++ > 0 ? ", " : "", t->r->algorithms[v->pair[i].algorithm]);
+    if (n_named == 0) html_markup(h, "–");
     html_markup(h, "</td>"), html_row_end(h);
   }
   html_table_end(h);
@@ -232,7 +232,7 @@ static void write_ended(html *h, const report_study *t) {
   free(seeds);
 }
 
-static void write_gaps(html *h, const report_study *t) {
+static void write_missing_runs(html *h, const report_study *t) {
   static const table_column columns[] = {TABLE_HEAD("algorithm"),
                                          TABLE_HEAD("setting"),
                                          {.type = TABLE_INTEGER, .head = "missing"},
@@ -242,13 +242,13 @@ static void write_gaps(html *h, const report_study *t) {
     html_markup(h, "<p>The file does not say which runs it is to hold: missing is what the grid of "
                    "its algorithms, settings and seeds has and the file has not.</p>\n");
   table_title(to, "Runs that are missing");
-  for (size_t i = 0; i < t->n_gaps; ++i) {
-    const report_gap *gap = &t->gaps[i];
-    char *text = study_seeds_text(gap->seeds, gap->n);
+  for (size_t i = 0; i < t->n_incomplete; ++i) {
+    const incomplete_cell *cell = &t->incomplete[i];
+    char *text = study_seeds_text(cell->seeds, cell->n);
     table_row(to);
-    table_text(to, gap->algorithm);
-    table_text(to, gap->setting);
-    table_count(to, gap->n);
+    table_text(to, cell->algorithm);
+    table_text(to, cell->setting);
+    table_count(to, cell->n);
     table_text(to, text);
     free(text);
   }
@@ -258,7 +258,7 @@ static void write_gaps(html *h, const report_study *t) {
 gl_status section_problems(html *h, const report_study *t, gl_error *err) {
   (void)err;
   if (t->diverged + t->failed > 0) write_ended(h, t);
-  if (t->missing > 0) write_gaps(h, t);
+  if (t->missing > 0) write_missing_runs(h, t);
   return GL_OK;
 }
 

@@ -75,7 +75,7 @@ gl_status sweep_grid_read(sweep_grid *grid, const cfg_doc *doc, gl_error *err) {
     const char *path = cfg_key_at(sweep, i);
     if (cfg_kind_of(values) == CFG_SCALAR && cfg_text(values)[0] != '\0')
       return cfg_fail(values, err, "sweep.%s must be a list, in brackets: sweep.%s=[%.80s]", path,
-                      fields_meant(path, own), cfg_text(values));
+                      fields_suggested(path, own), cfg_text(values));
     if (cfg_kind_of(values) != CFG_LIST || cfg_size(values) == 0)
       return cfg_fail(values, err,
                       "sweep.%s must be a list of at least one value, as in [1, 2, 3], or a range, "

@@ -109,7 +109,7 @@ static int gives_up(void *self) {
 }
 
 /* Writes wait while another process reads the file, for example while copying it. */
-static const store_waiting waiting = {.tell = sweep_note, .stops = gives_up};
+static const store_waiting waiting = {.notify = sweep_note, .stops = gives_up};
 
 static gl_status sweep_run_cell(void *self, size_t job, run_result *out, gl_error *err) {
   const phase *p = self;

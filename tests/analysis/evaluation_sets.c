@@ -143,7 +143,7 @@ TEST(the_best_until_an_evaluation_is_scored_on_the_other_half) {
 
 SUITE("analysis: benchmarks");
 
-static char *text_of(const benchmarks *b, table_form form) {
+static char *text_of(const benchmarks *b, table_format form) {
   table *t = table_document();
   benchmarks_report(t, b, "run", "Best and last");
   char *text = written_table(t, form);

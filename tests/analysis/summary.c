@@ -158,7 +158,7 @@ TEST(a_study_without_delays_has_no_correlation_with_them) {
 TEST(a_study_is_told_by_its_content_and_printed_in_every_format) {
   store_close(made_study(METRIC_KL_EXACT));
   const char *signs[] = {"──", "|:---|", "\\toprule"};
-  for (table_form f = TABLE_AS_TEXT; f < TABLE_FOR_PEOPLE; f++) {
+  for (table_format f = TABLE_AS_TEXT; f < TABLE_FOR_PEOPLE; f++) {
     table *t = table_document();
     ASSERT_OK(analyze_file(t, path, &err));
     char *text = written_table(t, f);
@@ -186,7 +186,7 @@ SUITE("analysis: analyze");
 static const char csv[] = "build/analysis_analyze_test.csv";
 
 /* What it prints; json may be NULL. */
-static char *analysed(table_form form, cJSON **json) {
+static char *analysed(table_format form, cJSON **json) {
   gl_error err = {0};
   table *t = table_document();
   if (analyze_file(t, csv, &err) != GL_OK) fprintf(stderr, "%s\n", err.text);

@@ -10,7 +10,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void write_page(const diagnosis *d) {
-  static const table_form forms[] = {TABLE_AS_TEXT, TABLE_AS_HTML, TABLE_AS_JSON};
+  static const table_format forms[] = {TABLE_AS_TEXT, TABLE_AS_HTML, TABLE_AS_JSON};
   FILE *to = fopen("/dev/null", "w");
   gl_error err = {0};
   if (to == NULL) abort();

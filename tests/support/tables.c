@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-char *written_table(const table *t, table_form form) {
+char *written_table(const table *t, table_format form) {
   char *text = NULL;
   size_t size = 0;
   gl_error err = {.status = GL_OK};

@@ -5,7 +5,7 @@
 #include "core/base/table.h"
 
 /* On the heap. */
-char *written_table(const table *t, table_form form);
+char *written_table(const table *t, table_format form);
 /* As a reader gets it: written and read again. */
 cJSON *read_table(const table *t);
 

@@ -75,7 +75,7 @@ typedef struct heard {
   char drawn[64], noted[1024];
 } heard;
 
-static void told(void *context, const char *file, const char *why) {
+static void report(void *context, const char *file, const char *why) {
   if (why == NULL) strcat(((heard *)context)->drawn, file);
 }
 
@@ -97,7 +97,7 @@ static gl_status draw_study(const results *r, const char *only, heard *h, gl_err
                             .only = only,
                             .gnuplot = "true",
                             .script = script,
-                            .told = told,
+                            .report = report,
                             .noted = noted,
                             .context = h};
   *h = (heard){0};

@@ -137,7 +137,7 @@ static void noted(void *context, const char *file, const char *left_out) {
   snprintf(to + strlen(to), 1024 - strlen(to), "%s: %s\n", file, left_out);
 }
 
-static void told(void *context, const char *file, const char *why) {
+static void report(void *context, const char *file, const char *why) {
   char *to = why ? ((news *)context)->left_out : ((news *)context)->drawn;
   strcat(to, file);
   strcat(to, " ");
@@ -150,7 +150,7 @@ static gl_status draw(const char *const *axes, size_t n, const char *only, const
                       .only = only,
                       .gnuplot = gnuplot,
                       .script = script,
-                      .told = told,
+                      .report = report,
                       .noted = noted,
                       .context = heard};
   *heard = (news){0};
@@ -451,7 +451,7 @@ TEST(nothing_is_drawn_against_a_staleness_that_all_batches_have) {
                       .only = "by_staleness",
                       .gnuplot = "true",
                       .script = script,
-                      .told = told,
+                      .report = report,
                       .noted = noted,
                       .context = &heard};
   gl_error err = {0};

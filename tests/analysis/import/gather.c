@@ -52,7 +52,7 @@ static void refused(const gather_request *q, const char *says) {
   gathered_fini(&g);
 }
 
-static char *told(const gather_request *q, const published *printed, table_form form,
+static char *told(const gather_request *q, const published *printed, table_format form,
                   cJSON **json) {
   gl_error err = {0};
   table *t = table_document();

@@ -19,7 +19,7 @@ static table *of_heads(const char *const *heads, size_t n) {
 }
 
 /* One column without a caption: its second row as the format prints it. */
-static int is_printed(const char *cell, table_form format, const char *wanted) {
+static int is_printed(const char *cell, table_format format, const char *wanted) {
   const char *heads[] = {"h"};
   char row[256];
   table *t = of_heads(heads, 1);
@@ -134,7 +134,7 @@ TEST(a_stream_that_fails_is_told) {
 /* Every type of cell, in a document with a list, an object and a people's table. */
 static table *of_everything(void) {
   static const table_column columns[] = {
-      {"name", TABLE_TEXT, .head = "name", .place = 1},
+      {"name", TABLE_TEXT, .head = "name", .order = 1},
       {"n", TABLE_INTEGER, .head = "n"},
       {"x", TABLE_REAL, .head = "x", .format = "%.2f"},
       {"is", TABLE_FLAG, .head = "is"},

@@ -289,7 +289,7 @@ TEST(a_writer_waits_for_a_reader_and_says_so) {
     held = reader;
     CU_ASSERT_EQUAL(sqlite3_exec(reader, "BEGIN; SELECT count(*) FROM runs", NULL, NULL, NULL), 0);
     store_set_waiting(
-        s, (store_waiting){.tell = note_wait, .stops = stops ? always : NULL, .self = &held});
+        s, (store_waiting){.notify = note_wait, .stops = stops ? always : NULL, .self = &held});
     sample_run_init(&sample, 8, 2);
     CU_ASSERT_EQUAL(store_put_run(s, &sample.run, &err), stops ? GL_EIO : GL_OK);
     CU_ASSERT_EQUAL(held == NULL, !stops);

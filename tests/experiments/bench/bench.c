@@ -31,32 +31,32 @@ TEST(the_median_stands_between_smallest_and_largest) {
   CU_ASSERT(r.n == 0 && isnan(r.median));
 }
 
-static double ratio(meter_load ours, meter_load theirs, int takes_busy, int *kept_back) {
+static double ratio(meter_load ours, meter_load theirs, int takes_busy, int *withheld) {
   const bench_number number = {.rate = rate(30, ours)};
   const bench_peer other = {.rate = rate(20, theirs)};
-  return bench_ratio(&number, &other, takes_busy, kept_back);
+  return bench_ratio(&number, &other, takes_busy, withheld);
 }
 
 TEST(a_ratio_is_kept_back_where_the_machine_was_busy_for_either) {
-  int kept_back;
-  CU_ASSERT_EQUAL(ratio(quiet, quiet, 0, &kept_back), 1.5);
-  CU_ASSERT_EQUAL(kept_back, 0);
-  CU_ASSERT(isnan(ratio(busy, quiet, 0, &kept_back)));
-  CU_ASSERT_EQUAL(kept_back, 1);
-  CU_ASSERT(isnan(ratio(quiet, busy, 0, &kept_back)));
-  CU_ASSERT_EQUAL(kept_back, 1);
-  CU_ASSERT_EQUAL(ratio(busy, busy, 1, &kept_back), 1.5);
-  CU_ASSERT_EQUAL(kept_back, 0);
+  int withheld;
+  CU_ASSERT_EQUAL(ratio(quiet, quiet, 0, &withheld), 1.5);
+  CU_ASSERT_EQUAL(withheld, 0);
+  CU_ASSERT(isnan(ratio(busy, quiet, 0, &withheld)));
+  CU_ASSERT_EQUAL(withheld, 1);
+  CU_ASSERT(isnan(ratio(quiet, busy, 0, &withheld)));
+  CU_ASSERT_EQUAL(withheld, 1);
+  CU_ASSERT_EQUAL(ratio(busy, busy, 1, &withheld), 1.5);
+  CU_ASSERT_EQUAL(withheld, 0);
 }
 
 TEST(what_was_not_measured_has_no_ratio_and_keeps_none_back) {
-  int kept_back = 1;
+  int withheld = 1;
   const bench_number number = {.rate = rate(30, busy)}, none = {.rate = {.n = 0}};
   const bench_peer other = {.rate = rate(20, busy)}, missing = {.rate = {.n = 0}};
-  CU_ASSERT(isnan(bench_ratio(&number, &missing, 0, &kept_back)));
-  CU_ASSERT_EQUAL(kept_back, 0);
-  CU_ASSERT(isnan(bench_ratio(&none, &other, 0, &kept_back)));
-  CU_ASSERT_EQUAL(kept_back, 0);
+  CU_ASSERT(isnan(bench_ratio(&number, &missing, 0, &withheld)));
+  CU_ASSERT_EQUAL(withheld, 0);
+  CU_ASSERT(isnan(bench_ratio(&none, &other, 0, &withheld)));
+  CU_ASSERT_EQUAL(withheld, 0);
 }
 
 TEST(ratios_kept_back_are_counted) {
@@ -67,9 +67,9 @@ TEST(ratios_kept_back_are_counted) {
   b.numbers[1] = (bench_number){.rate = rate(1, busy),
                                 .n_peers = 2,
                                 .peer = {{.rate = rate(1, quiet)}, {.rate = rate(1, quiet)}}};
-  CU_ASSERT_EQUAL(bench_kept_back(&b), 3);
+  CU_ASSERT_EQUAL(bench_withheld(&b), 3);
   b.takes_busy = 1;
-  CU_ASSERT_EQUAL(bench_kept_back(&b), 0);
+  CU_ASSERT_EQUAL(bench_withheld(&b), 0);
 }
 
 TEST(a_number_derived_from_a_busy_rate_is_kept_back) {
@@ -210,14 +210,14 @@ TEST(a_peer_has_its_least_time_after_the_end_and_without_ours) {
 TEST(computed_rates_stand_beside_and_repetitions_can_be_fewer) {
   static bench b;
   bench_number *number;
-  int calls = 0, kept_back;
+  int calls = 0, withheld;
   b = (bench){.end = INFINITY, .repetitions = 2, .takes_busy = 1};
   CU_ASSERT_EQUAL(
       bench_measure(&b, &number, (bench_row){"key", "what", 10, count, &calls}, 0, NULL), GL_OK);
   CU_ASSERT_EQUAL(calls, 1 + 2);
   CU_ASSERT_EQUAL(number->rate.n, 2);
   bench_beside(number, "limit", 2 * number->rate.median, 0.6, "why");
-  CU_ASSERT_EQUAL(bench_ratio(number, &number->peer[0], 1, &kept_back), 0.5);
+  CU_ASSERT_EQUAL(bench_ratio(number, &number->peer[0], 1, &withheld), 0.5);
   CU_ASSERT_EQUAL(number->peer[0].aim, 0.6);
   CU_ASSERT_STRING_EQUAL(number->peer[0].note, "why");
 }

@@ -208,8 +208,8 @@ TEST(samplers_that_bring_nothing_stay_out) {
   plan(&p, "one_node", o, sizeof o / sizeof *o);
   CU_ASSERT_FATAL(p.r.chosen != SIZE_MAX);
   const plan_candidate *c = &p.r.system[p.r.chosen].candidate;
-  CU_ASSERT(p.r.spared[0] == 0 && c->samplers[0] == 7);
-  CU_ASSERT(p.r.spared[1] >= 4 && c->samplers[1] + p.r.spared[1] == 16);
+  CU_ASSERT(p.r.left_out[0] == 0 && c->samplers[0] == 7);
+  CU_ASSERT(p.r.left_out[1] >= 4 && c->samplers[1] + p.r.left_out[1] == 16);
   CU_ASSERT_FATAL(c->samplers[1] > 0);
   plan_candidate all = *c, fewer = *c;
   all.samplers[1] = 16;
@@ -229,7 +229,7 @@ TEST(what_each_site_brings_is_told) {
   planned p;
   plan(&p, "one_node", o, sizeof o / sizeof *o);
   const double all = plan_throughput(&p.r.system[p.r.chosen]).mean;
-  CU_ASSERT(p.r.spared[0] == 0 && p.r.spared[1] == 0);
+  CU_ASSERT(p.r.left_out[0] == 0 && p.r.left_out[1] == 0);
   size_t sites = 0;
   for (size_t i = 0; i < p.r.n_gains; ++i) {
     const plan_gain *g = &p.r.gains[i];
