@@ -518,6 +518,21 @@ static const char *not_with_colocated(const cluster_spec *c) {
                                       : NULL;
 }
 
+static void check_thresholds(const cluster_spec *c, const colocated_spec *s, cfg_reader *r,
+                             const cfg_node *at) {
+  if (r->status != GL_OK || (s->high == 1 && s->low == 1)) return;
+  if (!s->when_idle)
+    r->status = cfg_fail(at, r->err, "colocated: high and low are thresholds of switch: idle");
+  else if (s->low > s->high)
+    r->status = cfg_fail(at, r->err, "colocated: low, %g, is above high, %g", s->low, s->high);
+  else if (c->ahead < INT64_MAX && s->high > (double)c->ahead + 1)
+    r->status =
+        cfg_fail(at, r->err,
+                 "colocated: with ahead %lld at most %lld updates' batches are begun before "
+                 "the next update, and high, %g, is never reached; raise ahead",
+                 (long long)c->ahead, (long long)c->ahead + 1, s->high);
+}
+
 gl_status colocated_read(cluster_spec *c, const cfg_node *node, const cfg_node *at, bool is_preset,
                          gl_error *err) {
   const bool given = node != NULL && !cfg_is_null(node);
@@ -534,6 +549,9 @@ gl_status colocated_read(cluster_spec *c, const cfg_node *node, const cfg_node *
   delay_read(&r, "to_training", NULL, &s->to_training);
   delay_read(&r, "to_generation", NULL, &s->to_generation);
   s->when_idle = field_choice(&r, "switch");
+  s->high = field_real(&r, "high");
+  s->low = field_real(&r, "low");
+  check_thresholds(c, s, &r, at);
   const char *with = not_with_colocated(c);
   if (r.status == GL_OK && with != NULL)
     r.status = cfg_fail(at, err,

@@ -95,11 +95,12 @@ typedef struct environment_spec {
 
 /* --- cluster.colocated --- */
 
-/* Samplers on the learner's GPUs. These switch to training when enough waits for an update, and
- * back after every update, or only where too little waits then. */
+/* Samplers on the learner's GPUs. These switch to training when enough waits for `high` updates,
+ * and back after every update, or (when_idle) when less than `low` updates take waits after one. */
 typedef struct colocated_spec {
   delay_dist *to_training, *to_generation; /* seconds of a switch; owned */
   bool when_idle;
+  double high, low; /* at least 1 */
 } colocated_spec;
 
 /* --- cluster.network --- */

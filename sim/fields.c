@@ -727,6 +727,12 @@ static const field entries[] = {
     FIELD("cluster.colocated.switch", "rule of the switch", CHOICE("always", "idle"), "", "always",
           "the GPUs generate after every update (always), or only when too little waits for the "
           "next one (idle)"),
+    FIELD("cluster.colocated.high", "threshold of training", REAL(1, 1e9), "updates", "1",
+          "with `switch: idle`: the GPUs change to training when as much waits as so many updates "
+          "take; at most ahead + 1"),
+    FIELD("cluster.colocated.low", "threshold of generation", REAL(1, 1e9), "updates", "1",
+          "with `switch: idle`: the GPUs change to generation after an update when less waits than "
+          "so many updates take; at most `high`"),
     FIELD(
         "cluster.environment", "environment", SECTION, "", NULL,
         "responses have several turns of equal length; between two of them a tool or an "

@@ -81,10 +81,14 @@ static void heterorl_trim(sim_clock *c) {
     choice_drop(c, b->oldest, FATE_STALE);
 }
 
-/* Whether the waiting units fill an update. */
+/* Whether the waiting units fill so many updates. */
+static bool fills(const sim_clock *c, double updates) {
+  return c->spec->tokens > 0 ? c->learner.waiting_tokens >= updates * c->spec->tokens
+                             : (double)c->buffer.waiting >= updates * (double)c->spec->take;
+}
+
 static bool is_enough(const sim_clock *c) {
-  return c->spec->tokens > 0 ? c->learner.waiting_tokens >= c->spec->tokens
-                             : c->buffer.waiting >= c->spec->take;
+  return fills(c, 1);
 }
 
 /* Whether the units chosen so far, with this many tokens, fill an update. */
@@ -383,7 +387,8 @@ gl_status learner_start(sim_clock *c, gl_error *err) {
   c->learner.wake_pending = false;
   if (c->learner.busy) return GL_OK;
   if (c->spec->colocated != NULL && c->learner.gpus != GPUS_TRAIN) {
-    if (c->learner.gpus == GPUS_GENERATE && is_enough(c)) return switch_gpus(c, GPUS_TRAIN, err);
+    if (c->learner.gpus == GPUS_GENERATE && fills(c, c->spec->colocated->high))
+      return switch_gpus(c, GPUS_TRAIN, err);
     return learner_waits(c, err);
   }
   if (!choice_next(c)) return learner_waits(c, err);
@@ -425,7 +430,8 @@ gl_status learner_start(sim_clock *c, gl_error *err) {
 gl_status learner_pause_ends(sim_clock *c, gl_error *err) {
   c->learner.busy = false;
   c->learner.idle_since = c->now;
-  if (c->spec->colocated != NULL && !(c->spec->colocated->when_idle && is_enough(c)))
+  const colocated_spec *shared = c->spec->colocated;
+  if (shared != NULL && !(shared->when_idle && fills(c, shared->low)))
     return switch_gpus(c, GPUS_GENERATE, err);
   return learner_wake(c, err);
 }

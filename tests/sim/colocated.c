@@ -79,6 +79,52 @@ TEST(elastic_gpus_stay_while_there_is_enough) {
   schedule_fini(&s);
 }
 
+/* One sampler has its own GPUs and ends a response every 10 s; the other is on the learner's, which
+ * train once 3 responses wait and until fewer than 2 do. Two come at 10 and at 20 s, so that four
+ * wait: updates of 8 s begin at 23, 31, …, 111 s. As many come as multiples of 10 s pass, so that
+ * at 119 s, after twelve updates, 13 - 12 = 1 waits: the GPUs generate at 121 s. The own sampler's
+ * responses at 120 and 130 s are the next two, before the other's at 131 s, and the next update
+ * begins at 133 s. */
+TEST(thresholds_have_hysteresis) {
+  static const char form[] =
+      "{preset: fifo, unit: response, partial: continue, samples_per_batch: 1, samplers: [{count: "
+      "1}, {count: 1, colocated: true}], concurrency: 1, lengths: 10, tokens_per_s: 1, colocated: "
+      "{to_training: 3, to_generation: 2, switch: idle, high: 3, low: %d}, learner: {batches: 1, "
+      "step: 8}}";
+  for (int low = 1; low <= 2; ++low) {
+    char text[400];
+    snprintf(text, sizeof text, form, low);
+    schedule s = sim_must_build(text, 1, 13);
+    for (size_t k = 0; k < 12; ++k) ASSERT_CLOSE(s.updates[k].start_s, 23 + 8 * (double)k, 1e-12);
+    ASSERT_CLOSE(s.updates[12].start_s, low == 2 ? 133 : 119, 1e-12);
+    schedule_fini(&s);
+  }
+}
+
+/* The same with thresholds: H updates share the two switches. */
+TEST(a_cycle_of_several_updates_takes_its_mean_time) {
+  static const int highs[] = {1, 3, 8};
+  for (size_t i = 0; i < 3; ++i) {
+    enum { UPDATES = 2400 };
+    const double slots = 16, take = 5, m = 50, high = highs[i];
+    char text[400];
+    snprintf(
+        text, sizeof text,
+        "{preset: verl_v1_colocate, unit: response, samples_per_batch: 1, ahead: 1000, window: "
+        "100000, samplers: 2, concurrency: 8, lengths: {law: exponential, mean: 50000}, "
+        "max_tokens: 1e9, tokens_per_s: 1000, colocated: {to_training: 4, to_generation: 3, "
+        "switch: idle, high: %d}, learner: {batches: 5, step: 11}}",
+        highs[i]);
+    schedule s = sim_must_build(text, 7, UPDATES + 1);
+    const double seconds = (s.updates[UPDATES].start_s - s.updates[0].start_s) / UPDATES;
+    const double error = sqrt(take) * m / slots / sqrt(UPDATES);
+    CU_ASSERT(fabs(seconds - (take * m / slots + 11 + 7 / high)) < 3.89 * error);
+    CU_ASSERT(error < 0.03 * seconds);
+    CU_ASSERT(fabs(s.gpus.switches - 2 * UPDATES / high) <= 2);
+    schedule_fini(&s);
+  }
+}
+
 /* N slots that decode exponential responses of mean m seconds end them as a Poisson process of rate
  * N / m of the time in which they decode: n of them take n m / N seconds on average, standard
  * deviation sqrt(n) m / N, and the cycle as much more as switches and update take. 3,000 cycles;
@@ -144,5 +190,8 @@ TEST(what_colocated_gpus_do_not_go_with_is_refused) {
   sim_must_refuse("{preset: areal, colocated: {to_training: 9}, stale: wait, window: 4}");
   sim_must_refuse("{preset: areal, samplers: [{count: 2, colocated: true}]}");
   sim_must_refuse("{preset: areal, colocated: {switch: sometimes}}");
+  sim_must_refuse("{preset: areal, colocated: {high: 2}}");
+  sim_must_refuse("{preset: areal, colocated: {switch: idle, high: 2, low: 3}}");
+  sim_must_refuse("{preset: areal, ahead: 1, colocated: {switch: idle, high: 2.5}}");
   sim_must_refuse("{preset: verl_v1_colocate, restarts: {at: [9]}}");
 }
