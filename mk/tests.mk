@@ -25,9 +25,9 @@ EMULATED_TESTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard experiments/bench/gpu*.
 EMULATED_SUITES := cuda emulated
 EMULATE_CXXFLAGS = -x c++ -std=c++17 -DGEPOLAB_EMULATE -Itests/emulate -I. -O1 -g1 -Wall -Wextra -Wshadow -Werror=switch-enum -Wno-unknown-pragmas \
                     $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=undefined) $(RACE_DEFINE)
-# Kernels that tell tests/emulate/race.cpp of every load and store.
+# Kernels that tell tests/emulate/race.cpp of every load and store, each as wide as it is written.
 RACE_DEFINE := $(if $(RACES),-DGEPOLAB_EMULATE_RACES)
-KERNEL_CXXFLAGS = $(EMULATE_CXXFLAGS) $(if $(RACES),-fsanitize=thread)
+KERNEL_CXXFLAGS = $(EMULATE_CXXFLAGS) $(if $(RACES),-fsanitize=thread -fno-tree-sra -fno-ipa-sra)
 
 $(BUILD)/emulate/cuda/%.o: llm/backend/cuda/%.cu $(FLAGS) | $(BUILD)/gen/version.h
 	@mkdir -p $(@D)

@@ -3,6 +3,7 @@
  * after the other, so that the last bits of a result say which of them ran. Like the library, it
  * refuses matrices that do not fit one another, and addresses that are aligned less than was said
  * when its algorithm was asked for. Tests make it refuse what they want (emulate_control.h). */
+#include "counts.h"
 #include "cublasLt.h"
 #include "llm/backend/cuda/device.cuh"
 
@@ -191,6 +192,10 @@ static void round_to_tf32(float *x, size_t n) {
 }
 
 static void run(const blas_job &j) {
+  const double in = j.in == CUDA_R_16BF ? 2 : 4, out = j.out == CUDA_R_16BF ? 2 : 4;
+  const double mk = (double)(j.m * j.k), kn = (double)(j.k * j.n), mn = (double)(j.m * j.n);
+  count_product(in * (mk + kn) + (j.beta != 0 ? out * mn : 0), out * mn);
+  if (emulate_has_shapes_only()) return;
   const size_t na = (size_t)j.lda * (j.ta ? j.m : j.k), nb = (size_t)j.ldb * (j.tb ? j.k : j.n);
   float *a = floats(j.a, j.in, na), *b = floats(j.b, j.in, nb);
   if (j.tf32) {

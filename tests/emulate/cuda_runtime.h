@@ -15,6 +15,11 @@
  * is copied from the device into pinned memory of the host arrives there only when the stream, or
  * an event behind the copy, is waited for; copies within the host are made at once.
  *
+ * Rules are kept: a recording ends with an error after a call that waits, frees memory, allocates in
+ * the order of the stream or uses another stream; nobody uses the legacy default stream; a thread of
+ * a kernel that may start early waits for the kernels before. counts.cpp counts launches, and in
+ * `make racecheck` what they do to memory.
+ *
  * What this cannot show: the PTX instructions of llm/backend/cuda/mma.cuh themselves, registers and
  * occupancy of a real device, launches that a real driver refuses for other reasons than their
  * sizes, anything about speed, and what cuBLASLt itself does. */
@@ -32,7 +37,12 @@
 #define __global__ static
 #define __device__
 #define __host__
+/* No load or store may hide in a call's result, which -fsanitize=thread does not see. */
+#ifdef GEPOLAB_EMULATE_RACES
+#define __forceinline__ inline __attribute__((always_inline))
+#else
 #define __forceinline__ inline
+#endif
 #define __noinline__
 #define __shared__ static
 #define __restrict__ __restrict
@@ -57,7 +67,7 @@ struct alignas(8) float2 {
 struct alignas(16) float4 {
   float x, y, z, w;
 };
-static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) {
+static __forceinline__ uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) {
   return {x, y, z, w};
 }
 /* Nothing to do but for race.cpp: blocks run one after the other and see what earlier ones wrote.
@@ -65,13 +75,13 @@ static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) {
 static inline void __threadfence() {
   race_fence();
 }
-template <typename T> static inline T __ldcg(const T *p) {
+template <typename T> static __forceinline__ T __ldcg(const T *p) {
   return *p;
 }
-static inline float2 make_float2(float x, float y) {
+static __forceinline__ float2 make_float2(float x, float y) {
   return {x, y};
 }
-static inline float4 make_float4(float x, float y, float z, float w) {
+static __forceinline__ float4 make_float4(float x, float y, float z, float w) {
   return {x, y, z, w};
 }
 
@@ -96,9 +106,16 @@ void __syncthreads();
 const unsigned char *emulate_exchange(unsigned mask, const char *kind, const void *value,
                                       size_t size);
 
-/* The running thread's number in its block; whether memory is its own stack. */
+/* The running thread's number in its block; whether memory is its own stack; whether it is the
+ * emulation's. */
 unsigned emulate_thread_number();
 bool emulate_on_stack(const void *p);
+bool emulate_is_own(const void *p);
+
+/* The running thread waits for the kernels before; whether it has to, and has not yet. A thread of
+ * a kernel that may start early has to before it ends. */
+void emulate_wait_for_kernels();
+bool emulate_waits_still();
 
 /* What llm/backend/cuda/mma.cuh calls under GEPOLAB_EMULATE, as it describes each (tensor.cpp). */
 void emulate_mma(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
@@ -194,7 +211,7 @@ static inline float rsqrtf(float x) {
 static inline double rsqrt(double x) {
   return 1.0 / sqrt(x);
 }
-template <typename T> static inline T __ldg(const T *p) {
+template <typename T> static __forceinline__ T __ldg(const T *p) {
   return *p;
 }
 template <typename T> static inline T min(T a, T b) {
@@ -213,30 +230,40 @@ struct emulate_call {
   void *(*copy)(const void *closure);
   const void *closure;
 };
-void emulate_launch(const char *name, dim3 grid, dim3 block, size_t shared, uint64_t order,
-                    emulate_call call);
+/* The launch of one; early: as programmatic launch allows it. */
+struct emulate_launch {
+  const char *name;
+  dim3 grid, block;
+  size_t shared;
+  uint64_t order;
+  bool early;
+};
+void emulate_launch_kernel(const emulate_launch &l, const emulate_call &call);
+/* Whether kernels run some of their blocks on zeros (emulate_control.h). */
+bool emulate_has_shapes_only();
 
 /* A lock around whatever touches the devices: from emulate_enter to emulate_leave other threads
  * wait. */
 void emulate_enter();
 void emulate_leave();
 /* While a graph is recorded, keeps the call for it and returns true; else returns false. */
-bool emulate_record(const char *name, dim3 grid, dim3 block, size_t shared, uint64_t order,
-                    const emulate_call &call);
+bool emulate_record(const emulate_launch &l, const emulate_call &call);
+/* The allocation of the device that p is in, or NULL. */
+const void *emulate_allocation(const void *p);
 /* In which order (a number) the threads and blocks of a stream run; aborts if another device is
- * current. */
+ * current, or while a graph of another stream is recorded. */
 uint64_t emulate_order_of(struct emulate_stream *s);
 
 template <typename F>
 static inline void emulate_kernel(const char *name, dim3 grid, dim3 block, size_t shared,
-                                  struct emulate_stream *stream, const F &f) {
+                                  struct emulate_stream *stream, const F &f, bool early = false) {
   emulate_call call = {
       [](const void *c) { (*(const F *)c)(); },
       [](void *c) { delete (F *)c; },
       [](const void *c) -> void * { return new F(*(const F *)c); },
       &f,
   };
-  emulate_launch(name, grid, block, shared, emulate_order_of(stream), call);
+  emulate_launch_kernel({name, grid, block, shared, emulate_order_of(stream), early}, call);
 }
 
 /* --- the runtime --- */
@@ -248,6 +275,8 @@ typedef enum cudaError {
   cudaErrorNoDevice = 100,
   cudaErrorInvalidResourceHandle = 400,
   cudaErrorNotSupported = 801,
+  cudaErrorStreamCaptureUnsupported = 900,
+  cudaErrorStreamCaptureInvalidated = 901,
   cudaErrorInsufficientDriver = 35
 } cudaError_t;
 typedef struct emulate_stream *cudaStream_t;

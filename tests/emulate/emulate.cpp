@@ -2,6 +2,7 @@
  * only. */
 #include "cuda_runtime.h"
 
+#include "counts.h"
 #include "race.h"
 
 #include <stdio.h>
@@ -63,6 +64,7 @@ struct fiber {
   bool ended;
   bool at_barrier;
   bool at_exchange;
+  bool waited; /* for the kernels before */
 };
 
 /* A warp's exchanges. There are two sets of values, for even and odd rounds: a lane that is ahead
@@ -88,6 +90,8 @@ static struct {
   unsigned char *shared;
   size_t shared_bytes;
   uint64_t order, threads_run;
+  size_t most_blocks; /* of a kernel that run; 0: all */
+  bool early;
 } device;
 
 __thread emulate_place *emulate_here;
@@ -132,10 +136,22 @@ static void fiber_main() {
   __sanitizer_finish_switch_fiber(nullptr, &device.scheduler_stack, &device.scheduler_stack_bytes);
 #endif
   device.call->run(device.call->closure);
+  if (device.early && !f->waited)
+    die("a thread of a kernel that may start early ends without waiting for the kernels before");
   f->ended = true;
   ++device.ended;
   to_scheduler(true);
   abort();
+}
+
+void emulate_wait_for_kernels() {
+  device.running->waited = true;
+}
+bool emulate_waits_still() {
+  return device.early && !device.running->waited;
+}
+bool emulate_is_own(const void *p) {
+  return p >= (const void *)&device && p < (const void *)(&device + 1);
 }
 
 void __syncthreads() {
@@ -219,7 +235,7 @@ static void start_fiber(unsigned number, dim3 grid, dim3 block, dim3 index) {
   if (f->stack == nullptr) die("no memory for a stack");
   f->number = number;
   emulate_copies_forget(number);
-  f->ended = f->at_barrier = f->at_exchange = false;
+  f->ended = f->at_barrier = f->at_exchange = f->waited = false;
   f->place.thread = dim3(number % block.x, number / block.x % block.y, number / block.x / block.y);
   f->place.block = index;
   f->place.block_size = block;
@@ -256,28 +272,33 @@ static void run_block(dim3 grid, dim3 block, dim3 index) {
     }
     if (!moved) die("threads wait for one another for ever");
   }
+  count_block();
 }
 
 /* --- launches --- */
 
-static void launch(const char *name, dim3 grid, dim3 block, size_t shared, uint64_t order,
-                   const emulate_call &call) {
-  device.name = name;
-  device.order = order;
+static void launch(const emulate_launch &l, const emulate_call &call) {
+  device.name = l.name;
+  device.order = l.order;
+  device.early = l.early;
+  const dim3 grid = l.grid, block = l.block;
   if (block.x * block.y * block.z == 0 || block.x * block.y * block.z > most_threads)
     die("a block of no or too many threads");
   if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > 65535 || grid.z > 65535)
     die("a grid CUDA would refuse");
-  if (shared > 227 << 10) die("more shared memory than a block can have");
-  if (emulate_record(name, grid, block, shared, order, call)) return;
+  if (l.shared > 227 << 10) die("more shared memory than a block can have");
+  if (emulate_record(l, call)) return;
   device.call = &call;
-  device.shared_bytes = shared;
-  race_kernel(name);
-  device.shared =
-      shared == 0 ? nullptr : (unsigned char *)aligned_alloc(128, (shared + 127) & ~(size_t)127);
+  device.shared_bytes = l.shared;
+  race_kernel(device.most_blocks == 0 ? l.name : nullptr);
+  device.shared = l.shared == 0
+                      ? nullptr
+                      : (unsigned char *)aligned_alloc(128, (l.shared + 127) & ~(size_t)127);
   const size_t blocks = (size_t)grid.x * grid.y * grid.z;
-  for (size_t i = 0; i < blocks; ++i) {
-    const size_t b = in_order(i, blocks);
+  const size_t most = device.most_blocks, run = most == 0 || blocks < most ? blocks : most;
+  count_kernel(l.name, blocks, run);
+  for (size_t i = 0; i < run; ++i) {
+    const size_t b = run == blocks ? in_order(i, blocks) : i * (blocks - 1) / (run - 1);
     run_block(grid, block,
               dim3((unsigned)(b % grid.x), (unsigned)(b / grid.x % grid.y),
                    (unsigned)(b / grid.x / grid.y)));
@@ -287,10 +308,9 @@ static void launch(const char *name, dim3 grid, dim3 block, size_t shared, uint6
   device.shared = nullptr;
 }
 
-void emulate_launch(const char *name, dim3 grid, dim3 block, size_t shared, uint64_t order,
-                    emulate_call call) {
+void emulate_launch_kernel(const emulate_launch &l, const emulate_call &call) {
   emulate_enter();
-  launch(name, grid, block, shared, order, call);
+  launch(l, call);
   emulate_here = nullptr; /* what another thread does on the host is none of the kernel's doing */
   emulate_leave();
 }
@@ -299,4 +319,11 @@ void emulate_launch(const char *name, dim3 grid, dim3 block, size_t shared, uint
 
 uint64_t emulate_threads_run(void) {
   return device.threads_run;
+}
+
+void emulate_shapes_only(size_t blocks) {
+  device.most_blocks = blocks == 1 ? 2 : blocks;
+}
+bool emulate_has_shapes_only() {
+  return device.most_blocks != 0;
 }

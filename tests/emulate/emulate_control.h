@@ -45,6 +45,40 @@ void emulate_blas_takes(unsigned algorithm, double milliseconds);
 void emulate_time_passes(double milliseconds);
 /* Device threads that have run since the program began. */
 uint64_t emulate_threads_run(void);
+/* Allocations of the device that were made while a graph was recorded. */
+uint64_t emulate_allocated_recording(void);
+/* From now on a kernel runs so many of its blocks, at least two and equally far from one another,
+ * products of cuBLASLt and copies of more than a megabyte are not made, and allocations begin with
+ * zeros: for the shapes of models that would take too long. Results are worthless. 0: all of
+ * everything. */
+void emulate_shapes_only(size_t blocks);
+
+/* What launches of a kernel have done since emulate_counts(1). Numbers from memory are zero but in
+ * `make racecheck`; where only some blocks ran, they are multiplied up to all. Lanes of a warp that
+ * execute an instruction for the same time count as one access. */
+typedef struct emulate_count {
+  const char *kernel;
+  uint64_t launches, blocks;
+  double read, written;          /* bytes of device memory, equal ones of an access once */
+  double sectors, least_sectors; /* of 32 bytes, touched and at least needed */
+  double passes, least_passes;   /* over the banks of shared memory */
+  const void *worst[2];          /* code with most of what is beyond the least: device, shared */
+} emulate_count;
+/* Begins (1) or ends (0) to count. While it counts, a kernel that may start early is refused if
+ * before it waits it writes device memory or reads an allocation that its graph writes. */
+void emulate_counts(int on);
+/* The counts, by the order of their first launches. */
+size_t emulate_counted(const emulate_count **out);
+/* Launches a small kernel that breaks a rule, or keeps it if `clean` (race_kernels.cu). */
+enum rule_case {
+  RULE_WAITS,      /* a thread that may start early waits */
+  RULE_READS_LATE, /* it reads what the kernel before writes after it has waited */
+  RULE_WRITES_LATE,
+  RULE_SECTORS, /* a warp reads adjacent numbers */
+  RULE_BANKS,   /* from different banks */
+  RULE_STREAM   /* of a stream of its own */
+};
+void emulate_rule_case(enum rule_case which, int clean);
 /* Runs a small kernel with a race of that kind, or the same kernel without it if `clean`
  * (race_kernels.cu). */
 enum race_case { RACE_SHARED, RACE_WARP, RACE_COPY, RACE_BLOCKS, RACE_LAST, RACE_ATOMIC };

@@ -16,6 +16,7 @@
 #ifdef GEPOLAB_EMULATE_RACES
 #include "cuda_runtime.h"
 
+#include "counts.h"
 #include "race.h"
 
 #include <stdio.h>
@@ -187,12 +188,18 @@ void race_forget(const void *p, size_t bytes) {
 
 /* --- what the compiler calls --- */
 
+/* An access by an instruction of a kernel. */
+static void made(const void *p, size_t bytes, bool write, const void *from) {
+  count_access(p, bytes, write, is_shared((uintptr_t)p), from);
+  touch(p, bytes, write, from);
+}
+
 #define TSAN(name, bytes)                                                                          \
   extern "C" void __tsan_read##name(void *p) {                                                     \
-    touch(p, bytes, false, __builtin_return_address(0));                                           \
+    made(p, bytes, false, __builtin_return_address(0));                                            \
   }                                                                                                \
   extern "C" void __tsan_write##name(void *p) {                                                    \
-    touch(p, bytes, true, __builtin_return_address(0));                                            \
+    made(p, bytes, true, __builtin_return_address(0));                                             \
   }
 TSAN(1, 1)
 TSAN(2, 2)
@@ -200,28 +207,28 @@ TSAN(4, 4)
 TSAN(8, 8)
 TSAN(16, 16)
 extern "C" void __tsan_unaligned_read2(void *p) {
-  touch(p, 2, false, __builtin_return_address(0));
+  made(p, 2, false, __builtin_return_address(0));
 }
 extern "C" void __tsan_unaligned_read4(void *p) {
-  touch(p, 4, false, __builtin_return_address(0));
+  made(p, 4, false, __builtin_return_address(0));
 }
 extern "C" void __tsan_unaligned_read8(void *p) {
-  touch(p, 8, false, __builtin_return_address(0));
+  made(p, 8, false, __builtin_return_address(0));
 }
 extern "C" void __tsan_unaligned_write2(void *p) {
-  touch(p, 2, true, __builtin_return_address(0));
+  made(p, 2, true, __builtin_return_address(0));
 }
 extern "C" void __tsan_unaligned_write4(void *p) {
-  touch(p, 4, true, __builtin_return_address(0));
+  made(p, 4, true, __builtin_return_address(0));
 }
 extern "C" void __tsan_unaligned_write8(void *p) {
-  touch(p, 8, true, __builtin_return_address(0));
+  made(p, 8, true, __builtin_return_address(0));
 }
 extern "C" void __tsan_read_range(void *p, size_t n) {
-  touch(p, n, false, __builtin_return_address(0));
+  made(p, n, false, __builtin_return_address(0));
 }
 extern "C" void __tsan_write_range(void *p, size_t n) {
-  touch(p, n, true, __builtin_return_address(0));
+  made(p, n, true, __builtin_return_address(0));
 }
 extern "C" void __tsan_func_entry(void *) {}
 extern "C" void __tsan_func_exit() {}

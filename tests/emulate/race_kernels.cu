@@ -1,4 +1,4 @@
-/* Small kernels with a race and without, for the test of the race detector. */
+/* Small kernels with a race or another mistake and without, for the tests of what finds them. */
 #include "cuda_runtime.h"
 
 extern "C" {
@@ -64,31 +64,92 @@ void emulate_race_case(enum race_case which, int clean) {
   const bool ok = clean != 0;
   cudaMalloc(reinterpret_cast<void **>(&in), 4 * N * sizeof *in);
   cudaMalloc(reinterpret_cast<void **>(&out), 4 * N * sizeof *out);
-  cudaMemsetAsync(in, 0, 4 * N * sizeof *in, nullptr);
-  cudaMemsetAsync(out, 0, 4 * N * sizeof *out, nullptr);
+  cudaStream_t stream = nullptr;
+  cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  cudaMemsetAsync(in, 0, 4 * N * sizeof *in, stream);
+  cudaMemsetAsync(out, 0, 4 * N * sizeof *out, stream);
   const size_t shared = N * sizeof(float);
   switch (which) {
   case RACE_SHARED:
-    emulate_kernel("reverse", 3, N, 0, nullptr, [=]() { reverse(out, in, ok); });
+    emulate_kernel("reverse", 3, N, 0, stream, [=]() { reverse(out, in, ok); });
     break;
   case RACE_WARP:
-    emulate_kernel("reverse_warp", 1, N, shared, nullptr, [=]() { reverse_warp(out, in, ok); });
+    emulate_kernel("reverse_warp", 1, N, shared, stream, [=]() { reverse_warp(out, in, ok); });
     break;
   case RACE_COPY:
-    emulate_kernel("copied", 1, N, shared, nullptr, [=]() { copied(out, in, ok); });
+    emulate_kernel("copied", 1, N, shared, stream, [=]() { copied(out, in, ok); });
     break;
   case RACE_BLOCKS:
-    emulate_kernel("add_blocks", 4, 32, 0, nullptr, [=]() { add_blocks(out, ok); });
+    emulate_kernel("add_blocks", 4, 32, 0, stream, [=]() { add_blocks(out, ok); });
     break;
   case RACE_LAST:
-    emulate_kernel("last_adds", 3, N, 0, nullptr,
+    emulate_kernel("last_adds", 3, N, 0, stream,
                    [=]() { last_adds(out, in, reinterpret_cast<unsigned *>(in + N), ok); });
     break;
   case RACE_ATOMIC:
-    emulate_kernel("add_atomic", 4, 32, 0, nullptr,
+    emulate_kernel("add_atomic", 4, 32, 0, stream,
                    [=]() { add_atomic(reinterpret_cast<unsigned *>(out)); });
     break;
   }
   cudaFree(in);
   cudaFree(out);
+  cudaStreamDestroy(stream);
+}
+
+/* --- rules of recordings and of early starts, and what accesses cost --- */
+
+__global__ void write_ones(float *out) {
+  out[threadIdx.x] = 1;
+}
+
+/* to = from, with the wait before what has to come after it, or at the mistaken place. */
+__global__ void copy_early(float *to, const float *from, rule_case which, bool ok) {
+  if (which == RULE_WRITES_LATE && !ok) to[threadIdx.x] = 0;
+  const float early = which == RULE_READS_LATE && !ok ? from[threadIdx.x] : 0.0f;
+  if (which != RULE_WAITS || ok || threadIdx.x != 3) emulate_wait_for_kernels();
+  to[threadIdx.x] = early + from[threadIdx.x];
+}
+
+/* A warp reads every `stride`-th number of device memory, or of shared memory. */
+__global__ void read_apart(float *to, const float *from, unsigned stride) {
+  to[blockIdx.x * 32 + threadIdx.x] = from[threadIdx.x * stride];
+}
+__global__ void share_apart(float *to, unsigned stride) {
+  float *shared = reinterpret_cast<float *>(emulate_shared_memory());
+  shared[threadIdx.x * stride] = static_cast<float>(threadIdx.x);
+  __syncthreads();
+  to[threadIdx.x] = shared[(31 - threadIdx.x) * stride];
+}
+
+void emulate_rule_case(enum rule_case which, int clean) {
+  enum { LANES = 32, STRIDE = 8 };
+  float *in = nullptr, *out = nullptr;
+  const bool ok = clean != 0;
+  const unsigned stride = ok ? 1 : STRIDE;
+  cudaStream_t stream = nullptr;
+  cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  cudaMalloc(reinterpret_cast<void **>(&in), LANES * STRIDE * sizeof *in);
+  cudaMalloc(reinterpret_cast<void **>(&out), LANES * STRIDE * sizeof *out);
+  cudaGraph_t recorded = nullptr;
+  cudaGraphExec_t graph = nullptr;
+  cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed);
+  if (which == RULE_SECTORS)
+    emulate_kernel("read_apart", 3, LANES, 0, stream, [=]() { read_apart(out, in, stride); });
+  else if (which == RULE_BANKS)
+    emulate_kernel("share_apart", 1, LANES, LANES * STRIDE * sizeof *in, stream,
+                   [=]() { share_apart(out, stride); });
+  else {
+    emulate_kernel("write_ones", 1, LANES, 0, ok || which != RULE_STREAM ? stream : nullptr,
+                   [=]() { write_ones(in); });
+    emulate_kernel(
+        "copy_early", 1, LANES, 0, stream, [=]() { copy_early(out, in, which, ok); }, true);
+  }
+  cudaStreamEndCapture(stream, &recorded);
+  cudaGraphInstantiate(&graph, recorded, 0);
+  cudaGraphLaunch(graph, stream);
+  cudaGraphExecDestroy(graph);
+  cudaGraphDestroy(recorded);
+  cudaFree(in);
+  cudaFree(out);
+  cudaStreamDestroy(stream);
 }

@@ -3,6 +3,7 @@
  * arrive when they are waited for. */
 #include "cuda_runtime.h"
 
+#include "counts.h"
 #include "race.h"
 
 #include <map>
@@ -12,45 +13,38 @@
 #include <time.h>
 #include <vector>
 
-/* --- graphs: the calls that were recorded, in their order; name NULL: a copy --- */
+/* --- graphs: the calls that were recorded, in their order --- */
 
+struct recorded_call {
+  emulate_launch launch; /* name NULL: a copy */
+  emulate_call call;
+};
 struct emulate_graph {
-  emulate_call *calls;
-  dim3 *grid, *block;
-  size_t *shared;
-  uint64_t *order;
-  const char **name;
-  size_t n, room;
+  std::vector<recorded_call> calls;
+  cudaStream_t stream;
+  const char *broken; /* the rule of recording that was broken; NULL: none */
 };
 
+/* What the thread records. Only its stream may be used meanwhile; calls that wait, free memory or
+ * allocate in the order of the stream end the recording with an error, like most of them on a
+ * device (in relaxed mode a device records allocations and lets memory be freed; graphs that do so
+ * are not wanted here). */
 static thread_local emulate_graph *recording;
+static uint64_t allocated_recording;
 
-static void add(const char *name, dim3 grid, dim3 block, size_t shared, uint64_t order,
-                emulate_call call) {
-  emulate_graph *g = recording;
-  if (g->n == g->room) {
-    g->room = g->room * 2 + 16;
-    g->calls = (emulate_call *)realloc(g->calls, g->room * sizeof *g->calls);
-    g->grid = (dim3 *)realloc((void *)g->grid, g->room * sizeof *g->grid);
-    g->block = (dim3 *)realloc((void *)g->block, g->room * sizeof *g->block);
-    g->shared = (size_t *)realloc(g->shared, g->room * sizeof *g->shared);
-    g->order = (uint64_t *)realloc(g->order, g->room * sizeof *g->order);
-    g->name = (const char **)realloc(g->name, g->room * sizeof *g->name);
-  }
-  g->calls[g->n] = call;
-  g->order[g->n] = order;
-  g->calls[g->n].closure = call.copy(call.closure);
-  g->grid[g->n] = grid;
-  g->block[g->n] = block;
-  g->shared[g->n] = shared;
-  g->name[g->n++] = name;
+static cudaError_t break_recording(const char *rule) {
+  if (recording->broken == nullptr) recording->broken = rule;
+  return cudaErrorStreamCaptureUnsupported;
 }
 
-/* Whether the call was recorded instead of being run. */
-bool emulate_record(const char *name, dim3 grid, dim3 block, size_t shared, uint64_t order,
-                    const emulate_call &call) {
+static void add(const emulate_launch &launch, emulate_call call) {
+  call.closure = call.copy(call.closure);
+  recording->calls.push_back({launch, call});
+}
+
+bool emulate_record(const emulate_launch &l, const emulate_call &call) {
   if (recording == nullptr) return false;
-  add(name, grid, block, shared, order, call);
+  add(l, call);
   return true;
 }
 
@@ -75,8 +69,16 @@ void emulate_leave() {
   everything.unlock();
 }
 
+/* Whether the stream is of another device. It must be the one that is recorded, if one is. There
+ * is no legacy default stream: nothing would order it with the others. */
 static bool is_elsewhere(cudaStream_t s) {
-  return s != nullptr && s->device != current;
+  if (s == nullptr) {
+    fprintf(stderr, "the legacy default stream is used\n");
+    abort();
+  }
+  if (recording != nullptr && s != recording->stream)
+    break_recording("another stream is used while one is recorded");
+  return s->device != current;
 }
 
 cudaError_t cudaGetDeviceCount(int *n) {
@@ -104,12 +106,25 @@ struct emulate_pool {
 static emulate_pool the_pool;
 static bool has_pools = true;
 
-/* What stands before each allocation, in 256 bytes, which keep the alignment that CUDA gives. */
+/* What stands before each allocation, which has the alignment that CUDA gives. */
 struct allocation {
+  void *raw;
   size_t bytes;
   bool pooled;
 };
 enum { header = 256 };
+static std::map<const char *, size_t> blocks; /* address and bytes */
+
+/* The block that p is in, or NULL. */
+static const char *block_of(const std::map<const char *, size_t> &all, const void *p) {
+  auto after = all.upper_bound((const char *)p);
+  if (after == all.begin()) return nullptr;
+  --after;
+  return (const char *)p < after->first + after->second ? after->first : nullptr;
+}
+const void *emulate_allocation(const void *p) {
+  return block_of(blocks, p);
+}
 
 /* Bytes that the device has, and those that neither an allocation nor the pool holds. */
 static size_t all_of_it() {
@@ -128,28 +143,33 @@ static cudaError_t take(void **p, size_t bytes, bool pooled) {
   const size_t whole = memory.pooled + bytes;
   const size_t more = !pooled ? bytes : whole > memory.reserved ? whole - memory.reserved : 0;
   if (more > unreserved()) return cudaErrorMemoryAllocation;
-  void *raw = nullptr;
-  if (posix_memalign(&raw, 256, bytes + header) != 0) return cudaErrorMemoryAllocation;
-  *(allocation *)raw = {bytes, pooled};
-  *p = (char *)raw + header;
-  memset(*p, 0xff, bytes);
+  const bool zeros = emulate_has_shapes_only(); /* pages of which are never touched cost nothing */
+  void *raw = zeros ? calloc(1, bytes + 2 * header) : nullptr;
+  if (!zeros && posix_memalign(&raw, header, bytes + header) != 0) raw = nullptr;
+  if (raw == nullptr) return cudaErrorMemoryAllocation;
+  *p = (void *)(((uintptr_t)raw + 2 * header - 1) / header * header);
+  ((allocation *)*p)[-1] = {raw, bytes, pooled};
+  if (!zeros) memset(*p, 0xff, bytes);
   (pooled ? memory.pooled : memory.plain) += bytes;
   if (pooled) memory.reserved += more;
   if (memory.plain + memory.pooled > memory.peak) memory.peak = memory.plain + memory.pooled;
   ++memory.blocks;
+  allocated_recording += recording != nullptr;
+  blocks[(const char *)*p] = bytes;
   return cudaSuccess;
 }
 
 static cudaError_t give(void *p, bool pooled) {
   if (p == nullptr) return cudaSuccess;
   const alone lock(everything);
-  void *raw = (char *)p - header;
-  const allocation a = *(allocation *)raw;
+  const allocation a = ((allocation *)p)[-1];
   if (a.pooled != pooled) return cudaErrorInvalidValue;
+  if (recording != nullptr) return break_recording("memory is freed while a graph is recorded");
   (pooled ? memory.pooled : memory.plain) -= a.bytes;
   race_forget(p, a.bytes);
   --memory.blocks;
-  free(raw);
+  blocks.erase((const char *)p);
+  free(a.raw);
   return cudaSuccess;
 }
 
@@ -161,6 +181,8 @@ cudaError_t cudaFree(void *p) {
 }
 cudaError_t cudaMallocAsync(void **p, size_t bytes, cudaStream_t s) {
   if (!has_pools) return cudaErrorNotSupported;
+  if (recording != nullptr)
+    return break_recording("memory is allocated in the order of a stream that is recorded");
   return is_elsewhere(s) ? cudaErrorInvalidResourceHandle : take(p, bytes, true);
 }
 cudaError_t cudaFreeAsync(void *p, cudaStream_t s) {
@@ -202,10 +224,7 @@ static std::map<const char *, size_t> pinned; /* address and bytes */
 static uint64_t copies;
 
 static bool is_pinned(const void *p) {
-  auto after = pinned.upper_bound((const char *)p);
-  if (after == pinned.begin()) return false;
-  --after;
-  return (const char *)p < after->first + after->second;
+  return block_of(pinned, p) != nullptr;
 }
 
 /* The stream's copies up to this number arrive. */
@@ -255,8 +274,11 @@ struct copy_call {
   int value; /* -1: a copy */
 };
 
+/* What a kernel would need megabytes for is zero, and stays so, where only shapes are run. */
 static void run_copy(const void *c) {
   const copy_call *m = (const copy_call *)c;
+  count_copy(m->to, m->value < 0 ? m->from : nullptr);
+  if (emulate_has_shapes_only() && m->bytes > (size_t)1 << 20) return;
   if (m->value >= 0)
     memset(m->to, m->value, m->bytes);
   else
@@ -271,7 +293,7 @@ static cudaError_t copy_or_set(const copy_call &m) {
   emulate_call call = {run_copy, [](void *c) { delete (copy_call *)c; },
                        [](const void *c) -> void * { return new copy_call(*(const copy_call *)c); },
                        &m};
-  add(nullptr, dim3(), dim3(), 0, 0, call);
+  add({}, call);
   return cudaSuccess;
 }
 
@@ -316,7 +338,7 @@ uint64_t emulate_order_of(emulate_stream *s) {
             s->device, current);
     abort();
   }
-  return s == nullptr ? 0 : s->order;
+  return s->order;
 }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned) {
   static uint64_t made;
@@ -332,7 +354,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t s) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t s) {
-  if (recording != nullptr) return cudaErrorInvalidValue; /* by the thread's only stream */
+  if (recording != nullptr) return break_recording("a stream is waited for while it is recorded");
   arrive(s, copies);
   return cudaSuccess;
 }
@@ -342,7 +364,7 @@ struct emulate_event {
   cudaStream_t stream;
   uint64_t copies;
   double set_clock, host_clock; /* in milliseconds: the one that tests move, and the host's */
-  bool recorded;
+  bool recorded, in_graph;      /* in_graph: by a recording, of which it is no point in time */
 };
 static double set_clock;
 
@@ -352,7 +374,8 @@ cudaError_t cudaEventCreate(cudaEvent_t *e) {
 /* The time that tests made to pass between them; where it is none the host's, since kernels have
  * run when their launch returns. */
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEvent_t to) {
-  if (!from->recorded || !to->recorded) return cudaErrorInvalidResourceHandle;
+  if (!from->recorded || !to->recorded || from->in_graph || to->in_graph)
+    return cudaErrorInvalidResourceHandle;
   const double set = to->set_clock - from->set_clock;
   *milliseconds = (float)(set > 0 ? set : to->host_clock - from->host_clock);
   return cudaSuccess;
@@ -370,10 +393,14 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
   const alone lock(everything);
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
-  *e = {s, copies, set_clock, 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec, true};
+  *e = {s,         copies,
+        set_clock, 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec,
+        true,      recording != nullptr};
   return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t e) {
+  if (recording != nullptr) return break_recording("an event is waited for during a recording");
+  if (e->in_graph) return cudaErrorInvalidResourceHandle;
   arrive(e->stream, e->copies);
   return cudaSuccess;
 }
@@ -404,42 +431,41 @@ cudaError_t emulate_shared_refused(const void *function, size_t shared) {
   return fits ? cudaSuccess : cudaErrorInvalidValue;
 }
 
-cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) {
-  if (recording != nullptr) return cudaErrorInvalidValue;
-  recording = (emulate_graph *)calloc(1, sizeof *recording);
-  return recording == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
-}
-cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t *g) {
-  *g = recording;
-  if (recording == nullptr) return cudaErrorInvalidValue;
-  recording = nullptr;
+cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode) {
+  if (recording != nullptr || is_elsewhere(s)) return cudaErrorInvalidValue;
+  recording = new emulate_graph{{}, s, nullptr};
   return cudaSuccess;
 }
+cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *g) {
+  *g = recording;
+  if (recording == nullptr || s != recording->stream) return cudaErrorInvalidValue;
+  recording = nullptr;
+  if ((*g)->broken == nullptr) return cudaSuccess;
+  fprintf(stderr, "a recording is refused: %s\n", (*g)->broken);
+  cudaGraphDestroy(*g);
+  *g = nullptr;
+  return cudaErrorStreamCaptureInvalidated;
+}
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t g, unsigned long long) {
-  *out = (emulate_graph *)malloc(sizeof **out);
-  if (*out == nullptr) return cudaErrorMemoryAllocation;
-  **out = *g; /* the calls now belong to the executable graph */
-  memset((void *)g, 0, sizeof *g);
+  *out = new emulate_graph(*g);
+  g->calls.clear(); /* they now belong to the executable graph */
   return cudaSuccess;
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t s) {
   if (is_elsewhere(s)) return cudaErrorInvalidResourceHandle;
-  for (size_t i = 0; i < g->n; ++i)
-    if (g->name[i] == nullptr)
-      run_copy(g->calls[i].closure);
+  const alone lock(everything);
+  count_graph(true);
+  for (const recorded_call &c : g->calls)
+    if (c.launch.name == nullptr)
+      run_copy(c.call.closure);
     else
-      emulate_launch(g->name[i], g->grid[i], g->block[i], g->shared[i], g->order[i], g->calls[i]);
+      emulate_launch_kernel(c.launch, c.call);
+  count_graph(false);
   return cudaSuccess;
 }
 cudaError_t cudaGraphDestroy(cudaGraph_t g) {
-  for (size_t i = 0; i < g->n; ++i) g->calls[i].drop((void *)g->calls[i].closure);
-  free(g->calls);
-  free((void *)g->grid);
-  free((void *)g->block);
-  free(g->shared);
-  free(g->order);
-  free(g->name);
-  free(g);
+  for (const recorded_call &c : g->calls) c.call.drop((void *)c.call.closure);
+  delete g;
   return cudaSuccess;
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t g) {
@@ -478,4 +504,7 @@ size_t emulate_host_blocks(void) {
 }
 size_t emulate_allocations(void) {
   return memory.blocks;
+}
+uint64_t emulate_allocated_recording(void) {
+  return allocated_recording;
 }

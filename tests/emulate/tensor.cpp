@@ -2,6 +2,7 @@
  * describes them: what llm/backend/cuda/mma.cuh calls under GEPOLAB_EMULATE. */
 #include "cuda_runtime.h"
 
+#include "counts.h"
 #include "race.h"
 
 #include <stdio.h>
@@ -35,6 +36,7 @@ void emulate_load_matrices(uint32_t (&r)[4], const void *row, bool transposed) {
     abort();
   }
   race_read(row, 16);
+  count_access(row, 16, false, true, __builtin_return_address(0));
   const unsigned char *all =
       emulate_exchange(0xffffffffu, transposed ? "ldmatrix.trans" : "ldmatrix", &row, sizeof row);
   const unsigned lane = emulate_lane_number(), g = lane / 4, t = lane % 4;
@@ -88,6 +90,8 @@ void emulate_copy_async(void *to, const void *from, bool there) {
   }
   c->copy[c->n++] = {to, from, there, c->group};
   race_write(to, 16); /* it may be written from now on, */
+  count_access(to, 16, true, true, __builtin_return_address(0));
+  if (there) count_access(from, 16, false, false, __builtin_return_address(0));
 }
 
 void emulate_copy_commit() {

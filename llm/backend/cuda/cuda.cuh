@@ -232,9 +232,9 @@ static inline void cuda_launch(cuda_backend *b, const char *name, void (*kernel)
   const void *function = reinterpret_cast<const void *>(kernel);
   if (shared > 0 && !cuda_allow_shared(b, function, name, shared)) return;
 #ifdef GEPOLAB_EMULATE
-  (void)form;
   if (cuda_failed(b, emulate_shared_refused(function, shared), name)) return;
-  emulate_kernel(name, grid, block, shared, b->stream, [=]() { kernel(given...); });
+  emulate_kernel(
+      name, grid, block, shared, b->stream, [=]() { kernel(given...); }, form.early);
 #else
   void *arguments[] = {const_cast<void *>(static_cast<const void *>(&given))...};
   cudaLaunchAttribute attributes[2] = {};

@@ -114,7 +114,9 @@ static __device__ __forceinline__ bool is_last_of(unsigned n, unsigned *arrived)
  * the next kernel start if there is room. For kernels launched with LAUNCH_EARLY. Does nothing
  * after a plain launch, and on devices below compute capability 9.0. */
 static __device__ __forceinline__ void wait_for_kernels_before() {
-#if !defined(GEPOLAB_EMULATE) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#ifdef GEPOLAB_EMULATE
+  emulate_wait_for_kernels();
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
