@@ -23,7 +23,7 @@ EMULATED_TESTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard experiments/bench/gpu*.
                     tests/support/main.c $(wildcard tests/llm/backend/cuda/*.c) \
                     tests/support/llm_backend_cases.c tests/support/llm_backend_run.c tests/support/llm_model.c tests/support/files.c)
 EMULATED_SUITES := cuda emulated
-EMULATE_CXXFLAGS = -x c++ -std=c++17 -DGEPOLAB_EMULATE -Itests/emulate -I. -O1 -g1 -Wall -Wextra -Wshadow -Werror=switch-enum -Wno-unknown-pragmas \
+EMULATE_CXXFLAGS = -x c++ -std=c++17 -DGEPOLAB_EMULATE -DGEPOLAB_CUDA_LIB='"$(BUILD)/emulate"' -Itests/emulate -Itests/emulate/nccl -I. -O1 -g1 -Wall -Wextra -Wshadow -Werror=switch-enum -Wno-unknown-pragmas \
                     $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=undefined) $(RACE_DEFINE)
 # Kernels that tell tests/emulate/race.cpp of every load and store, each as wide as it is written.
 RACE_DEFINE := $(if $(RACES),-DGEPOLAB_EMULATE_RACES)
@@ -40,7 +40,11 @@ $(BUILD)/emulate/%.o: tests/emulate/%.cpp $(FLAGS) | $(BUILD)/gen/version.h
 	$(Q)g++ $(EMULATE_CXXFLAGS) $(PKG_CFLAGS) -MMD -MP -c -o $@ $<
 $(BUILD)/emulate/%.o: tests/emulate/%.c $(FLAGS) | $(BUILD)/gen/version.h
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) $(RACE_DEFINE) -Itests/emulate -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(CPPFLAGS) $(PKG_CFLAGS) $(CFLAGS) $(RACE_DEFINE) -Itests/emulate -Itests/emulate/nccl -MMD -MP -c -o $@ $<
+# In the place of NCCL, opened at run time like it, wherever the real one is.
+$(BUILD)/emulate/libnccl.so.2: tests/emulate/nccl/nccl.cpp tests/emulate/nccl/nccl.h $(FLAGS)
+	@mkdir -p $(@D)
+	$(Q)g++ $(EMULATE_CXXFLAGS) -fPIC -shared -o $@ $<
 $(BUILD)/emulate/open.o: llm/backend/open/open.c $(FLAGS) | $(BUILD)/gen/version.h
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) -DGEPOLAB_WITH_CUDA $(PKG_CFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
@@ -48,8 +52,9 @@ $(BUILD)/emulate/libllm.a: $(filter-out $(BUILD)/llm/backend/open/open.o,$(call 
 	@rm -f $@ && $(AR) qcs $@ $^
 # tests/support/main.c refers to tables of fields weakly, which alone takes no object from an archive.
 FIELDS_OF := llm llm_model llm_task rl policy
-$(BUILD)/tests-emulated: $(EMULATED_TESTS) $(EMBED) $(EMULATED) $(BUILD)/emulate/libllm.a $(BUILD)/libcore.a
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(FIELDS_OF:%=-Wl,-u,%_fields) $^ -lcunit $(LDLIBS) -lstdc++
+$(BUILD)/tests-emulated: $(EMULATED_TESTS) $(EMBED) $(EMULATED) $(BUILD)/emulate/libllm.a $(BUILD)/libcore.a | $(BUILD)/emulate/libnccl.so.2
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/emulate',--export-dynamic-symbol=emulate_stream_busy \
+	  -o $@ $(FIELDS_OF:%=-Wl,-u,%_fields) $^ -lcunit $(LDLIBS) -lstdc++
 
 # The suites of $(BUILD)/tests-emulated run first, unless SUITE asks for others: the last summary
 # printed is that of all others.

@@ -8,6 +8,7 @@
 
 #include <map>
 #include <mutex>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -56,6 +57,7 @@ static thread_local int current;
 struct emulate_stream {
   uint64_t order;
   int device;
+  int busy; /* sums over devices that wait for other devices (nccl/nccl.cpp); atomic */
 };
 
 /* The lock of memory, streams and kernels. */
@@ -76,6 +78,10 @@ static bool is_elsewhere(cudaStream_t s) {
     fprintf(stderr, "the legacy default stream is used\n");
     abort();
   }
+  if (__atomic_load_n(&s->busy, __ATOMIC_ACQUIRE) != 0) {
+    fprintf(stderr, "a stream is used before it was waited for after a sum over devices\n");
+    abort();
+  }
   if (recording != nullptr && s != recording->stream)
     break_recording("another stream is used while one is recorded");
   return s->device != current;
@@ -88,6 +94,11 @@ cudaError_t cudaGetDeviceCount(int *n) {
 cudaError_t cudaSetDevice(int device) {
   if (device < 0 || device >= devices) return cudaErrorInvalidValue;
   current = device;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDevice(int *device) {
+  *device = current;
   return cudaSuccess;
 }
 
@@ -347,6 +358,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned) {
   if (*s == nullptr) return cudaErrorMemoryAllocation;
   (*s)->order = made++;
   (*s)->device = current;
+  (*s)->busy = 0;
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t s) {
@@ -355,8 +367,15 @@ cudaError_t cudaStreamDestroy(cudaStream_t s) {
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t s) {
   if (recording != nullptr) return break_recording("a stream is waited for while it is recorded");
+  while (cudaStreamQuery(s) != cudaSuccess) sched_yield();
   arrive(s, copies);
   return cudaSuccess;
+}
+cudaError_t cudaStreamQuery(cudaStream_t s) {
+  return __atomic_load_n(&s->busy, __ATOMIC_ACQUIRE) != 0 ? cudaErrorNotReady : cudaSuccess;
+}
+extern "C" void emulate_stream_busy(cudaStream_t s, int change) {
+  __atomic_add_fetch(&s->busy, change, __ATOMIC_ACQ_REL);
 }
 
 /* What the stream had been asked to do when the event was recorded, and when that was. */
