@@ -15,10 +15,10 @@
  * is copied from the device into pinned memory of the host arrives there only when the stream, or
  * an event behind the copy, is waited for; copies within the host are made at once.
  *
- * Rules are kept: a recording ends with an error after a call that waits, frees memory, allocates in
- * the order of the stream or uses another stream; nobody uses the legacy default stream; a thread of
- * a kernel that may start early waits for the kernels before. counts.cpp counts launches, and in
- * `make racecheck` what they do to memory.
+ * Rules are kept: a recording ends with an error after a call that waits, frees memory, allocates
+ * in the order of the stream or uses another stream; nobody uses the legacy default stream; a
+ * thread of a kernel that may start early waits for the kernels before. counts.cpp counts launches,
+ * and in `make racecheck` what they do to memory.
  *
  * What this cannot show: the PTX instructions of llm/backend/cuda/mma.cuh themselves, registers and
  * occupancy of a real device, launches that a real driver refuses for other reasons than their
