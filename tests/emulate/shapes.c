@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+SUITE("llm: emulated shapes");
+
 #ifdef GEPOLAB_EMULATE_RACES
 enum { SEES_MEMORY = 1 };
 #else
@@ -46,7 +48,7 @@ static int is_refused(enum rule_case which, int clean) {
   return WIFSIGNALED(state) && WTERMSIG(state) == SIGABRT;
 }
 
-static void kernels_that_start_too_early_are_refused(void) {
+TEST(kernels_that_start_too_early_are_refused) {
   static const struct {
     enum rule_case which;
     int by_memory; /* seen only where loads and stores are */
@@ -69,7 +71,7 @@ static emulate_count count_of(enum rule_case which, int clean) {
 
 /* A warp of 32 floats needs 128 bytes: four sectors, one pass. At a stride of eight floats each has
  * a sector of its own, and eight of them the same bank. */
-static void accesses_are_counted_by_hand(void) {
+TEST(accesses_are_counted_by_hand) {
   if (!SEES_MEMORY) SKIP("make racecheck sees loads and stores");
   emulate_count c = count_of(RULE_SECTORS, 1);
   CU_ASSERT(c.launches == 1 && c.blocks == 3 && c.read == 3 * 128 && c.written == 3 * 128);
@@ -102,7 +104,7 @@ static void releases(backend *b, void *memory) {
   b->ops->release(b, memory);
 }
 
-static void a_recording_refuses_what_waits_allocates_or_frees(void) {
+TEST(a_recording_refuses_what_waits_allocates_or_frees) {
   static const mistake all[] = {nothing, waits, allocates, releases};
   for (size_t i = 0; i < sizeof all / sizeof *all; ++i) {
     backend *b = device();
@@ -238,7 +240,7 @@ static void count_decoding(model *m, size_t rows) {
 
 /* Per layer two norms, four products, the norm of heads and attention; embedding, the last norm and
  * product, three kernels that draw. */
-static void decoding_launches_eight_kernels_a_layer(void) {
+TEST(decoding_launches_eight_kernels_a_layer) {
   static const size_t rows[] = {1, SLOTS};
   emulate_shapes_only(BLOCKS);
   backend *b = device();
@@ -265,7 +267,7 @@ static void decoding_launches_eight_kernels_a_layer(void) {
 
 /* A step of AdamW reads value, gradient and two moments of every parameter, and writes all but the
  * gradient and the copy in bfloat16; the norm reads the gradient once more. */
-static void training_reads_each_parameter_as_often_as_adamw_needs(void) {
+TEST(training_reads_each_parameter_as_often_as_adamw_needs) {
   enum { TOKENS = 2 * LENGTH };
   static int32_t token[TOKENS];
   static size_t after[TOKENS];
@@ -309,8 +311,3 @@ static void training_reads_each_parameter_as_often_as_adamw_needs(void) {
   backend_free(b);
   emulate_shapes_only(0);
 }
-
-SUITE(emulated_shapes, "llm: emulated shapes", TEST(kernels_that_start_too_early_are_refused),
-      TEST(accesses_are_counted_by_hand), TEST(a_recording_refuses_what_waits_allocates_or_frees),
-      TEST(decoding_launches_eight_kernels_a_layer),
-      TEST(training_reads_each_parameter_as_often_as_adamw_needs));

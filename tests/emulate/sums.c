@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("llm: emulated nccl");
+
 enum { RANKS = 2 };
 
 typedef struct pair {
@@ -98,7 +100,7 @@ static void finish(pair *p) {
   CU_ASSERT_EQUAL(number("emulate_nccl_communicators"), 0);
 }
 
-static void two_devices_sum_through_the_library(void) {
+TEST(two_devices_sum_through_the_library) {
   pair p = start(1000);
   connect(&p);
   const size_t before = number("emulate_nccl_sums");
@@ -109,7 +111,7 @@ static void two_devices_sum_through_the_library(void) {
 }
 
 /* One call takes 64 Mi numbers. */
-static void a_large_array_takes_several_calls(void) {
+TEST(a_large_array_takes_several_calls) {
   pair p = start(((size_t)64 << 20) + 3);
   connect(&p);
   const size_t before = number("emulate_nccl_sums");
@@ -119,7 +121,7 @@ static void a_large_array_takes_several_calls(void) {
   finish(&p);
 }
 
-static void communicators_that_cannot_be_made_are_an_error(void) {
+TEST(communicators_that_cannot_be_made_are_an_error) {
   pair p = start(10);
   connect(&p);
   collective_free(p.sums);
@@ -135,7 +137,7 @@ static void communicators_that_cannot_be_made_are_an_error(void) {
 
 /* The rank whose call fails is named; the other one, whose stream waits for it, ends too. Later
  * sums say that they cannot be made. */
-static void a_failing_rank_ends_the_sum_of_both(void) {
+TEST(a_failing_rank_ends_the_sum_of_both) {
   static const struct {
     enum emulate_nccl_failure what;
     const char *why;
@@ -157,7 +159,3 @@ static void a_failing_rank_ends_the_sum_of_both(void) {
     finish(&p);
   }
 }
-
-SUITE(emulated_sums, "llm: emulated nccl", TEST(two_devices_sum_through_the_library),
-      TEST(a_large_array_takes_several_calls), TEST(communicators_that_cannot_be_made_are_an_error),
-      TEST(a_failing_rank_ends_the_sum_of_both));
