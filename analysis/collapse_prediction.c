@@ -364,14 +364,14 @@ static void sum_by_seed(resampling *r) {
 static size_t compare_then(resampling *r, const scored *f, size_t lead) {
   const announce_rule *rule = r->b->rule;
   const int64_t step = f->of->onset - rule->lead[lead];
-  const double mine = watched_at(f->of, rule->window, step);
+  const double own = watched_at(f->of, rule->window, step);
   size_t n = 0;
-  for (size_t j = 0; j < r->b->n && !isnan(mine); j++) {
+  for (size_t j = 0; j < r->b->n && !isnan(own); j++) {
     const scored *s = &r->b->run[j];
     if (s->of->collapsed || s->of->cell != f->of->cell) continue;
     const double other = watched_at(s->of, rule->window, step);
     if (isnan(other)) continue;
-    count_pair(r, OF_LEADS + lead, f, s, mine > other ? 1 : (mine == other ? 0.5 : 0));
+    count_pair(r, OF_LEADS + lead, f, s, own > other ? 1 : (own == other ? 0.5 : 0));
     n++;
   }
   return n;

@@ -323,9 +323,9 @@ static gl_status batch_grow(evaluation *e, size_t doubles) {
 }
 
 static void *batch_take(double **at, size_t n) {
-  void *mine = *at;
+  void *part = *at;
   *at += n;
-  return mine;
+  return part;
 }
 
 _Static_assert(sizeof(size_t) <= sizeof(double), "starts share the workspace's doubles");

@@ -20,6 +20,8 @@ bool moment_is_constant(const delay_dist *dist, double *value) {
   return delay_quantile(dist, no_mass) == *value && delay_quantile(dist, 1 - no_mass) == *value;
 }
 
+/* A Pareto distribution has the moment if its shape exceeds the power; the margin of 5 % leaves out
+ * integrals that converge too slowly. */
 bool moment_is_finite(const delay_dist *dist, int power) {
   if (isfinite(dist->clamp_hi)) return 1;
   if (dist->kind == DELAY_PARETO) return dist->pareto.shape >= 1.05 * power;

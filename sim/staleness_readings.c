@@ -121,7 +121,7 @@ typedef struct counter_reader {
   staleness_reading *out; /* sums of the updates' values so far */
 } counter_reader;
 
-/* The place of a version on the axis that a counter counts in. */
+/* A version in the unit of a counter: updates, publications, optimiser updates or samples. */
 static int64_t position_of(const counter_reader *r, counted_in in, int64_t version) {
   switch (in) {
   case IN_UPDATES:
@@ -148,6 +148,7 @@ static int64_t version_now(const counter_reader *r, counted_now now, size_t resp
   return 0;
 }
 
+/* The oldest version among the last tokens of the unit's responses. */
 static int64_t earliest_end(const counter_reader *r) {
   int64_t least = r->last[0];
   for (size_t k = 1; k < r->spec->unit_responses; ++k)

@@ -41,7 +41,8 @@ typedef struct import_format {
   gl_status (*recognise)(bool *is, const import_file *f, gl_error *err);
   /* Reads the records as rows; NULL: the format has no rows. */
   gl_status (*rows)(sheet *out, const import_file *f, gl_error *err);
-  /* Reads the series; NULL: use shape_series() on the rows. Of a trainer's log: it has none. */
+  /* Reads the series; NULL: shape_series() makes them from the rows, or the format has no series (a
+   * trainer's token-level log). */
   gl_status (*series)(series_table **out, const import_file *f, gl_error *err);
 } import_format;
 

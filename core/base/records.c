@@ -73,7 +73,7 @@ static const char *next_name(records_writer *w) {
   return w->columns[w->at].name;
 }
 
-/* Counts the value; item: its JSON, for JSON lines. */
+/* Counts a written value. item: its JSON, for JSON lines; NULL there: out of memory. */
 static void records_count(records_writer *w, const cJSON *item) {
   w->short_of_memory |= w->format == RECORDS_JSONL && item == NULL;
   w->at++;

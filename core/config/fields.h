@@ -203,8 +203,8 @@ const field *fields_of_item(const char *path);
  */
 typedef struct field_alias {
   const char *name; /* lower case, with underscores; also the last words of a dotted name */
-  const char *path; /* one or more fields here; one that ends with a dot is followed by the name;
-                       "": no field here does it, and the note says what does */
+  const char *path; /* the recipe's field or fields; the name is appended to one that ends with a
+                       dot. "": no field has this meaning; the note says what has it */
   const char *note; /* how the value differs; "" where it does not */
 } field_alias;
 

@@ -630,8 +630,8 @@ static int kl_is_chosen(const policy_state *s, const kl_choice *c, size_t i, siz
   if (c->all) return 1;
   const double product = product_of(s, c, i, t);
   if (product != c->product) return product > c->product;
-  const policy_rank mine = {.value = s->in->logp[t], .token = t};
-  return kl_descending(&mine, &c->last) <= 0;
+  const policy_rank of_token = {.value = s->in->logp[t], .token = t};
+  return kl_descending(&of_token, &c->last) <= 0;
 }
 
 /* --- the terms --- */

@@ -59,7 +59,8 @@ static gl_status check_runs(store *s, const char *path, gl_error *err) {
     const store_table *t = schema_at(i);
     char words[64];
     if (t->kind != TABLE_OF_A_RUN) continue;
-    /* One file may lack the fates of a run. */
+    /* One file may lack the fates of a run: their checksum is then NULL, which != does not report,
+     * unlike IS NOT. */
     snprintf(words, sizeof words, "records in the table %s differ", t->name);
     query_beginf(&q, s, err, DIFFERING_RUNS, words, t->sum,
                  strcmp(t->name, "fates") == 0 ? "!=" : "IS NOT", t->sum, BOTH_FINISHED);

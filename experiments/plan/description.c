@@ -201,7 +201,8 @@ static gl_status read_sampler(plan_description *d, const cfg_node *node, gl_erro
   return cfg_end(&r);
 }
 
-static gl_status plan_read_places(plan_description *d, cfg_reader *r) {
+/* Reads the list of sites where the learner may be; without it, it may be at any. */
+static gl_status plan_read_learner_sites(plan_description *d, cfg_reader *r) {
   const bool stated = cfg_has(r, "sites");
   const cfg_node *list =
       stated ? list_of(r, "sites", PLAN_MOST_SITES, "sites where the learner may be") : NULL;
@@ -231,7 +232,7 @@ static gl_status plan_read_learner(plan_description *d, const cfg_node *node, gl
   cfg_begin(&r, node, "plan.learner", err);
   d->learner_gpus = cfg_count(&r, "gpus", 1, 1, 1000000);
   d->serial = cfg_double(&r, "serial", 0, 0, 1);
-  if (plan_read_places(d, &r) != GL_OK) return r.status;
+  if (plan_read_learner_sites(d, &r) != GL_OK) return r.status;
   const size_t n = default_choices(d, fallback);
   d->n_choices = plan_read_values(&r, "choices", fallback, n, 1, 1000000, chosen);
   for (size_t i = 0; i < d->n_choices; ++i) d->choices[i] = (size_t)chosen[i];

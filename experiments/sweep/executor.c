@@ -425,8 +425,8 @@ gl_status ranks_begin(ranks *s, const char *text, gl_error *err) {
 gl_status ranks_share(const ranks *s, double *value, size_t n, gl_status own) {
 #ifdef GEPOLAB_WITH_MPI
   if (s->mpi) {
-    int worst = (int)own, mine = (int)own;
-    MPI_Allreduce(&mine, &worst, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    int worst = (int)own, own_status = (int)own;
+    MPI_Allreduce(&own_status, &worst, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     if (worst != GL_OK) return (gl_status)worst;
     if (n > 0) MPI_Allreduce(MPI_IN_PLACE, value, (int)n, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
   }

@@ -305,7 +305,8 @@ static const char *mask_element(const char *at, unsigned char *value) {
   return strncmp(at, "false", 5) == 0 ? at + 5 : NULL;
 }
 
-/* Sets eight values that json.dumps() wrote and that are equal. */
+/* Reads eight equal values at once, in the form that Python's json.dumps() writes; false if there
+ * is anything else. */
 static bool mask_eight(const char *at, const char *end, unsigned char *mask) {
   static const char zeros[] = "0, 0, 0, 0, 0, 0, 0, 0, ", ones[] = "1, 1, 1, 1, 1, 1, 1, 1, ";
   const size_t size = sizeof zeros - 1;

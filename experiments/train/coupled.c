@@ -430,6 +430,7 @@ static gl_status coupled_hold(void *self, int64_t version, gl_error *err) {
   return c->again > 0 ? GL_OK : l->ops->hold(l->self, err);
 }
 
+/* While the clock runs again up to a checkpoint, the learner does no work. */
 static void coupled_release(void *self, int64_t version) {
   coupled *c = self;
   const learner *l = &c->loop->learner;

@@ -117,12 +117,12 @@ static gl_status host_sum(collective *base, size_t rank, void *memory, size_t n,
   const host_collective *c = (const host_collective *)base;
   backend *b = base->member[rank];
   const size_t width = b->master_element;
-  char *mine = c->chunk + rank * CHUNK * width;
+  char *own_chunk = c->chunk + rank * CHUNK * width;
   const char *sum = c->chunk + base->n * CHUNK * width;
   gl_status status = GL_OK;
   for (size_t at = 0; at < n && status == GL_OK; at += CHUNK) {
     const size_t k = n - at < CHUNK ? n - at : CHUNK;
-    b->ops->download(b, mine, (const char *)memory + at * width, k * width);
+    b->ops->download(b, own_chunk, (const char *)memory + at * width, k * width);
     status = b->ops->status(b, err);
     if (status == GL_OK) status = collective_meet(base, err);
     if (status == GL_OK) {

@@ -243,17 +243,17 @@ static void draw_uniform(const llm_learner *l, const drawing_request *r,
 }
 
 /* Records every token's conditional log-probability under the mixture: log M_t - log M_(t-1), where
- * M_t is the mixture's probability of a response's first t tokens. mine and theirs have the
+ * M_t is the mixture's probability of a response's first t tokens. own_logp and other_logp have the
  * result's layout. */
-static void record_mixture(const llm_learner *l, const drawing_request *r, const double *mine,
-                           const double *theirs, generate_result *result) {
+static void record_mixture(const llm_learner *l, const drawing_request *r, const double *own_logp,
+                           const double *other_logp, generate_result *result) {
   const double share = l->spec.sampling.behaviour.share;
   for (size_t i = 0; i < r->problems->n * r->each; ++i) {
     double reach = log1p(-share), other = log(share), before = 0;
     for (size_t t = 0; t < result->length[i]; ++t) {
       const size_t at = i * l->spec.max_tokens + t;
-      reach += mine[at];
-      other += theirs[at];
+      reach += own_logp[at];
+      other += other_logp[at];
       const double both = log_sum_of_two(reach, other);
       result->logq[at] = result->logq_truncated[at] = both - before;
       before = both;
@@ -269,9 +269,10 @@ static gl_status use_initial(void *context, size_t rank, gl_error *err) {
 }
 
 /* Samples the other policy's responses and scores them under the version's parameters, and the
- * reverse. mine and theirs receive the log-probabilities of all responses. */
+ * reverse. own_logp and other_logp receive the log-probabilities of all responses. */
 static gl_status draw_both(llm_learner *l, const drawing_request *r, const unsigned char *chosen,
-                           double *mine, double *theirs, generate_result *result, gl_error *err) {
+                           double *own_logp, double *other_logp, generate_result *result,
+                           gl_error *err) {
   const sampling_spec *spec = &l->spec.sampling;
   const size_t n = r->problems->n * r->each, width = l->spec.max_tokens;
   const int initial = spec->behaviour.with == OTHER_INITIAL;
@@ -282,24 +283,24 @@ static gl_status draw_both(llm_learner *l, const drawing_request *r, const unsig
   if (initial) {
     status = rank_threads_run(l->threads, use_initial, l, err);
     if (status == GL_OK) status = draw_chosen(l, r, &plain, chosen, 1, result, err);
-    memcpy(theirs, result->logq, n * width * sizeof *theirs);
+    memcpy(other_logp, result->logq, n * width * sizeof *other_logp);
     if (status == GL_OK) status = rank_threads_run(l->threads, r->use_version, r->use_context, err);
   } else {
     draw_uniform(l, r, chosen, result);
   }
   if (status == GL_OK) status = draw_chosen(l, r, &own, chosen, 0, result, err);
-  memcpy(mine, result->logq, n * width * sizeof *mine);
+  memcpy(own_logp, result->logq, n * width * sizeof *own_logp);
   const double temperature = spec->temperature * (1 + spec->behaviour.temperature_error);
   if (status == GL_OK)
     status = score_result(l, r, result,
-                          &(sampled_score){chosen, 1, SCORE_IN_USE, temperature, NULL, false}, mine,
-                          err);
+                          &(sampled_score){chosen, 1, SCORE_IN_USE, temperature, NULL, false},
+                          own_logp, err);
   if (status == GL_OK && initial)
     status = score_result(
         l, r, result, &(sampled_score){chosen, 0, SCORE_INITIAL, spec->temperature, NULL, false},
-        theirs, err);
+        other_logp, err);
   for (size_t k = 0; k < n * width && !initial; ++k)
-    theirs[k] = -log((double)l->spec.model.vocabulary);
+    other_logp[k] = -log((double)l->spec.model.vocabulary);
   return status;
 }
 
@@ -314,13 +315,14 @@ static gl_status sample_mixture(llm_learner *l, const drawing_request *r, genera
                      "or partial: continue)");
   arena a = {0};
   unsigned char *chosen = ARENA_ARRAY(&a, unsigned char, n);
-  double *mine = ARENA_GRID(&a, double, n, width), *theirs = ARENA_GRID(&a, double, n, width);
+  double *own_logp = ARENA_GRID(&a, double, n, width),
+         *other_logp = ARENA_GRID(&a, double, n, width);
   gl_status status = arena_check(&a, "a batch's log-probabilities", err);
   if (status == GL_OK) {
     choose_mixture(l, r, n, chosen);
-    status = draw_both(l, r, chosen, mine, theirs, result, err);
+    status = draw_both(l, r, chosen, own_logp, other_logp, result, err);
   }
-  if (status == GL_OK) record_mixture(l, r, mine, theirs, result);
+  if (status == GL_OK) record_mixture(l, r, own_logp, other_logp, result);
   arena_fini(&a);
   return status;
 }

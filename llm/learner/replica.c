@@ -467,11 +467,11 @@ gl_status llm_learner_save(void *self, FILE *to, gl_error *err) {
 
 /* Refuses to resume with kernels of another instruction set: the last bits would differ from those
  * of an uninterrupted run. All x86 processors of the last ten years support avx2. */
-static gl_status other_form(const checkpoint_header *h, const checkpoint_header *mine,
+static gl_status other_form(const checkpoint_header *h, const checkpoint_header *expected,
                             gl_error *err) {
   static const char device[] = "a GPU";
   const char *was = h->form[0] != '\0' ? h->form : device;
-  const char *is = mine->form[0] != '\0' ? mine->form : device;
+  const char *is = expected->form[0] != '\0' ? expected->form : device;
   return gl_fail(
       err, GL_EINPUT,
       "the checkpoint was computed in another arithmetic (%.15s) than this run's (%.15s), "
@@ -481,20 +481,20 @@ static gl_status other_form(const checkpoint_header *h, const checkpoint_header 
 
 static gl_status check_checkpoint_header(const llm_learner *l, const checkpoint_header *h,
                                          gl_error *err) {
-  const checkpoint_header mine = checkpoint_header_of(l);
-  if (memcmp(h->magic, mine.magic, sizeof mine.magic) != 0 || h->format != mine.format)
+  const checkpoint_header expected = checkpoint_header_of(l);
+  if (memcmp(h->magic, expected.magic, sizeof expected.magic) != 0 || h->format != expected.format)
     return gl_fail(err, GL_EINPUT,
                    "this is not the state of a transformer learner, or one of another version of "
                    "gepolab");
-  if (h->fingerprint != mine.fingerprint || h->seed != mine.seed ||
-      h->n_parameters != mine.n_parameters)
+  if (h->fingerprint != expected.fingerprint || h->seed != expected.seed ||
+      h->n_parameters != expected.n_parameters)
     return gl_fail(err, GL_EINPUT,
                    "the checkpoint belongs to another world, sampling or seed; start from the "
                    "recipe it was written with");
-  if (h->optimizer_kind != mine.optimizer_kind)
+  if (h->optimizer_kind != expected.optimizer_kind)
     return gl_fail(err, GL_EINPUT,
                    "the checkpoint was written with another optimizer; use the one it has");
-  if (memcmp(h->form, mine.form, sizeof h->form) != 0) return other_form(h, &mine, err);
+  if (memcmp(h->form, expected.form, sizeof h->form) != 0) return other_form(h, &expected, err);
   if (h->version < 0)
     return gl_fail(err, GL_EINPUT, "the checkpoint has a negative version: it is damaged");
   return GL_OK;

@@ -178,13 +178,13 @@ static uint64_t sum_of(const char *bytes, size_t size) {
  * as expected. */
 static char *read_whole(FILE *from, const warmup_entry *e, const llm_learner *l, size_t head,
                         size_t size) {
-  const warmup_header mine = warmup_header_of(e, l);
+  const warmup_header expected = warmup_header_of(e, l);
   char *bytes = malloc(size);
   uint64_t written;
   int good = bytes != NULL && fread(bytes, 1, size, from) == size &&
              fread(&written, sizeof written, 1, from) == 1 && fgetc(from) == EOF &&
-             memcmp(bytes, &mine, sizeof mine) == 0 &&
-             memcmp(bytes + sizeof mine, e->key, head - sizeof mine) == 0 &&
+             memcmp(bytes, &expected, sizeof expected) == 0 &&
+             memcmp(bytes + sizeof expected, e->key, head - sizeof mine) == 0 &&
              sum_of(bytes, size) == written;
   if (good) return bytes;
   free(bytes);
@@ -441,12 +441,12 @@ static int warmup_own_resume(const warmup_entry *e, llm_learner *l, size_t *step
 /* Removes every other warm-up in the folder: unfinished ones, and those of other builds of the
  * program. */
 static void remove_other_warmups(const warmup_entry *e) {
-  const char *mine = strrchr(e->path, '/') + 1;
+  const char *own_name = strrchr(e->path, '/') + 1;
   DIR *all = opendir(e->folder);
   const struct dirent *one;
   while (all != NULL && (one = readdir(all)) != NULL)
     if (strncmp(one->d_name, LEARNER_KEEPS, sizeof LEARNER_KEEPS - 1) == 0 &&
-        strcmp(one->d_name, mine) != 0)
+        strcmp(one->d_name, own_name) != 0)
       (void)unlinkat(dirfd(all), one->d_name, 0);
   if (all != NULL) closedir(all);
 }

@@ -109,7 +109,7 @@ int model_values_are_aside(const model_values *v);
 /* Size of one copy in bytes. */
 size_t model_values_bytes(const model *m);
 void model_values_free(model_values *v, model *m);
-/* Copies a copy's values to the host, as model_get() does for the model's own. */
+/* Copies the values of v to the host, as model_get() does for the model's own. */
 gl_status model_values_get(const model_values *v, const model *m, double *host, gl_error *err);
 /* Makes forward and generation read v; NULL: the model's own values. A backward always
  * differentiates at the model's own values. While put-aside values are in use no gradient can be

@@ -262,34 +262,34 @@ static gl_status load_tensors(const shards *s, const model *m, gl_error *err) {
 
 /* Compares the settings that determine parameters and arithmetic. Context length and special tokens
  * may differ. */
-static gl_status must_match(const model_config *mine, const model_config *file, const char *path,
-                            gl_error *err) {
+static gl_status must_match(const model_config *expected, const model_config *file,
+                            const char *path, gl_error *err) {
   const struct {
     const char *key;
-    double mine, file;
+    double expected, file;
   } pairs[] = {
-      {"vocab_size", (double)mine->vocabulary, (double)file->vocabulary},
-      {"hidden_size", (double)mine->hidden, (double)file->hidden},
-      {"intermediate_size", (double)mine->intermediate, (double)file->intermediate},
-      {"num_hidden_layers", (double)mine->layers, (double)file->layers},
-      {"num_attention_heads", (double)mine->heads, (double)file->heads},
-      {"num_key_value_heads", (double)mine->kv_heads, (double)file->kv_heads},
-      {"head_dim", (double)mine->head_dim, (double)file->head_dim},
-      {"tie_word_embeddings", mine->tied, file->tied},
-      {"rms_norm_eps", mine->rms_eps, file->rms_eps},
-      {"rope_theta", mine->rope_theta, file->rope_theta},
-      {"rope_scaling's factor", mine->scaling.factor, file->scaling.factor},
-      {"low_freq_factor", mine->scaling.low, file->scaling.low},
-      {"high_freq_factor", mine->scaling.high, file->scaling.high},
-      {"original_max_position_embeddings", mine->scaling.positions, file->scaling.positions},
+      {"vocab_size", (double)expected->vocabulary, (double)file->vocabulary},
+      {"hidden_size", (double)expected->hidden, (double)file->hidden},
+      {"intermediate_size", (double)expected->intermediate, (double)file->intermediate},
+      {"num_hidden_layers", (double)expected->layers, (double)file->layers},
+      {"num_attention_heads", (double)expected->heads, (double)file->heads},
+      {"num_key_value_heads", (double)expected->kv_heads, (double)file->kv_heads},
+      {"head_dim", (double)expected->head_dim, (double)file->head_dim},
+      {"tie_word_embeddings", expected->tied, file->tied},
+      {"rms_norm_eps", expected->rms_eps, file->rms_eps},
+      {"rope_theta", expected->rope_theta, file->rope_theta},
+      {"rope_scaling's factor", expected->scaling.factor, file->scaling.factor},
+      {"low_freq_factor", expected->scaling.low, file->scaling.low},
+      {"high_freq_factor", expected->scaling.high, file->scaling.high},
+      {"original_max_position_embeddings", expected->scaling.positions, file->scaling.positions},
   };
-  if (mine->type != file->type)
+  if (expected->type != file->type)
     return gl_fail(err, GL_EINPUT, "%.300s: model_type is %s, but this model is a %s", path,
-                   model_traits_of(file)->word, model_traits_of(mine)->word);
+                   model_traits_of(file)->word, model_traits_of(expected)->word);
   for (size_t i = 0; i < sizeof pairs / sizeof *pairs; ++i)
-    if (pairs[i].mine != pairs[i].file)
+    if (pairs[i].expected != pairs[i].file)
       return gl_fail(err, GL_EINPUT, "%.300s: %s is %g, but this model has %g", path, pairs[i].key,
-                     pairs[i].file, pairs[i].mine);
+                     pairs[i].file, pairs[i].expected);
   return GL_OK;
 }
 

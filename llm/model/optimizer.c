@@ -185,14 +185,14 @@ gl_status model_write(const model *m, const model_optimizer *o, FILE *to, gl_err
 
 static gl_status check_state_header(const model *m, const model_optimizer *o, const state_header *h,
                                     gl_error *err) {
-  const state_header mine = state_header_of(m, o);
-  if (memcmp(h->magic, mine.magic, sizeof mine.magic) != 0 || h->format != mine.format)
+  const state_header expected = state_header_of(m, o);
+  if (memcmp(h->magic, expected.magic, sizeof expected.magic) != 0 || h->format != expected.format)
     return gl_fail(err, GL_EINPUT, "this is not a transformer's checkpoint of this version");
-  if (h->config != mine.config || h->n != mine.n || h->element != mine.element)
+  if (h->config != expected.config || h->n != expected.n || h->element != expected.element)
     return gl_fail(err, GL_EINPUT,
                    "the checkpoint belongs to a model of other sizes or precision; start from the "
                    "recipe it was written with");
-  if (h->optimizer_kind != mine.optimizer_kind || h->n_arrays != mine.n_arrays)
+  if (h->optimizer_kind != expected.optimizer_kind || h->n_arrays != expected.n_arrays)
     return gl_fail(err, GL_EINPUT,
                    "the checkpoint was written with another optimizer; use the one it has");
   return GL_OK;

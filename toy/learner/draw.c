@@ -72,12 +72,12 @@ static void mix(const response_tree *t, double share, double *dist, const double
   other_reach[0] = log(share);
   for (size_t e = 0; e < t->n_edges; ++e) {
     const size_t node = e / t->vocabulary;
-    const double mine = reach[node] + dist[e], theirs = other_reach[node] + other[e];
+    const double own_path = reach[node] + dist[e], other_path = other_reach[node] + other[e];
     if (t->next[e] >= 0) {
-      reach[t->next[e]] = mine;
-      other_reach[t->next[e]] = theirs;
+      reach[t->next[e]] = own_path;
+      other_reach[t->next[e]] = other_path;
     }
-    dist[e] = log_add(mine, theirs) - log_add(reach[node], other_reach[node]);
+    dist[e] = log_add(own_path, other_path) - log_add(reach[node], other_reach[node]);
   }
 }
 

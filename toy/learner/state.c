@@ -156,16 +156,16 @@ gl_status toy_learner_save(void *self, FILE *to, gl_error *err) {
 }
 
 static gl_status check_header(const toy_learner *l, const checkpoint_header *h, gl_error *err) {
-  const checkpoint_header mine = describe_state(l);
-  if (memcmp(h->magic, mine.magic, sizeof mine.magic) != 0 || h->format != mine.format)
+  const checkpoint_header expected = describe_state(l);
+  if (memcmp(h->magic, expected.magic, sizeof expected.magic) != 0 || h->format != expected.format)
     return gl_fail(err, GL_EINPUT,
                    "this is not the state of a toy learner, or one of another version of gepolab");
-  if (h->fingerprint != mine.fingerprint || h->seed != mine.seed ||
-      h->n_parameters != mine.n_parameters)
+  if (h->fingerprint != expected.fingerprint || h->seed != expected.seed ||
+      h->n_parameters != expected.n_parameters)
     return gl_fail(err, GL_EINPUT,
                    "the checkpoint belongs to another world, policy, sampling or seed; start from "
                    "the recipe it was written with");
-  if (h->optimizer_kind != mine.optimizer_kind || h->n_vectors != mine.n_vectors)
+  if (h->optimizer_kind != expected.optimizer_kind || h->n_vectors != expected.n_vectors)
     return gl_fail(err, GL_EINPUT,
                    "the checkpoint was written with another optimizer, or with or without "
                    "proximal_decay; use what it has");
