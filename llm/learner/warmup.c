@@ -184,7 +184,7 @@ static char *read_whole(FILE *from, const warmup_entry *e, const llm_learner *l,
   int good = bytes != NULL && fread(bytes, 1, size, from) == size &&
              fread(&written, sizeof written, 1, from) == 1 && fgetc(from) == EOF &&
              memcmp(bytes, &expected, sizeof expected) == 0 &&
-             memcmp(bytes + sizeof expected, e->key, head - sizeof mine) == 0 &&
+             memcmp(bytes + sizeof expected, e->key, head - sizeof expected) == 0 &&
              sum_of(bytes, size) == written;
   if (good) return bytes;
   free(bytes);
