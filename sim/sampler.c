@@ -1,5 +1,6 @@
 /* Samplers: fetching or receiving weights, generating whole batches, sending them, and (second part
- * of the file) streaming of groups or responses. */
+ * of the file) streaming of groups or responses. A sampler always receives the version published
+ * last; over a shared network that is decided when the bytes begin to flow (transfer.c). */
 #include "core/base/array.h"
 #include "sim/clock.h"
 

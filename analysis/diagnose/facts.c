@@ -1,4 +1,6 @@
-/* The facts of a whole token-level log: staleness, lengths, floor and slope of the divergence. */
+/* The facts of a whole token-level log: staleness, lengths, floor and slope of the
+ * divergence; the block bootstrap of means over updates; and the table of what each trainer logs.
+ */
 #include "analysis/diagnose/internal.h"
 #include "analysis/import/metric_names.h"
 #include "core/random/rng.h"

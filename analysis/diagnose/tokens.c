@@ -1,4 +1,5 @@
-/* Adds a batch of a token-level log: sums over its tokens and responses. */
+/* Adds a batch of a token-level log: sums over its tokens and responses, and what every algorithm
+ * would have done with it. */
 #include "analysis/diagnose/internal.h"
 #include "core/base/array.h"
 

@@ -263,6 +263,7 @@ static gl_status write_curves(figure_page *p, const results *r, const curve_grid
   return status == GL_OK ? leave_out_settings(p, r, g->groups, g->n, err) : status;
 }
 
+/* --- eval_score --- */
 /* Figure `eval_score`: evaluation score against updates, a panel per setting (the paper's Fig. 1).
  */
 
@@ -276,6 +277,7 @@ gl_status figure_eval_score(const void *data, figure_page *p, gl_error *err) {
   return write_curves(p, r, &(curve_grid){&score, 1, columns, n, wide}, err);
 }
 
+/* --- training --- */
 /* Figure `training`: variance of importance weights, gradient norm and reward against updates (the
  * paper's Fig. 4). */
 
@@ -292,6 +294,7 @@ gl_status figure_training(const void *data, figure_page *p, gl_error *err) {
   return write_curves(p, r, &grid, err);
 }
 
+/* --- window --- */
 /* Figure `window`: staleness, KL and score against updates, a column per window (the paper's Fig.
  * 6). A study or another program's log with one setting has one column. */
 
@@ -336,6 +339,7 @@ gl_status figure_window(const void *data, figure_page *p, gl_error *err) {
   return status;
 }
 
+/* --- divergence --- */
 /* Figure `divergence`: KL, estimation error and weight variance against delay. */
 
 enum { MOST_SLICES = 4 };

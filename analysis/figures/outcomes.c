@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* --- survival --- */
 /* Figure `survival`: fraction of runs that have not collapsed against updates (Kaplan-Meier), a
  * panel per setting. */
 
@@ -104,6 +105,7 @@ static gl_status write_survival(const void *outcomes, figure_page *p, gl_error *
   return status;
 }
 
+/* --- frontier --- */
 /* Figure `frontier`: the learning rate at which 10 and 50 % of the runs collapse, against
  * staleness. With few algorithms, there are two panels, one for each fraction, with a line per
  * algorithm. With many, intervals would overlap, so each algorithm has a panel with two lines. */
@@ -355,6 +357,7 @@ gl_status figures_of_fates(const stability *s, const figure_request *q, gl_error
   return status == GL_OK ? figures_draw_table(&drawn, s, q, err) : status;
 }
 
+/* --- announcements --- */
 /* Figure `announcements`: how well metrics predict collapse, for the best metrics. ROC curves over
  * whole runs, and the ability to distinguish runs of the same setting a given number of updates
  * before the collapse. */

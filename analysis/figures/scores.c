@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* --- best_last --- */
 /* Figure `best_last`: best and last evaluation and the gap between them, one line per algorithm. */
 
 enum { END_COLUMNS = 4 };
@@ -56,6 +57,7 @@ gl_status figure_best_last(const void *data, figure_page *p, gl_error *err) {
   return status == GL_OK ? leave_out_settings(p, r, columns, n, err) : status;
 }
 
+/* --- dumbbells --- */
 /* Figure `dumbbells`: segments from best to last score, one line per algorithm. */
 
 enum { DUMBBELL_COLUMNS = 4 };
@@ -95,6 +97,7 @@ gl_status figure_dumbbells(const void *data, figure_page *p, gl_error *err) {
   return status == GL_OK ? leave_out_settings(p, r, columns, n, err) : status;
 }
 
+/* --- gap --- */
 /* Figure `gap` (the paper's Fig. 1): evaluation score at the smallest and the largest delay,
  * against updates and against simulated hours. Marks show best and last, and a line the gap between
  * them. */
@@ -212,6 +215,7 @@ gl_status figure_gap(const void *data, figure_page *p, gl_error *err) {
   return status == GL_OK ? leave_out_settings(p, r, columns, n, err) : status;
 }
 
+/* --- time_to_score --- */
 /* Figure `time_to_score`: simulated hours and updates until an evaluation reaches a target score,
  * the same for all settings. */
 

@@ -183,6 +183,7 @@ gl_status figure_of_staleness(const staleness_histogram *panels, size_t n,
                           &(schedules){panels, measured, n}, q, err);
 }
 
+/* --- by_staleness --- */
 /* Figure `by_staleness` (the paper's Fig. 5): divergence, weight variances and estimation error
  * against the staleness of the trained batches, in updates, over the updates of all settings, with
  * the number of updates per point. Each run gives one value per bin; a point is the interquartile
@@ -305,6 +306,7 @@ gl_status figure_by_staleness(const void *data, figure_page *p, gl_error *err) {
   return status == GL_OK ? page_set_lines(p, r->algorithms, r->n_algorithms, err) : status;
 }
 
+/* --- heat --- */
 /* Figure `heat`: best and last score of every algorithm at every delay, as colours. */
 
 enum { ENDS = 2 };

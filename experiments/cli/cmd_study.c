@@ -550,8 +550,6 @@ const command command_check = {
 
 /* --- study export --- */
 
-/* gepolab study export: the tables of a study as text. */
-
 enum { MOST_TABLES = 32 };
 
 /* --- what there is --- */

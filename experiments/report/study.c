@@ -76,8 +76,9 @@ int has_grid(const report_study *t) {
   return has_runs(t) || t->is_planned;
 }
 
-/* Finds the runs that the study should contain but does not: according to its plan, or without a
- * plan, according to the grid that its runs span. */
+/* --- cells with missing runs --- */
+/* A study lacks the runs of its plan that it does not contain; without a plan, those of the grid
+ * that its runs span. */
 
 /* Adds a gap without seeds; takes ownership of setting. */
 static incomplete_cell *add_incomplete_cell(report_study *t, const char *algorithm, char *setting) {

@@ -20,6 +20,7 @@ static int has_answer(const report_study *t, const char *const *tables, const ch
   return query_each(t->from, tables, sql, t->name, count_one, &n, NULL) == GL_OK && n > 0;
 }
 
+/* --- provenance --- */
 /* Section `provenance`: the versions, commits, machines, dates and commands of the runs. */
 
 static const char *const run_tables[] = {"runs", "provenance", "superseded", NULL};
@@ -127,6 +128,7 @@ gl_status section_provenance(html *h, const report_study *t, gl_error *err) {
   return status;
 }
 
+/* --- rates --- */
 /* Section `rates`: the learning rate chosen for each algorithm. */
 
 static const char *const rate_tables[] = {"tuned", NULL};
@@ -160,6 +162,7 @@ gl_status section_rates(html *h, const report_study *t, gl_error *err) {
   return status;
 }
 
+/* --- laboratory --- */
 /* Section `laboratory`: measurements of `gepolab lab bias` stored in the study file. */
 
 static const char *const bias_tables[] = {"bias", NULL};
@@ -364,6 +367,7 @@ gl_status section_recipe(html *h, const report_study *t, gl_error *err) {
   return status;
 }
 
+/* --- rerun --- */
 /* Section `rerun`: the commands that reproduce the study and this page. */
 
 /* Reduces the study's name to characters that are safe in file names and need no quotes in a shell.

@@ -190,6 +190,7 @@ gl_status section_summary(html *h, const report_study *t, gl_error *err) {
   return GL_OK;
 }
 
+/* --- problems --- */
 /* Section `problems`: runs that diverged or failed, with their reasons, and missing runs. */
 
 int has_problems(const report_study *t) {
@@ -330,6 +331,7 @@ gl_status section_scores(html *h, const report_study *t, gl_error *err) {
   return GL_OK;
 }
 
+/* --- sets --- */
 /* Section `sets`: best and last score for each evaluation set. */
 
 int has_sets(const report_study *t) {
@@ -379,6 +381,7 @@ gl_status section_sets(html *h, const report_study *t, gl_error *err) {
   return status;
 }
 
+/* --- relations --- */
 /* Section `relations`: rank correlations of delay, divergence and variance of the importance
  * weights. */
 
@@ -439,6 +442,7 @@ gl_status section_relations(html *h, const report_study *t, gl_error *err) {
   return GL_OK;
 }
 
+/* --- clock --- */
 /* Section `clock`: the schedule in each setting. */
 
 /* Means over the runs of a setting that have a clock. */

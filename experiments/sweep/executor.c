@@ -361,7 +361,7 @@ static gl_status begin_mpi(ranks *s, gl_error *err) {
 #endif
 }
 
-/* Slurm. */
+/* --- ranks under Slurm --- */
 
 /* srun sets the rank of every task, and the number of tasks of the step in SLURM_STEP_NUM_TASKS.
  * The batch script, which runs once and also has SLURM_PROCID 0, does not have the latter. Leaves

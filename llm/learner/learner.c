@@ -1,5 +1,5 @@
 /* The transformer as a learner: construction, and gradients without steps. Sampling is in draw.c,
- * updates in update.c, evaluation in draw.c, warm-up in warmup.c; replicas, held versions and
+ * updates in update.c, evaluation in evaluate.c, warm-up in warmup.c; replicas, held versions and
  * checkpoints are in replica.c. */
 #include "llm/learner/learner.h"
 

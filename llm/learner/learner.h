@@ -137,12 +137,29 @@ void llm_learner_divide(llm_learner *l, item_work work, const void *context, siz
 
 /* --- generation (draw.c) --- */
 
+/* A request for `each` responses to every problem, up to `up_to` tokens, with their random-stream
+ * addresses. */
+typedef struct drawing_request {
+  const problem_set *problems;
+  size_t each, up_to;
+  const size_t *limit; /* [responses] limit of tokens per response; NULL: up_to for all */
+  size_t first;        /* the number of the first response in its stream */
+  rng_stream stream;
+  rank_task use_version; /* makes every replica use the parameters of the version to sample from */
+  void *use_context;
+} drawing_request;
+
+/* Generates the responses with a distribution (NULL: greedy) of which each has room for max_tokens
+ * tokens; the work is divided among the replicas. */
+gl_status generate_on_replicas(llm_learner *l, const drawing_request *r, const sampling_spec *dist,
+                               size_t max_tokens, generate_result *result, gl_error *err);
+
+/* --- evaluation (evaluate.c) --- */
+
 /* Mean score on the first held-out problems, as configured in the section `evaluation`: of greedy
  * responses, or of responses sampled from the stream (seed, RNG_EVAL, entity). NaN if parameters
  * are not finite. */
 gl_status llm_learner_score(llm_learner *l, uint64_t entity, double *score, gl_error *err);
-
-/* --- evaluation (draw.c) --- */
 
 /* Reads the problems of the evaluation and of its sets. Errors: GL_EINPUT, at the set's position (a
  * problem that the tokenizer cannot encode or that does not fit the context). */
