@@ -83,7 +83,7 @@ typedef struct low_part {
   size_t begin;     /* the first of these, where there is one */
 } low_part;
 
-/* Only what was gained until the collapse counts, also for what comes after it. */
+/* The gain is the one before the collapse, also for later evaluations. */
 static low_part low_part_of(const eval_record *eval, const double *best_until, size_t n,
                             const outcome_rule *rule) {
   low_part p = {.collapse = n, .recovered = n, .begin = n};

@@ -36,7 +36,7 @@ const char *outcome_name(outcome o);
 /* A finer classification, as tables and figures show it. */
 typedef enum fate {
   FATE_NOT_FINITE,
-  FATE_LOST_START,     /* it lost what it began with before it gained anything */
+  FATE_LOST_START,     /* it lost its initial score before any gain */
   FATE_NEVER_LEARNED,  /* without such a loss */
   FATE_DIP,            /* an early or late collapse from which it recovered */
   FATE_EARLY_COLLAPSE, /* without recovery */

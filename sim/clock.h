@@ -566,17 +566,18 @@ bool turns_begin(sim_clock *c, uint32_t place, size_t response, double seconds);
 double turns_fraction(const sim_clock *c, uint32_t i, uint32_t place);
 /* Ends a turn; returns whether it was the response's last. */
 bool turns_end_one(sim_clock *c, uint32_t place);
-/* Calls the environment, when there is a place. */
+/* Calls the environment if one of its places is free; else the call waits. */
 gl_status turns_call(sim_clock *c, uint32_t i, uint32_t place, gl_error *err);
 /* Handler of CALL_ENDS; *goes_on: the response has its slot and decodes its next turn now. The
- * call of a response that was dropped goes on to its end and has only held its place. */
+ * call of a dropped response also runs to its end, and holds its place until then. */
 gl_status turns_call_ends(sim_clock *c, uint32_t i, uint64_t which, bool *goes_on, gl_error *err);
 /* Gives a slot to the response whose environment call ended first among those that wait for a slot,
  * and returns it; UINT32_MAX: none waits. */
 uint32_t turns_take_back(sim_clock *c, uint32_t i);
 /* A response is dropped. */
 void turns_drop(sim_clock *c, uint32_t i, uint32_t place);
-/* A restart: every place is free, and nobody waits; or what is under way moves by `seconds`. */
+/* A restart. turns_stop: frees every place and drops every waiting call. turns_move: delays the
+ * turn or call in progress by `seconds`. */
 void turns_stop(sim_clock *c);
 void turns_move(sim_clock *c, uint32_t place, double seconds);
 void turns_trace_open(const sim_clock *c, uint32_t i);
@@ -675,7 +676,7 @@ gl_status learner_pause_ends(sim_clock *c, gl_error *err);
 gl_status learner_gpus_switched(sim_clock *c, uint64_t to, gl_error *err);
 /* A restart. learner_stop: interrupts an update, goes back to this version, and drops what does not
  * survive: units of newer versions, and with RESTART_KEEPS_NOTHING all waiting units. An evaluation
- * goes on later with RESTART_KEEPS_RESPONSES, and otherwise ends. learner_resume: publishes that
+ * continues later with RESTART_KEEPS_RESPONSES, and otherwise ends. learner_resume: publishes that
  * version and continues. */
 void learner_stop(sim_clock *c, int64_t version, restart_keeps keeps);
 gl_status learner_resume(sim_clock *c, gl_error *err);

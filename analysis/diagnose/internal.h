@@ -6,7 +6,7 @@
 #include "analysis/statistics.h"
 #include "core/base/arena.h"
 
-/* --- what is kept of a token-level log: tokens.c --- */
+/* --- sums of a token-level log: tokens.c --- */
 
 /* Sums over tokens. */
 typedef struct token_sums {
@@ -53,7 +53,7 @@ typedef struct lag_cell {
   token_sums sums;
 } lag_cell;
 
-/* --- what is measured of each algorithm: tokens.c --- */
+/* --- metrics of each algorithm: tokens.c --- */
 
 typedef enum row_value {
   ROW_ESS,
@@ -235,7 +235,7 @@ const trainer_info *trainer_find(const char *name);
 /* The trainer of the request, or that of the series; never NULL. */
 const trainer_info *trainer_of(const diagnosis *d);
 
-/* --- where numbers come from: origins.c --- */
+/* --- origins of numbers: origins.c --- */
 
 /* The field of the log that a number comes from, and its lines. ref: their number in the list of
  * sources, from 1; 0: they are not in the list. lines NULL: not known. Borrowed. */

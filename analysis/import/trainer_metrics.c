@@ -171,7 +171,7 @@ static const foreign_metric names[] = {
     {"rl/ess", PIPELINE, METRIC_COUNT,
      "(sum w)^2 / (n sum w^2) of p(now) / p(old) over the step's tokens",
      "pipelinerl/finetune_loop.py:909"},
-    /* --- what the learner does --- */
+    /* --- the learner --- */
     {"actor/entropy", VERL, METRIC_ENTROPY,
      "entropy of a token's distribution at the step's start, aggregated as the loss is",
      "verl/trainer/ppo/v1/trainer_base.py:1579"},

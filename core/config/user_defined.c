@@ -103,7 +103,8 @@ static gl_status own_check_name(const own_kind *kind, const char *name, const cf
   return GL_OK;
 }
 
-/* Checks what is said of one name in `all`, before its fields. */
+/* Checks the i-th definition in `all` except its fields: its name, and that it has one valid base.
+ */
 static gl_status own_check_form(const cfg_own *own, const own_kind *kind, const cfg_node *all,
                                 size_t i, gl_error *err) {
   const char *name = cfg_key_at(all, i);

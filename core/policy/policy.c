@@ -15,7 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Entropies, and what is known of the proximal policy. */
+/* Checks that the input has the entropies and the log-probabilities of the proximal policy that the
+ * algorithm needs. */
 static gl_status proximal_fits(const policy_algorithm *algorithm, const policy_input *in,
                                gl_error *err) {
   if (policy_needs_entropy(algorithm) && in->entropy == NULL)

@@ -73,14 +73,14 @@ gl_status store_progress(store *s, const char *study, study_progress *out, gl_er
 gl_status store_missing(store *s, const char *study,
                         int (*each)(void *self, const planned_cell *cell), void *self,
                         gl_error *err) {
-  char *columns = store_row_columns("plan", "p");
+  char *columns = store_record_columns("plan", "p");
   query q;
   if (columns == NULL) return gl_fail_memory(err, "a query");
   query_beginf(&q, s, err, "SELECT %s" MISSING " ORDER BY p.ordinal", columns);
   free(columns);
   query_bind_text(&q, 1, study);
   for (planned_cell cell; query_next(&q);) {
-    store_read_row("plan", &q, 0, &cell);
+    store_read_record("plan", &q, 0, &cell);
     if (!each(self, &cell)) break;
   }
   return query_end(&q);
@@ -150,7 +150,7 @@ gl_status store_studies(store *s, char ***names, size_t *n, gl_error *err) {
 
 gl_status store_origins(store *s, int (*each)(void *self, const store_origin *origin), void *self,
                         gl_error *err) {
-  char *columns = store_row_columns("provenance", "p");
+  char *columns = store_record_columns("provenance", "p");
   query q;
   if (columns == NULL) return gl_fail_memory(err, "a query");
   query_beginf(
@@ -165,7 +165,7 @@ gl_status store_origins(store *s, int (*each)(void *self, const store_origin *or
   free(columns);
   while (query_next(&q)) {
     store_origin o = {0};
-    const int at = store_read_row("provenance", &q, 0, &o.how);
+    const int at = store_read_record("provenance", &q, 0, &o.how);
     o.runs = (size_t)query_get_integer(&q, at);
     o.first = query_get_text(&q, at + 1);
     o.last = query_get_text(&q, at + 2);
@@ -249,7 +249,7 @@ gl_status store_find_run(store *s, const char *prefix, void (*found)(void *self,
   int64_t id = 0;
   gl_status status = find_by_prefix(s, prefix, &id, err);
   if (status != GL_OK) return status;
-  char *run = store_row_columns("runs", "r"), *how = store_row_columns("provenance", "p");
+  char *run = store_record_columns("runs", "r"), *how = store_record_columns("provenance", "p");
   query q = {.status = GL_ENOMEM};
   if (run != NULL && how != NULL)
     query_beginf(
@@ -266,7 +266,8 @@ gl_status store_find_run(store *s, const char *prefix, void (*found)(void *self,
   free(run), free(how);
   if (query_next(&q)) {
     store_run of;
-    const int at = store_read_row("provenance", &q, store_read_row("runs", &q, 0, &of), &of.how);
+    const int at =
+        store_read_record("provenance", &q, store_read_record("runs", &q, 0, &of), &of.how);
     of.superseded_by = query_get_text(&q, at);
     of.n_steps = (size_t)query_get_integer(&q, at + 1);
     of.n_evals = (size_t)query_get_integer(&q, at + 2);

@@ -1,11 +1,11 @@
 /* Checksums of a study's records, and validation of values against their columns.
  *
- * The checksum of a row is the sum of the XXH3 hashes of its values, each seeded with the hash of
- * its column's name. NULLs are skipped, so a column added by a later version changes no checksum.
- * The checksum of a run's rows in a table is the sum of their mixed row checksums, so it does not
- * depend on their order. Both are computed inside SQLite by functions of this file, which reject
- * invalid values. The strict functions end the query with an error that names table and column.
- * Those called gepolab_try return NULL, for queries that look for all damage. */
+ * The checksum of a record is the sum of the XXH3 hashes of its values, each seeded with the hash
+ * of its column's name. NULLs are skipped, so a column added by a later version changes no
+ * checksum. The checksum of a run's records in a table is the sum of their mixed record checksums,
+ * so it does not depend on their order. Both are computed inside SQLite by functions of this file,
+ * which reject invalid values. The strict functions end the query with an error that names table
+ * and column. Those called gepolab_try return NULL, for queries that look for all damage. */
 #include "core/base/hash.h"
 #include "core/base/utf8.h"
 #include "core/store/internal.h"
@@ -68,7 +68,7 @@ static uint64_t hash_value(uint64_t seed, const store_column *c, sqlite3_value *
   return 0;
 }
 
-/* --- one row --- */
+/* --- one record --- */
 
 static int find_columns(row_columns *r, sqlite3_value **arg, int n) {
   const char *table = (const char *)sqlite3_value_text(arg[0]);
@@ -94,9 +94,9 @@ static int is_strict(sqlite3_context *call) {
   return sqlite3_user_data(call) == NULL;
 }
 
-/* Returns 1 and sets *sum to the row's checksum; otherwise 0, and a strict call has failed. */
-static int sum_row(sqlite3_context *call, const row_columns *r, sqlite3_value **value,
-                   uint64_t *sum) {
+/* Returns 1 and sets *sum to the record's checksum; otherwise 0, and a strict call has failed. */
+static int sum_record(sqlite3_context *call, const row_columns *r, sqlite3_value **value,
+                      uint64_t *sum) {
   *sum = 0;
   for (int i = 0; i < r->n; ++i) {
     const char *why = sums_refusal(&r->column[i], value[i]);
@@ -117,7 +117,7 @@ static int sum_row(sqlite3_context *call, const row_columns *r, sqlite3_value **
   return 1;
 }
 
-/* SQL function gepolab_sum(table, names, values…): the checksum of a row. */
+/* SQL function gepolab_sum(table, names, values…): the checksum of a record. */
 static void sum_function(sqlite3_context *call, int n, sqlite3_value **arg) {
   row_columns *r = sqlite3_get_auxdata(call, 0);
   uint64_t sum = 0;
@@ -131,11 +131,12 @@ static void sum_function(sqlite3_context *call, int n, sqlite3_value **arg) {
     free(r);
     return;
   }
-  if (sum_row(call, r, arg + FIRST_VALUE, &sum)) sqlite3_result_int64(call, (sqlite3_int64)sum);
+  if (sum_record(call, r, arg + FIRST_VALUE, &sum)) sqlite3_result_int64(call, (sqlite3_int64)sum);
   if (!known) sqlite3_set_auxdata(call, 0, r, free);
 }
 
-/* SQL function gepolab_rows(table, names, values…): the checksum of all rows; 0 if there are none.
+/* SQL function gepolab_rows(table, names, values…): the checksum of all records; 0 if there are
+ * none.
  */
 typedef struct rows_sum {
   int known, refused;
@@ -155,7 +156,7 @@ static void rows_step(sqlite3_context *call, int n, sqlite3_value **arg) {
     return;
   }
   all->known = 1;
-  if (sum_row(call, &all->columns, arg + FIRST_VALUE, &sum))
+  if (sum_record(call, &all->columns, arg + FIRST_VALUE, &sum))
     all->sum += checksum_seeded(1, &sum, sizeof sum);
   else
     all->refused = 1;
@@ -228,7 +229,7 @@ void store_written_sum(char sql[STORE_SUM_SIZE], const store_table *t) {
   snprintf(sql, STORE_SUM_SIZE, t->optional ? "coalesce(r.sum_%.30s, 0)" : "r.sum_%.30s", t->name);
 }
 
-/* Runs UPDATE table SET column = checksum for the rows that match `which`. Without records the
+/* Runs UPDATE table SET column = checksum for the records that match `which`. Without records the
  * checksum is 0, or NULL in an optional table. */
 static gl_status set_sum(store *s, const store_table *t, const char *which, gl_error *err) {
   static const char doing[] = "writing checksums to";
@@ -271,20 +272,20 @@ gl_status store_seal(store *s, const char *table, gl_error *err) {
   return status == GL_OK && t->sealed ? seal_table(s, t, err) : status;
 }
 
-gl_status store_part_of(store *s, seal_row *out, const char *table, const char *which,
+gl_status store_part_of(store *s, seal_record *out, const char *table, const char *which,
                         gl_error *err) {
   query q;
   query_beginf(&q, s, err, "SELECT count(*), gepolab_rows(%Q, 'sum', sum) FROM %s WHERE %s", table,
                table, which);
-  *out = (seal_row){.name = table};
+  *out = (seal_record){.name = table};
   if (query_next(&q))
     out->records = query_get_integer(&q, 0), out->content = (uint64_t)query_get_integer(&q, 1);
   return query_end(&q);
 }
 
-gl_status store_seal_part(store *s, const char *table, const char *which, seal_row before,
+gl_status store_seal_part(store *s, const char *table, const char *which, seal_record before,
                           gl_error *err) {
-  seal_row after, all = {.name = table};
+  seal_record after, all = {.name = table};
   query q;
   gl_status status = set_sum(s, schema_named(table), which, err);
   if (status == GL_OK) status = store_part_of(s, &after, table, which, err);
@@ -296,7 +297,7 @@ gl_status store_seal_part(store *s, const char *table, const char *which, seal_r
   status = query_end(&q);
   all.records += after.records - before.records;
   all.content += after.content - before.content;
-  if (status == GL_OK) status = store_put_row(s, "seals", "OR REPLACE", &all, err);
+  if (status == GL_OK) status = store_put_record(s, "seals", "OR REPLACE", &all, err);
   return status == GL_OK ? set_sum(s, schema_named("seals"), "sum IS NULL", err) : status;
 }
 

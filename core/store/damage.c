@@ -443,9 +443,9 @@ static void begin_copy(salvage *v, query *read, query *write, const store_table 
   free(columns), free(places);
 }
 
-/* Copies the rows and ends both queries. Sets *whole to 0 if not all could be read or written. Adds
- * the number of rows written to *n. */
-static gl_status copy_rows(salvage *v, query *read, query *write, size_t *n, int *whole) {
+/* Copies the records and ends both queries. Sets *whole to 0 if not all could be read or written.
+ * Adds the number of records written to *n. */
+static gl_status copy_records(salvage *v, query *read, query *write, size_t *n, int *whole) {
   gl_status status = read->status != GL_OK ? read->status : write->status;
   int code = SQLITE_DONE;
   while (status == GL_OK && (code = sqlite3_step(read->stmt)) == SQLITE_ROW) {
@@ -480,7 +480,7 @@ static gl_status copy_run(salvage *v, int64_t id, int *whole) {
     if (t->kind == TABLE_ALONE) continue;
     begin_copy(v, &read, &write, t, t->kind == TABLE_OF_RUNS ? "WHERE id = ?1" : "WHERE run = ?1");
     query_bind_integer(&read, 1, id);
-    status = copy_rows(v, &read, &write, &n, whole);
+    status = copy_records(v, &read, &write, &n, whole);
     if (t->kind == TABLE_OF_RUNS && n != 1) *whole = 0;
   }
   return status;
@@ -572,7 +572,7 @@ static gl_status salvage_alone(salvage *v, const store_table *t) {
              down ? " DESC" : "");
     if (down && whole) break;
     begin_copy(v, &read, &write, t, first);
-    status = copy_rows(v, &read, &write, &n, &whole);
+    status = copy_records(v, &read, &write, &n, &whole);
   }
   if (status == GL_OK) status = remove_alone(v->to, t->name, &damaged, v->err);
   v->out->lost += damaged + (whole ? 0 : 1);

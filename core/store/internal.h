@@ -95,12 +95,12 @@ typedef struct store_column {
   const char *unit, *about; /* as exported; about NULL: not exported */
 } store_column;
 
-/* The object that the rows of a table belong to. */
+/* The object that the records of a table belong to. */
 typedef enum table_kind {
-  TABLE_OF_RUNS,  /* the table of runs, one row per run */
-  TABLE_OF_A_RUN, /* rows belong to a run: the first column is the run's number; the checksum is in
-                     the column sum_NAME of runs */
-  TABLE_ALONE     /* rows belong to no run; each has its own checksum */
+  TABLE_OF_RUNS,  /* the table of runs, one record per run */
+  TABLE_OF_A_RUN, /* records belong to a run: the first column is the run's number; the checksum is
+                     in the column sum_NAME of runs */
+  TABLE_ALONE     /* records belong to no run; each has its own checksum */
 } table_kind;
 
 enum { ONE_RECORD = -1 };
@@ -160,41 +160,42 @@ void record_writer_begin(record_writer *w, store *s, const char *table, const ch
 gl_status record_writer_put(record_writer *w, int64_t run, size_t index, const void *record);
 gl_status record_writer_end(record_writer *w);
 /* Inserts one record of a table that belongs to no run. */
-gl_status store_put_row(store *s, const char *table, const char *how, const void *record,
-                        gl_error *err);
-/* store_row_columns: SQL that lists the table's columns that have a member in the record; alias:
- * the table's name in the query. On the heap, NULL if out of memory. store_read_row: reads a record
- * from these columns of a query, starting at column `at`; returns the column after them. */
-char *store_row_columns(const char *table, const char *alias);
-int store_read_row(const char *table, const query *q, int at, void *record);
+gl_status store_put_record(store *s, const char *table, const char *how, const void *record,
+                           gl_error *err);
+/* store_record_columns: SQL that lists the table's columns that have a member in the record; alias:
+ * the table's name in the query. On the heap, NULL if out of memory. store_read_record: reads a
+ * record from these columns of a query, starting at column `at`; returns the column after them. */
+char *store_record_columns(const char *table, const char *alias);
+int store_read_record(const char *table, const query *q, int at, void *record);
 
-/* Rows of tables that have no public struct. */
-typedef struct sweep_row {
+/* Records of tables that have no public struct. */
+typedef struct sweep_record {
   const char *study, *recipe_hash, *recipe;
   uint64_t shard, shards;
-} sweep_row;
-typedef struct tuned_row {
+} sweep_record;
+typedef struct tuned_record {
   const char *study, *algorithm;
   double lr, score;
-} tuned_row;
-typedef struct laboratory_row {
+} tuned_record;
+typedef struct laboratory_record {
   const char *study, *provenance, *finished;
   double wall_s;
-} laboratory_row;
-/* A row of `seals`; also used for a subset of rows: their number and the sum of their checksums. */
-typedef struct seal_row {
+} laboratory_record;
+/* A record of `seals`; also used for a subset of records: their number and the sum of their
+ * checksums. */
+typedef struct seal_record {
   const char *name;
   int64_t records;
   uint64_t content;
-} seal_row;
+} seal_record;
 
 /* --- checksums and damage --- */
 
 /* Registers the SQL functions that compute checksums; returns SQLite's result code. */
 int store_sum_functions(sqlite3 *db);
-/* SQL that computes the checksum of a row (of all rows of a run, for tables that belong to runs)
- * over the columns that the table in the file has; alias: the table's name in the query. On the
- * heap; NULL if out of memory. */
+/* SQL that computes the checksum of a record (of all records of a run, for tables that belong to
+ * runs) over the columns that the table in the file has; alias: the table's name in the query. On
+ * the heap; NULL if out of memory. */
 char *store_sum_of(store *s, const char *schema, const store_table *t, const char *alias);
 /* The same for the file itself, except that the checksum is NULL if a value is invalid. */
 char *store_try_sum_of(store *s, const store_table *t, const char *alias);
@@ -208,15 +209,15 @@ int store_is_key_of(const char *key, const char *recipe, int64_t meaning);
 gl_status store_verify_structure(store *s, gl_error *err);
 /* Writes the checksums of all runs that match the SQL condition, and of their records. */
 gl_status store_seal_runs(store *s, const char *which, gl_error *err);
-/* Writes missing row checksums of a table and updates its record in `seals`. Must be called at the
- * end of every transaction that changed the table. */
+/* Writes missing record checksums of a table and updates its record in `seals`. Must be called at
+ * the end of every transaction that changed the table. */
 gl_status store_seal(store *s, const char *table, gl_error *err);
-/* Computes the seal of the rows that match the SQL condition. */
-gl_status store_part_of(store *s, seal_row *out, const char *table, const char *which,
+/* Computes the seal of the records that match the SQL condition. */
+gl_status store_part_of(store *s, seal_record *out, const char *table, const char *which,
                         gl_error *err);
-/* Like store_seal() if only rows that match `which` were changed, whose seal was `before`. Other
- * rows are not read. */
-gl_status store_seal_part(store *s, const char *table, const char *which, seal_row before,
+/* Like store_seal() if only records that match `which` were changed, whose seal was `before`. Other
+ * records are not read. */
+gl_status store_seal_part(store *s, const char *table, const char *which, seal_record before,
                           gl_error *err);
 /* Calls store_seal() for all tables that belong to no run. */
 gl_status store_seal_all(store *s, gl_error *err);

@@ -51,7 +51,7 @@ gl_status store_put_provenance(store *s, const run_provenance *from, char hash[H
   hash_hex(joined, strlen(joined), hash);
   sqlite3_free(joined);
   p.hash = hash;
-  gl_status status = store_put_row(s, "provenance", "OR IGNORE", &p, err);
+  gl_status status = store_put_record(s, "provenance", "OR IGNORE", &p, err);
   return status == GL_OK ? store_seal(s, "provenance", err) : status;
 }
 
@@ -154,7 +154,7 @@ static gl_status put_head(store *s, const run_record *r, int64_t *id, gl_error *
                          .finished = r->finished,
                          .provenance = r->provenance != NULL ? provenance : NULL,
                          .peak_bytes = r->peak_bytes};
-  if (status == GL_OK) status = store_put_row(s, "runs", "", &row, err);
+  if (status == GL_OK) status = store_put_record(s, "runs", "", &row, err);
   *id = sqlite3_last_insert_rowid(s->db);
   return status;
 }
@@ -239,8 +239,8 @@ int store_has_finished(store *s, const char *key, const char *recipe) {
 static gl_status put_sweep(store *s, const study_plan *p, gl_error *err) {
   char hash[HASH_HEX_SIZE];
   hash_hex(p->recipe, strlen(p->recipe), hash);
-  const sweep_row row = {p->study, hash, p->recipe, p->shard, p->shards};
-  gl_status status = store_put_row(s, "sweeps", "OR IGNORE", &row, err);
+  const sweep_record row = {p->study, hash, p->recipe, p->shard, p->shards};
+  gl_status status = store_put_record(s, "sweeps", "OR IGNORE", &row, err);
   return status == GL_OK ? store_seal(s, "sweeps", err) : status;
 }
 
@@ -272,10 +272,10 @@ gl_status store_put_plan(store *s, const study_plan *p, gl_error *err) {
 
 gl_status store_put_tuned(store *s, const char *study, const char *algorithm, double lr,
                           double score, gl_error *err) {
-  const tuned_row row = {study, algorithm, lr, score};
+  const tuned_record row = {study, algorithm, lr, score};
   gl_status status = store_begin(s, err);
   if (status != GL_OK) return status;
-  status = store_put_row(s, "tuned", "OR REPLACE", &row, err);
+  status = store_put_record(s, "tuned", "OR REPLACE", &row, err);
   if (status == GL_OK) status = store_seal(s, "tuned", err);
   return store_end(s, status, err);
 }
@@ -283,13 +283,13 @@ gl_status store_put_tuned(store *s, const char *study, const char *algorithm, do
 /* Seals only the new score: there may be thousands, each with a recipe. */
 gl_status store_put_score(store *s, const score_record *r, gl_error *err) {
   static const char table[] = "tuning_scores";
-  seal_row before;
+  seal_record before;
   char *which = sqlite3_mprintf("key = %Q", r->key);
   if (which == NULL) return gl_fail_memory(err, "a tuning score");
   gl_status status = store_begin(s, err);
   if (status == GL_OK) {
     status = store_part_of(s, &before, table, which, err);
-    if (status == GL_OK) status = store_put_row(s, table, "OR REPLACE", r, err);
+    if (status == GL_OK) status = store_put_record(s, table, "OR REPLACE", r, err);
     if (status == GL_OK) status = store_seal_part(s, table, which, before, err);
     status = store_end(s, status, err);
   }
@@ -312,11 +312,11 @@ int store_get_score(store *s, const char *key, const char *recipe, double *score
 
 static gl_status put_making(store *s, const char *study, const bias_making *making, gl_error *err) {
   char hash[HASH_HEX_SIZE];
-  const laboratory_row row = {study, making->provenance != NULL ? hash : NULL, making->finished,
-                              making->wall_s};
+  const laboratory_record row = {study, making->provenance != NULL ? hash : NULL, making->finished,
+                                 making->wall_s};
   gl_status status =
       row.provenance != NULL ? store_put_provenance(s, making->provenance, hash, err) : GL_OK;
-  if (status == GL_OK) status = store_put_row(s, "laboratory", "OR REPLACE", &row, err);
+  if (status == GL_OK) status = store_put_record(s, "laboratory", "OR REPLACE", &row, err);
   return status == GL_OK ? store_seal(s, "laboratory", err) : status;
 }
 

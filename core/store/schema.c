@@ -133,10 +133,10 @@ static const store_column fates_columns[] = {
 #define CLOCK_COLUMN(name, unit, meaning) REAL(clock_record, name, unit, meaning),
 static const store_column clock_columns[] = {RUN, CLOCK_RECORD(CLOCK_COLUMN) END};
 static const store_column tuned_columns[] = {
-    NAME(tuned_row, study, "the recipe's name"),
-    NAME(tuned_row, algorithm, "the shown name"),
-    REAL(tuned_row, lr, "", "the learning rate that `tune` chose"),
-    REAL(tuned_row, score, "", "what that rate scored on the seeds it was chosen on"),
+    NAME(tuned_record, study, "the recipe's name"),
+    NAME(tuned_record, algorithm, "the shown name"),
+    REAL(tuned_record, lr, "", "the learning rate that `tune` chose"),
+    REAL(tuned_record, score, "", "what that rate scored on the seeds it was chosen on"),
     SUM("sum"),
     END};
 static const store_column tuning_scores_columns[] = {
@@ -173,11 +173,11 @@ static const store_column bias_columns[] = {
     REAL(bias_record, ess, "", "expected (sum w)^2 / (n sum w^2) of the own ratio"),
     SUM("sum"),
     END};
-static const store_column sweeps_columns[] = {NAME(sweep_row, study, NULL),
-                                              NAME(sweep_row, recipe_hash, NULL),
-                                              INTEGER(sweep_row, shard, 0, INT32_MAX, "", NULL),
-                                              INTEGER(sweep_row, shards, 1, INT32_MAX, "", NULL),
-                                              TEXT(sweep_row, recipe, RECIPE_BYTES, NULL),
+static const store_column sweeps_columns[] = {NAME(sweep_record, study, NULL),
+                                              NAME(sweep_record, recipe_hash, NULL),
+                                              INTEGER(sweep_record, shard, 0, INT32_MAX, "", NULL),
+                                              INTEGER(sweep_record, shards, 1, INT32_MAX, "", NULL),
+                                              TEXT(sweep_record, recipe, RECIPE_BYTES, NULL),
                                               SUM("sum"),
                                               END};
 static const store_column plan_columns[] = {NAME(planned_cell, study, NULL),
@@ -204,15 +204,15 @@ static const store_column provenance_columns[] = {
     SUM("sum"),
     END};
 static const store_column laboratory_columns[] = {
-    NAME(laboratory_row, study, NULL),
-    TEXT_OR_NULL(laboratory_row, provenance, NAME_BYTES, NULL),
-    TEXT_OR_NULL(laboratory_row, finished, NAME_BYTES, NULL),
-    REAL(laboratory_row, wall_s, "s", NULL),
+    NAME(laboratory_record, study, NULL),
+    TEXT_OR_NULL(laboratory_record, provenance, NAME_BYTES, NULL),
+    TEXT_OR_NULL(laboratory_record, finished, NAME_BYTES, NULL),
+    REAL(laboratory_record, wall_s, "s", NULL),
     SUM("sum"),
     END};
 static const store_column seals_columns[] = {
-    NAME(seal_row, name, NULL), INTEGER(seal_row, records, 0, MANY, "", NULL),
-    INTEGER(seal_row, content, INT64_MIN, INT64_MAX, "", NULL), SUM("sum"), END};
+    NAME(seal_record, name, NULL), INTEGER(seal_record, records, 0, MANY, "", NULL),
+    INTEGER(seal_record, content, INT64_MIN, INT64_MAX, "", NULL), SUM("sum"), END};
 
 #define OF_A_RUN(name, what, key, optional, records, count, size)                                  \
   {                                                                                                \
@@ -393,15 +393,15 @@ gl_status record_writer_end(record_writer *w) {
   return query_end(&w->q);
 }
 
-gl_status store_put_row(store *s, const char *table, const char *how, const void *record,
-                        gl_error *err) {
+gl_status store_put_record(store *s, const char *table, const char *how, const void *record,
+                           gl_error *err) {
   record_writer w;
   record_writer_begin(&w, s, table, how, err);
   record_writer_put(&w, 0, 0, record);
   return record_writer_end(&w);
 }
 
-char *store_row_columns(const char *table, const char *alias) {
+char *store_record_columns(const char *table, const char *alias) {
   const store_table *t = schema_named(table);
   char *text = NULL;
   size_t size = 0;
@@ -447,7 +447,7 @@ static void read_member(const query *q, int at, const store_column *c, void *rec
   }
 }
 
-int store_read_row(const char *table, const query *q, int at, void *record) {
+int store_read_record(const char *table, const query *q, int at, void *record) {
   const store_table *t = schema_named(table);
   for (size_t i = 0; i < schema_columns(t); ++i) {
     const store_column c = schema_column_at(t, i);

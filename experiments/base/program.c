@@ -184,8 +184,8 @@ const char *resources_text(const char *path) {
 
 enum { WORD_BITS = 8 * sizeof(unsigned long), WORDS = 8192 / WORD_BITS };
 
-/* The cores the process may use. From before the libraries are there until main() nothing else can
- * hold them. bytes: what the kernel has of them; 0 or less: they were not changed. */
+/* The set of cores that the process may use, until blas_release() restores it. bytes:
+ * size of the set in the kernel; 0 or less: the affinity was not changed. */
 static struct {
   long bytes;
   unsigned long cores[WORDS];

@@ -1,4 +1,5 @@
-/* Collects how runs come about: from the build, the system, and the libraries that are loaded. */
+/* Collects the provenance of runs: from the build, the system, and the libraries that are loaded.
+ */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "experiments/base/provenance.h"
 

@@ -1,6 +1,6 @@
-/* How the runs of this process come about, as a study keeps it (core/store/store.h): program and
- * source, command line, machine, compiler and libraries. No names of hosts or people are looked
- * up; what the command line says is kept as it was given. */
+/* The provenance of the runs of this process, which a study stores (core/store/store.h): program
+ * and source, command line, machine, compiler and libraries. Names of hosts and people are not
+ * looked up; the command line is stored as given. */
 #ifndef GEPOLAB_EXPERIMENTS_BASE_PROVENANCE_H
 #define GEPOLAB_EXPERIMENTS_BASE_PROVENANCE_H
 
@@ -20,17 +20,16 @@ typedef struct provenance {
   char *command, *libraries;
 } provenance;
 
-/* Fills *p for this process; what the system does not say is "", or -1 for `dirty`. GL_ENOMEM.
- * The record points into *p, which is not to be copied; release with provenance_fini() in any
- * case. */
+/* Fills *p for this process; unknown texts are "", unknown `dirty` is -1. The record points into
+ * *p, which must not be copied. Release with provenance_fini(), also after an error. Errors:
+ * GL_ENOMEM. */
 gl_status provenance_init(provenance *p, gl_error *err);
 void provenance_fini(provenance *p);
 
-/* A command line, words[n] with the program first, as one that a POSIX shell takes apart into the
- * same words, with the program's name alone instead of its path. Before it stand the variables of
- * the environment that change what a run computes: "OMP_NUM_THREADS=2 gepolab sweep study.yaml". It
- * is UTF-8: other bytes are written with printf. One of more than `most` bytes ends in "…". On the
- * heap; NULL if memory is short. */
+/* The command words[n] quoted for a POSIX shell, with the program's name instead of its path, after
+ * the environment variables that change results: "OMP_NUM_THREADS=2 gepolab sweep study.yaml". It
+ * is UTF-8: other bytes are written with printf. Longer than `most` bytes: truncated with "…". On
+ * the heap; NULL if out of memory. */
 char *provenance_command(const char *const *words, size_t n, size_t most);
 
 /* The model of the first processor in a text such as /proc/cpuinfo (NULL: there is none), into

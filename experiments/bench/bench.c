@@ -303,7 +303,7 @@ double peer_run(const char *const *words, double seconds, char *text, size_t siz
   return why[0] == '\0' ? took : NAN;
 }
 
-/* --- measuring, and the arithmetic of what was measured --- */
+/* --- measuring, and arithmetic of measurements --- */
 
 /* A peer that does not answer is killed this long after the benchmark's time limit. */
 #define GRACE_S 30.0

@@ -100,7 +100,7 @@ void peer_end(peer_process *p);
  * why[PEER_TEXT]. */
 double peer_run(const char *const *words, double seconds, char *text, size_t size, char *why);
 
-/* --- measuring, and the arithmetic of what was measured --- */
+/* --- measuring, and arithmetic of measurements --- */
 
 /* The benchmarks of `gepolab bench`: measurements and comparisons with other programs.
  *

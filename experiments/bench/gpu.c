@@ -290,7 +290,7 @@ gl_status gpu_shape_set(gpu_shape *s, const char *assignment, gl_error *err) {
   return model_config_check(&s->model, err);
 }
 
-/* --- limits and what they allow --- */
+/* --- limits, and the speeds that they allow --- */
 
 /* Number of weights of all products. */
 static double product_weights(const model_config *c) {

@@ -13,7 +13,7 @@
 
 enum { DEFAULT_SECONDS = 900, SCALED_TEXT = 24 };
 
-/* --- numbers as a person reads them --- */
+/* --- numbers for people --- */
 
 /* 19234567 as "19.23 M"; returns text. */
 static const char *scaled(double x, char text[SCALED_TEXT]) {
@@ -139,7 +139,7 @@ static cJSON *bench_document(const bench *b) {
   return document;
 }
 
-/* --- what is asked for --- */
+/* --- reading the request --- */
 
 typedef struct bench_part {
   const char *name;

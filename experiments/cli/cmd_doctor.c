@@ -34,7 +34,7 @@ static int all_well(const examination *e) {
 
 /* --- text --- */
 
-enum { DOCTOR_COLUMN = 27 }; /* of what is said of a thing */
+enum { DOCTOR_COLUMN = 27 }; /* where the description of a thing begins */
 
 /* "for: …" below the thing, wrapped below itself. */
 static void doctor_print_line(const char *head, const char *text) {

@@ -246,7 +246,7 @@ static int sft_after_step(void *self, size_t step, double loss, double score) {
   return c->stopped;
 }
 
-/* --- what is printed --- */
+/* --- printing --- */
 
 static gl_status report_sft(const llm_session *s, const curve *c, const char *folder,
                             double seconds, bool is_json, gl_error *err) {

@@ -48,7 +48,7 @@ typedef struct study {
   llm_bias_result *results;
 } study;
 
-/* --- what is asked for --- */
+/* --- reading the request --- */
 
 /* "0,16,64": whole numbers from `least`, each once. */
 static gl_status read_counts(counts *to, const char *option, const char *text, uint64_t least,

@@ -113,7 +113,7 @@ static gl_status measure_sets(measured_set *set, size_t n, llm_session *s, const
   return status;
 }
 
-/* --- what is printed --- */
+/* --- printing --- */
 
 /* Adds a measurement; its lines for people go to `lines` (NULL: no lines). */
 static void put_measured(table *to, table *lines, const char *how, const measured *m) {

@@ -83,7 +83,7 @@ static gl_status encode_prompts(prompt_list *p, const run_spec *spec, gl_error *
   return GL_OK;
 }
 
-/* --- what is printed --- */
+/* --- printing --- */
 
 /* Tokens of the model that its tokenizer does not have give no text, as with Hugging Face's. */
 static gl_status generate_decode(char **text, const llm_session *s, const generate_result *r,

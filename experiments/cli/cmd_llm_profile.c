@@ -83,7 +83,7 @@ static size_t list_fields(const page *p, cluster_field f[MOST_FIELDS]) {
   return n;
 }
 
-/* --- what is printed --- */
+/* --- printing --- */
 
 static void print_timing(FILE *to, const char *what, const llm_timing *t) {
   fprintf(to, "# %-10s mean %.4g s, sd %.3g, from %.4g to %.4g\n", what, t->mean, t->sd,

@@ -39,8 +39,8 @@ static int published_by_size(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Median of the absolute errors of what was never fitted: of speed-ups of simulated cases, and of
- * declared predictions. Predictions whose numbers had been seen are in neither median. NaN: none.
+/* Medians of absolute errors without any fitted case: of the speed-ups of simulated cases, and of
+ * declared predictions. Predictions whose numbers were known beforehand are in neither. NaN: none.
  */
 typedef struct unfitted_errors {
   double median, median_unseen;

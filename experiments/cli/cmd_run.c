@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* --- what is printed --- */
+/* --- printing --- */
 
 static void report_evals(table *d, const run_result *o) {
   static const table_column columns[] = {TABLE_KEY("step", TABLE_INTEGER),

@@ -27,7 +27,7 @@ typedef struct status_options {
   size_t every_s;
 } status_options;
 
-/* --- what is read --- */
+/* --- reading --- */
 
 typedef struct missing_cell {
   char *algorithm, *swept; /* owned */
@@ -132,7 +132,7 @@ static int all_complete(const file_status *f) {
   return 1;
 }
 
-/* --- what is printed --- */
+/* --- printing --- */
 
 static void put_outlook(table *t, const study_status *s, int being_written) {
   char left[SECONDS_TEXT_SIZE];
@@ -409,7 +409,7 @@ static gl_status examine(check_outcome *o, const char *path, int repair, gl_erro
   return status;
 }
 
-/* --- what is printed --- */
+/* --- printing --- */
 
 /* For each table, how records that a repair removed can be recreated. */
 static const struct {

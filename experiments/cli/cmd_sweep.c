@@ -135,7 +135,7 @@ static gl_status survey_print_document(const sweep_survey *v, const sweep_option
 
 /* --- sweep --- */
 
-/* --- what was chosen --- */
+/* --- chosen settings --- */
 
 static int is_rate_alone(const sweep_report *r) {
   return r->tuned.n == 1 && strcmp(r->tuned.path[0], "optimizer.lr") == 0;
@@ -162,7 +162,7 @@ static void sweep_print_chosen(const sweep_report *r, const sweep_choice *c) {
   printf("; score %.4f\n", c->score);
 }
 
-/* --- what is printed --- */
+/* --- printing --- */
 
 static gl_status sweep_print_json(const sweep_report *r, const char *file, gl_error *err) {
   cJSON *d = json_new();

@@ -183,9 +183,8 @@ static gl_status count_engines(describing *d, size_t samplers, gl_error *err) {
 
 /* --- the learner and the weights --- */
 
-/* Seconds of step i that the learner works: what is left of the step without waiting (or
- * generating, where the two take turns), weights and rewards, and at least what the log calls
- * training. */
+/* Seconds of step i in which the learner works: the step less waiting (or generation, if the two
+ * alternate), transfer of weights and rewards; at least the time that the log calls training. */
 static double learner_seconds(const describing *d, size_t i) {
   const bool waits = log_has(d, CALIBRATE_WAIT);
   const double idle = log_at(d, waits ? CALIBRATE_WAIT : CALIBRATE_GENERATION, i);

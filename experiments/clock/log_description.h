@@ -17,8 +17,8 @@ typedef struct log_description {
 } log_description;
 
 /* samplers: engines that generated the logged run; 0: those that the GPUs of plan.sites without the
- * learner's make. name: of the description. Overrides are fields of the description: they must say
- * what no log says (the GPUs, and the responses of an update), and replace what the log says.
+ * learner's make. name: of the description. Overrides are fields of the description: they must give
+ * what no log contains (the GPUs, and the responses of an update), and replace values of the log.
  * Call log_description_fini() even after an error. Errors: GL_EINPUT with what to add (a field that
  * no log says, fewer than FIT_LEAST_VALUES steps, no seconds from which the learner's or the
  * samplers' speed follows), those of recipe_load_text(), GL_ENOMEM. */

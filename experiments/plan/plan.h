@@ -297,8 +297,8 @@ typedef struct plan_trainer {
   const char *word, *name, *version;
 } plan_trainer;
 const plan_trainer *plan_trainer_at(size_t i);
-/* The settings of a trainer that make it run the recommended candidate, and what of the candidate
- * cannot be set there; only if there is one (r->chosen). */
+/* The settings of a trainer that make it run the recommended candidate, and the quantities of the
+ * candidate that it has no setting for; only if there is a candidate (r->chosen). */
 void plan_settings_print(const plan_result *r, size_t trainer, FILE *to);
 /* `trainer`, `version`, `settings` [{setting, quantity, place, note}], `not_settings` [{…}]. */
 void plan_settings_json(cJSON *to, const plan_result *r, size_t trainer);
@@ -328,8 +328,8 @@ typedef struct plan_studied {
 /* The i-th method, NULL past the last. */
 const plan_studied *plan_studied_at(size_t i);
 
-/* A note where the description has no limit at all: the fastest candidate is recommended however
- * stale, and what the study says of the recipe's method. */
+/* If the description has no limit, warns that the fastest candidate is recommended however stale it
+ * is, and reports the stored study's results for the recipe's method. */
 void plan_warn(const plan_result *r, FILE *to);
 
 /* The same as JSON: `recommended` {…, `recipe`}, `front` [{…}], `verdict` {…}, `binds`, `use`,

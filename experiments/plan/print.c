@@ -278,7 +278,7 @@ void plan_print(const plan_result *r, FILE *to) {
   print_front(r, to);
 }
 
-/* --- what a stored study says --- */
+/* --- advice from a stored study --- */
 
 const int plan_studied_staleness[PLAN_STUDIED] = {0, 4, 16, 64, 256};
 

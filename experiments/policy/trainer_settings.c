@@ -604,9 +604,9 @@ static void trainer_settle(policy_algorithm *a, policy_trainer trainer) {
 
 /* --- the nearest published algorithm --- */
 
-/* What makes a loss the kind that it is: an algorithm of another kind is never the nearest one
- * while there is one of the same. Other choices decide what numbers mean, so that they weigh more.
- */
+/* The distance of two algorithms. Fields that define the kind of loss weigh most, so an algorithm
+ * of another kind is never the nearest one if there is one of the same kind. Other choices weigh
+ * more than numbers, whose meaning depends on them. */
 static size_t trainer_differences(const policy_algorithm *a, const policy_algorithm *b) {
   char one[POLICY_FIELD_TEXT_SIZE], other[POLICY_FIELD_TEXT_SIZE];
   size_t sum = 0;

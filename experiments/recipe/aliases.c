@@ -162,7 +162,7 @@ static const field_alias aliases[] = {
     {"peft_config", "", "all parameters are trained"},
     {"bf16", "world.dtype", ""},
     {"precision", "world.dtype", ""},
-    /* what is kept */
+    /* logging */
     {"report_to", "", "every update is kept with -o runs.db: `gepolab study export`, `plot`"},
     {"wandb", "", "every update is kept with -o runs.db: `gepolab study export`, `plot`"},
     {"project", "", "every update is kept with -o runs.db: `gepolab study export`, `plot`"},

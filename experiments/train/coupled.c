@@ -267,7 +267,7 @@ static gl_status go_live(coupled *c) {
   return fits ? GL_OK : train_misfit(c->loop);
 }
 
-/* --- what the clock asks --- */
+/* --- callbacks of the clock --- */
 
 /* Samples a batch. from: the token of each response from which this version is used, as in
  * schedule_hooks; NULL: the batch begins. */

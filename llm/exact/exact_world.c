@@ -374,7 +374,7 @@ static gl_status view_log_probs_truncated(const void *self, const double *theta,
   return log_probs(self, theta, x, 1, logp, err);
 }
 
-/* --- the distribution of one vector of parameters over what a sampler of another keeps --- */
+/* --- a policy renormalised over the tokens that another one's sampler keeps --- */
 
 /* over [n_edges] = log-probabilities under theta at x, renormalised at each node over the tokens
  * that the sampler keeps; -inf for the other tokens. theta remains set. The caller holds the lock.

@@ -104,7 +104,7 @@ static gl_status llm_learner_generate(llm_learner *l, const drawing_request *r,
   return generate_on_replicas(l, r, dist, l->spec.max_tokens, result, err);
 }
 
-/* --- what samplers do --- */
+/* --- the samplers' distribution --- */
 /* How samplers differ from the learner (paper/methods.md §1.3): a fraction of their responses comes
  * from another policy, and `logq` determines which forward computes the recorded log-probabilities.
  * Logits are distorted in llm/model/generate.c.
@@ -114,7 +114,7 @@ static gl_status llm_learner_generate(llm_learner *l, const drawing_request *r,
  * Sampling gives each policy's log-probabilities of its own responses; a forward gives those of the
  * other's responses. */
 
-/* --- forwards over what was sampled --- */
+/* --- forwards over sampled responses --- */
 
 typedef struct sampled_score {
   const unsigned char *chosen; /* NULL: all */

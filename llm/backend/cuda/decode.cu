@@ -86,8 +86,8 @@ template <typename T, int LANES_, int NUMBERS_, int VECTOR_> struct head_layout 
   }
 };
 
-/* What a thread reads of the n keys (or values) of a unit, ld numbers apart: those of key group + i
- * * GROUPS, for i < ROUNDS; from key n on those of the last key. With vectors, load() issues all
+/* The rows that a thread reads of the n keys (or values) of a unit, ld numbers apart: key group + i
+ * * GROUPS, for i < ROUNDS; from key n on the last key. With vectors, load() issues all
  * reads at once and numbers() waits for them. */
 template <typename L> struct unit_rows {
   typedef typename L::type T;

@@ -150,7 +150,7 @@ void *cuda_scratch(cuda_backend *b, size_t bytes) {
   return b->scratch;
 }
 
-/* --- pinned memory of the host, for what is put aside --- */
+/* --- pinned host memory for put-aside values --- */
 /* Pinning memory is slow, and all versions of a model have the same size. So a freed block is kept
  * and reused. Copies to and from it run in stream order, so the copies of its next user come after
  * those of the previous one. */

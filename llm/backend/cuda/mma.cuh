@@ -127,8 +127,8 @@ static __device__ __forceinline__ void wgmma_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 #endif
 }
-/* What this thread wrote to shared memory, and its copies that are complete, can be read by wgmma
- * after a subsequent barrier. */
+/* Makes this thread's writes to shared memory, and its completed copies, visible to wgmma after a
+ * subsequent barrier. */
 static __device__ __forceinline__ void wgmma_publish() {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
