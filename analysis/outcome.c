@@ -215,18 +215,18 @@ run_level run_level_of(const eval_record *eval, size_t n) {
 
 const double stability_share[STABILITY_SHARES] = {0.1, 0.5};
 
-static int by_dose(const void *a, const void *b) {
+static int by_learning_rate(const void *a, const void *b) {
   const double x = ((const dose_group *)a)->x, y = ((const dose_group *)b)->x;
   return (x > y) - (x < y);
 }
 
 static gl_status find_settings(stability *s, gl_error *err) {
   const results *r = s->from;
-  s->dose_axis = results_axis(r, STABILITY_DOSE);
-  s->has_doses = s->dose_axis < r->axes.n;
+  s->rate_axis = results_axis(r, STABILITY_RATE);
+  s->has_rates = s->rate_axis < r->axes.n;
   s->settings = ARENA_ARRAY(&s->memory, const char *, r->n_groups);
   s->setting = ARENA_ARRAY(&s->memory, size_t, r->n_groups);
-  const char **titles = results_titles(&s->memory, r, s->dose_axis);
+  const char **titles = results_titles(&s->memory, r, s->rate_axis);
   gl_status status = arena_check(&s->memory, "the settings", err);
   for (size_t g = 0; g < r->n_groups && status == GL_OK; g++)
     s->setting[g] = text_list_add(s->settings, &s->n_settings, titles[g]);
@@ -253,11 +253,11 @@ static gl_status find_staleness(stability *s, gl_error *err) {
 /* --- cells --- */
 
 /* Returns the cell's group with that logarithm of the learning rate, adding it if it is new. */
-static dose_group *dose_of(stability_cell *c, double x) {
-  for (size_t i = 0; i < c->n_doses; i++)
-    if (c->dose[i].x == x) return &c->dose[i];
-  c->dose[c->n_doses] = (dose_group){.x = x};
-  return &c->dose[c->n_doses++];
+static dose_group *rate_group_of(stability_cell *c, double x) {
+  for (size_t i = 0; i < c->n_rates; i++)
+    if (c->rate[i].x == x) return &c->rate[i];
+  c->rate[c->n_rates] = (dose_group){.x = x};
+  return &c->rate[c->n_rates++];
 }
 
 static void count_outcome(stability *s, stability_cell *c, size_t index) {
@@ -273,10 +273,10 @@ static void count_outcome(stability *s, stability_cell *c, size_t index) {
   c->fate[run_outcome_fate(&o)]++;
   c->lost_start += (size_t)(o.lost_start != 0);
   c->collapses += (size_t)run_outcome_is_collapse(&o);
-  if (!s->has_doses) return;
-  const double dose = r->groups[run->group].value[s->dose_axis].number;
-  if (!(dose > 0) || !isfinite(dose)) return;
-  dose_group *d = dose_of(c, log(dose));
+  if (!s->has_rates) return;
+  const double rate = r->groups[run->group].value[s->rate_axis].number;
+  if (!(rate > 0) || !isfinite(rate)) return;
+  dose_group *d = rate_group_of(c, log(rate));
   d->runs++;
   d->collapses += (size_t)run_outcome_is_collapse(&o);
 }
@@ -316,24 +316,24 @@ static gl_status find_curve(stability *s, stability_cell *c, gl_error *err) {
   return status == GL_OK ? arena_check(&s->memory, "onsets", err) : status;
 }
 
-static gl_status fit_doses(const stability *s, stability_cell *c, gl_error *err) {
+static gl_status fit_rates(const stability *s, stability_cell *c, gl_error *err) {
   const results *r = s->from;
   arena work = {0};
   dose_run *run = ARENA_ARRAY(&work, dose_run, r->n_runs);
   size_t n = 0;
   gl_status status = arena_check(&work, "the rates", err);
-  if (status == GL_OK) status = dose_fit_of(c->dose, c->n_doses, &c->fit, err);
-  for (size_t i = 0; i < r->n_runs && status == GL_OK && s->has_doses; i++) {
+  if (status == GL_OK) status = dose_fit_of(c->rate, c->n_rates, &c->fit, err);
+  for (size_t i = 0; i < r->n_runs && status == GL_OK && s->has_rates; i++) {
     const results_run *of = &r->runs[i];
-    const double dose = r->groups[of->group].value[s->dose_axis].number;
+    const double rate = r->groups[of->group].value[s->rate_axis].number;
     if (of->status == RUN_FAILED || of->algorithm != c->algorithm ||
-        s->setting[of->group] != c->setting || !(dose > 0) || !isfinite(dose))
+        s->setting[of->group] != c->setting || !(rate > 0) || !isfinite(rate))
       continue;
-    run[n++] = (dose_run){log(dose), of->seed, run_outcome_is_collapse(&s->run[i])};
+    run[n++] = (dose_run){log(rate), of->seed, run_outcome_is_collapse(&s->run[i])};
   }
   for (size_t i = 0; i < STABILITY_SHARES && status == GL_OK; i++) {
     interval x = {NAN, -INFINITY, INFINITY};
-    if (n > 0) status = dose_at_starts(run, n, stability_share[i], &x, err);
+    if (n > 0) status = dose_at_fraction(run, n, stability_share[i], &x, err);
     c->collapse_at[i] = (interval){exp(x.value), exp(x.low), exp(x.high)};
   }
   arena_fini(&work);
@@ -346,13 +346,13 @@ static gl_status find_scores(stability *s, stability_cell *c, gl_error *err) {
   arena work = {0};
   double *last = ARENA_ARRAY(&work, double, r->n_runs);
   gl_status status = arena_check(&work, "the scores", err);
-  for (size_t d = 0; d < c->n_doses && status == GL_OK; d++) {
+  for (size_t d = 0; d < c->n_rates && status == GL_OK; d++) {
     size_t n = 0;
     for (size_t i = 0; i < r->n_runs; i++) {
       const results_run *run = &r->runs[i];
       if (run->status == RUN_FAILED || run->algorithm != c->algorithm ||
           s->setting[run->group] != c->setting ||
-          log(r->groups[run->group].value[s->dose_axis].number) != c->dose[d].x)
+          log(r->groups[run->group].value[s->rate_axis].number) != c->rate[d].x)
         continue;
       last[n++] = s->run[i].last;
     }
@@ -360,8 +360,8 @@ static gl_status find_scores(stability *s, stability_cell *c, gl_error *err) {
     const rng_stream stream =
         rng_stream_at(1, RNG_BOOTSTRAP, UINT64_C(11) << 60 | cell << 16 | (uint64_t)d);
     status = iqm_bootstrap(last, &n, 1, stream, &c->last[d], err);
-    if (c->best_dose == c->n_doses || c->last[d].value > c->last[c->best_dose].value)
-      c->best_dose = d;
+    if (c->best_rate == c->n_rates || c->last[d].value > c->last[c->best_rate].value)
+      c->best_rate = d;
   }
   arena_fini(&work);
   return status;
@@ -376,7 +376,7 @@ static gl_status make_cells(stability *s, gl_error *err) {
   for (size_t i = 0; i < n && !m->failed; i++)
     s->cells[i] = (stability_cell){.setting = i / r->n_algorithms,
                                    .algorithm = i % r->n_algorithms,
-                                   .dose = ARENA_ARRAY(m, dose_group, r->n_groups),
+                                   .rate = ARENA_ARRAY(m, dose_group, r->n_groups),
                                    .last = ARENA_ARRAY(m, interval, r->n_groups)};
   gl_status status = arena_check(m, "the outcomes", err);
   for (size_t i = 0; i < r->n_runs && status == GL_OK; i++)
@@ -385,8 +385,8 @@ static gl_status make_cells(stability *s, gl_error *err) {
   for (size_t i = 0; i < n && status == GL_OK; i++) {
     stability_cell *c = &s->cells[i];
     c->collapse_rate = fraction_interval(c->collapses, c->runs);
-    c->best_dose = c->n_doses;
-    qsort(c->dose, c->n_doses, sizeof *c->dose, by_dose);
+    c->best_rate = c->n_rates;
+    qsort(c->rate, c->n_rates, sizeof *c->rate, by_learning_rate);
     status = find_curve(s, c, err);
   }
   return status;
@@ -395,7 +395,7 @@ static gl_status make_cells(stability *s, gl_error *err) {
 gl_status stability_fit(stability *s, gl_error *err) {
   gl_status status = GL_OK;
   for (size_t i = 0; i < s->n_settings * s->n_algorithms && status == GL_OK; i++) {
-    status = fit_doses(s, &s->cells[i], err);
+    status = fit_rates(s, &s->cells[i], err);
     if (status == GL_OK) status = find_scores(s, &s->cells[i], err);
   }
   return status;
@@ -430,7 +430,7 @@ void stability_fini(stability *s) {
 
 /* --- the table --- */
 
-enum { OF_DOSES = 6, OF_FATES = 14 };
+enum { OF_RATES = 6, OF_FATES = 14 };
 static const table_column stability_columns[] = {
     {"algorithm", TABLE_TEXT, .head = "algorithm"},
     {"setting", TABLE_TEXT, .head = "setting"},
@@ -471,12 +471,12 @@ static const table_column curve_columns[] = {TABLE_KEY("update", TABLE_REAL),
                                              TABLE_KEY("share", TABLE_REAL),
                                              TABLE_KEY("error", TABLE_REAL)};
 
-static const table_column dose_columns[] = {
+static const table_column rate_columns[] = {
     TABLE_KEY("dose", TABLE_REAL), TABLE_KEY("runs", TABLE_INTEGER),
     TABLE_KEY("falls", TABLE_INTEGER), TABLE_KEY("last", TABLE_INTERVAL)};
 
 /* Writes a learning rate; printed text shows open ends as inequalities. */
-static void put_dose(table *t, const dose_fit *fit, interval v) {
+static void put_rate(table *t, const dose_fit *fit, interval v) {
   char low[32] = "0", high[32] = "∞";
   interval_cell(t, v);
   if (v.low > 0) snprintf(low, sizeof low, "%.3g", v.low);
@@ -492,33 +492,33 @@ static void put_dose(table *t, const dose_fit *fit, interval v) {
 }
 
 /* The learning rate of a logarithm, rounded to the digits that are exact. */
-static double dose_number(double x) {
+static double learning_rate_of(double x) {
   char text[32];
   snprintf(text, sizeof text, "%.12g", exp(x));
   return strtod(text, NULL);
 }
 
-static void put_doses(table *t, const stability_cell *c) {
-  table *list = table_rows(t, dose_columns, sizeof dose_columns / sizeof *dose_columns);
-  for (size_t i = 0; i < c->n_doses; i++) {
+static void put_rates(table *t, const stability_cell *c) {
+  table *list = table_rows(t, rate_columns, sizeof rate_columns / sizeof *rate_columns);
+  for (size_t i = 0; i < c->n_rates; i++) {
     table_row(list);
-    table_real(list, dose_number(c->dose[i].x));
-    table_count(list, c->dose[i].runs);
-    table_count(list, c->dose[i].collapses);
+    table_real(list, learning_rate_of(c->rate[i].x));
+    table_count(list, c->rate[i].runs);
+    table_count(list, c->rate[i].collapses);
     interval_cell(list, c->last[i]);
   }
-  if (c->best_dose < c->n_doses) {
+  if (c->best_rate < c->n_rates) {
     /* highest last score over the learning rates, selected on the reported runs */
-    const interval v = c->last[c->best_dose];
-    table_real(t, dose_number(c->dose[c->best_dose].x));
+    const interval v = c->last[c->best_rate];
+    table_real(t, learning_rate_of(c->rate[c->best_rate].x));
     interval_cell(t, v);
-    table_shown(t, "%.3f [%.3f, %.3f], %.3g", v.value, v.low, v.high, exp(c->dose[c->best_dose].x));
+    table_shown(t, "%.3f [%.3f, %.3f], %.3g", v.value, v.low, v.high, exp(c->rate[c->best_rate].x));
   } else {
     table_missing(t);
     table_missing(t);
   }
   table_text(t, c->fit.why);
-  for (size_t k = 0; k < STABILITY_SHARES; k++) put_dose(t, &c->fit, c->collapse_at[k]);
+  for (size_t k = 0; k < STABILITY_SHARES; k++) put_rate(t, &c->fit, c->collapse_at[k]);
 }
 
 /* Writes the survival curve for its figure. */
@@ -552,7 +552,7 @@ static void put_stability_cell(table *t, const stability *s, const stability_cel
   table_real(t, c->median_onset);
   if (!isfinite(c->median_onset)) table_shown(t, "–");
   put_curve(t, c);
-  if (s->has_doses) put_doses(t, c);
+  if (s->has_rates) put_rates(t, c);
 }
 
 static bool by_halves(const stability *s) {
@@ -642,7 +642,7 @@ void stability_report(table *to, const stability *s, bool with_runs) {
   table_put(counts, "all %zu, lost_start %zu, before_full_staleness %zu", collapses.all,
             collapses.lost_start, collapses.early);
   table *t = table_rows(table_field(to, "cells"), stability_columns,
-                        s->has_doses ? n : n - (size_t)OF_DOSES);
+                        s->has_rates ? n : n - (size_t)OF_RATES);
   for (size_t i = 0; i < s->n_settings * s->n_algorithms; i++) {
     failed += s->cells[i].failed;
     if (s->cells[i].runs + s->cells[i].failed > 0) put_stability_cell(t, s, &s->cells[i]);
@@ -777,19 +777,19 @@ static void read_curve(stability *s, const stored_cell *from, stability_cell *to
   to->n_steps = n;
 }
 
-static void read_doses(stability *s, const stored_cell *from, stability_cell *to) {
+static void read_rates(stability *s, const stored_cell *from, stability_cell *to) {
   const size_t n = items_of(s, from, "doses", "dose");
   char key[KEY_SIZE];
-  to->dose = ARENA_ARRAY(&s->memory, dose_group, n);
+  to->rate = ARENA_ARRAY(&s->memory, dose_group, n);
   to->last = ARENA_ARRAY(&s->memory, interval, n);
-  to->n_doses = to->best_dose = n;
+  to->n_rates = to->best_rate = n;
   const double best = log(stored_number(s, from, "best_dose", NAN));
   for (size_t i = 0; i < n && !s->memory.failed; i++) {
-    to->dose[i].x = log(stored_number(s, from, item_key(key, "doses", i, "dose"), NAN));
-    to->dose[i].runs = stored_count(s, from, item_key(key, "doses", i, "runs"));
-    to->dose[i].collapses = stored_count(s, from, item_key(key, "doses", i, "falls"));
+    to->rate[i].x = log(stored_number(s, from, item_key(key, "doses", i, "dose"), NAN));
+    to->rate[i].runs = stored_count(s, from, item_key(key, "doses", i, "runs"));
+    to->rate[i].collapses = stored_count(s, from, item_key(key, "doses", i, "falls"));
     to->last[i] = stored_interval(s, from, item_key(key, "doses", i, "last"), NAN);
-    if (to->dose[i].x == best) to->best_dose = i;
+    if (to->rate[i].x == best) to->best_rate = i;
   }
 }
 
@@ -815,7 +815,7 @@ static void read_stored_cell(stability *s, const stored_cell *from, stability_ce
   to->collapse_at[0] = stored_interval(s, from, "falls_10", INFINITY);
   to->collapse_at[1] = stored_interval(s, from, "falls_50", INFINITY);
   read_curve(s, from, to);
-  read_doses(s, from, to);
+  read_rates(s, from, to);
 }
 
 /* Fills the grid of algorithms and settings; missing cells have no runs. */
@@ -846,9 +846,9 @@ static gl_status fill_grid(stability *s, const stored_cell *cell, size_t n, gl_e
   return arena_check(m, "stored outcomes", err);
 }
 
-static bool any_doses(const stability *s) {
+static bool any_rates(const stability *s) {
   for (size_t i = 0; i < s->n_settings * s->n_algorithms; i++)
-    if (s->cells[i].n_doses > 0) return true;
+    if (s->cells[i].n_rates > 0) return true;
   return false;
 }
 
@@ -861,6 +861,6 @@ gl_status stability_of_stored(stability *s, stored *kept, gl_error *err) {
   if (s->study == NULL) s->study = s->kept.name;
   gl_status status = find_cells(s, &cell, &n, err);
   if (status == GL_OK) status = fill_grid(s, cell, n, err);
-  s->has_doses = status == GL_OK && any_doses(s);
+  s->has_rates = status == GL_OK && any_rates(s);
   return status;
 }

@@ -109,12 +109,13 @@ run_outcome outcome_of_run(const results_run *run, const outcome_rule *rule);
 
 /* --- the outcomes of a study --- */
 /* The stability of a study: outcomes of its runs by algorithm and setting, times of collapse, and
- * the learning rate ("dose" in identifiers) at which a given fraction collapses. `gepolab analyze
+ * the learning rate at which a given fraction collapses (a dose in analysis/statistics.h). `gepolab
+ * analyze
  * --table outcomes` prints it. The figures `survival` and `frontier` plot it, for a study or for
  * the output of `gepolab analyze --table outcomes --json` stored by `gepolab results keep`. */
 
 /* The axis with the learning rates. */
-#define STABILITY_DOSE "optimizer.lr"
+#define STABILITY_RATE "optimizer.lr"
 
 /* The reported fractions. */
 enum { STABILITY_SHARES = 2 };
@@ -133,15 +134,15 @@ typedef struct stability_cell {
   size_t n_steps;
   double watched; /* last update at which a run collapsed or was still observed; 0 without runs */
   double median_onset; /* infinite while fewer than half have collapsed */
-  dose_group *dose;    /* [n_doses] ascending; x is the natural logarithm of the learning rate */
-  size_t n_doses;
+  dose_group *rate;    /* [n_rates] ascending; x is the natural logarithm of the learning rate */
+  size_t n_rates;
   /* The fields from here on are set by stability_fit(). */
-  interval *last; /* [n_doses] last score at that learning rate, interquartile mean; unknown without
+  interval *last; /* [n_rates] last score at that learning rate, interquartile mean; unknown without
                      runs */
-  size_t best_dose; /* index of the learning rate with the highest last score; n_doses: none */
+  size_t best_rate; /* index of the learning rate with the highest last score; n_rates: none */
   dose_fit fit;
   interval collapse_at[STABILITY_SHARES]; /* learning rates (not logarithms) at which each fraction
-                                          collapses, with intervals over starts (statistics.h);
+                                          collapses, with intervals over seeds (statistics.h);
                                           open ends are 0 or infinite; NaN outside the rates run */
 } stability_cell;
 
@@ -152,8 +153,8 @@ typedef struct stability {
   const char **algorithms; /* [n_algorithms] */
   size_t n_algorithms;
   outcome_rule rule;
-  bool has_doses;        /* 1: learning rates are swept */
-  size_t dose_axis;      /* index among the study's axes; axes.n if it is not one */
+  bool has_rates;        /* 1: learning rates are swept */
+  size_t rate_axis;      /* index among the study's axes; axes.n if it is not one */
   const char **settings; /* [n_settings] titles without learning rate; "" if only one */
   size_t *setting;       /* [n_groups] setting of each group */
   size_t n_settings;

@@ -709,14 +709,14 @@ void power_report(table *to, const power_request *q) {
 
 /* --- rates at which a fraction of runs collapses --- */
 
-/* The runs by x, and the distinct starts. */
+/* The runs by x, and the distinct seeds. */
 typedef struct dose_table {
   const dose_run *run;
   size_t n;
   dose_group *group; /* [n_groups] */
   size_t n_groups;
-  uint64_t *start; /* [n_starts] */
-  size_t n_starts;
+  uint64_t *seed; /* [n_seeds] */
+  size_t n_seeds;
   double low, high; /* range of x */
 } dose_table;
 
@@ -727,18 +727,18 @@ static dose_group *dose_group_of(dose_table *t, double x) {
   return &t->group[t->n_groups++];
 }
 
-static void add_start(dose_table *t, uint64_t start) {
-  for (size_t i = 0; i < t->n_starts; i++)
-    if (t->start[i] == start) return;
-  t->start[t->n_starts++] = start;
+static void dose_add_seed(dose_table *t, uint64_t seed) {
+  for (size_t i = 0; i < t->n_seeds; i++)
+    if (t->seed[i] == seed) return;
+  t->seed[t->n_seeds++] = seed;
 }
 
-/* Counts the runs by x, without those of one start; NULL: all. */
+/* Counts the runs by x, without those of one seed; NULL: all. */
 static void dose_count_groups(dose_table *t, const uint64_t *without) {
   t->n_groups = 0;
   for (size_t i = 0; i < t->n; i++) {
     dose_group *g = dose_group_of(t, t->run[i].x);
-    if (without != NULL && t->run[i].start == *without) continue;
+    if (without != NULL && t->run[i].seed == *without) continue;
     g->runs++;
     g->collapses += t->run[i].collapsed;
   }
@@ -773,20 +773,20 @@ static void bracket(dose_table *t, double share, double *low, double *high) {
   }
 }
 
-/* Half the width of the jackknife's interval; infinite if a start cannot be left out. */
+/* Half the width of the jackknife's interval; infinite if a seed cannot be left out. */
 static gl_status jackknife(dose_table *t, double share, double *half, gl_error *err) {
-  const double n = (double)t->n_starts;
+  const double n = (double)t->n_seeds;
   double sum = 0, squares = 0;
   *half = INFINITY;
-  for (size_t i = 0; i < t->n_starts; i++) {
+  for (size_t i = 0; i < t->n_seeds; i++) {
     double x = NAN;
-    gl_status status = fitted(t, &t->start[i], share, &x, err);
+    gl_status status = fitted(t, &t->seed[i], share, &x, err);
     if (status != GL_OK) return status;
     if (isnan(x)) return GL_OK;
     sum += x;
     squares += x * x;
   }
-  if (t->n_starts < 2) return GL_OK;
+  if (t->n_seeds < 2) return GL_OK;
   const double variance = fmax(squares - sum * sum / n, 0) * (n - 1) / n;
   *half = gsl_cdf_tdist_Pinv(0.975, n - 1) * sqrt(variance);
   return GL_OK;
@@ -800,20 +800,20 @@ static interval within_x(const dose_table *t, double x, double low, double high)
                     .high = high > t->high ? INFINITY : high};
 }
 
-gl_status dose_at_starts(const dose_run *run, size_t n, double share, interval *out,
-                         gl_error *err) {
+gl_status dose_at_fraction(const dose_run *run, size_t n, double share, interval *out,
+                           gl_error *err) {
   arena work = {0};
   dose_table t = {.run = run,
                   .n = n,
                   .group = ARENA_ARRAY(&work, dose_group, n),
-                  .start = ARENA_ARRAY(&work, uint64_t, n),
+                  .seed = ARENA_ARRAY(&work, uint64_t, n),
                   .low = INFINITY,
                   .high = -INFINITY};
   double x = NAN, half = INFINITY, low, high;
   *out = (interval){NAN, -INFINITY, INFINITY};
-  gl_status status = arena_check(&work, "the starts", err);
+  gl_status status = arena_check(&work, "the seeds", err);
   for (size_t i = 0; i < n && status == GL_OK; i++) {
-    add_start(&t, run[i].start);
+    dose_add_seed(&t, run[i].seed);
     t.low = fmin(t.low, run[i].x);
     t.high = fmax(t.high, run[i].x);
   }

@@ -181,14 +181,16 @@ void power_report(table *to, const power_request *q);
 
 typedef struct dose_run {
   double x; /* logarithm of the learning rate */
-  uint64_t start;
+  uint64_t seed;
   bool collapsed;
 } dose_run;
 
-/* Writes x with its 95 % interval; ends are minus or plus infinity where they are open. The value
- * is NaN without a fit, if collapses do not rise with x, and outside the x run: below them low is
- * minus infinity and high is finite where the starts agree on it, above them the other way round.
- * With fewer than two starts both ends are open. Errors: those of dose_fit_of. */
-gl_status dose_at_starts(const dose_run *run, size_t n, double share, interval *out, gl_error *err);
+/* The x at which the fraction `share` of runs collapses, with its 95 % interval by the jackknife
+ * over seeds, which is widened to the values of x between which the observed fraction passes
+ * `share`. Ends beyond the x of the runs, and both ends with fewer than two seeds, are infinite.
+ * The value is NaN without a fit, if the collapse rate does not rise with x, and beyond the x of
+ * the runs. Errors: those of dose_fit_of. */
+gl_status dose_at_fraction(const dose_run *run, size_t n, double share, interval *out,
+                           gl_error *err);
 
 #endif

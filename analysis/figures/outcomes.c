@@ -285,8 +285,8 @@ static gl_status write_fates_page(figure_page *p, const frontier *f, gl_error *e
 static void find_frontier_rates(frontier *f) {
   f->lowest = INFINITY, f->highest = 0;
   for (size_t i = 0; i < f->s->n_settings * f->s->n_algorithms; i++)
-    for (size_t k = 0; k < f->s->cells[i].n_doses; k++) {
-      const double rate = exp(f->s->cells[i].dose[k].x);
+    for (size_t k = 0; k < f->s->cells[i].n_rates; k++) {
+      const double rate = exp(f->s->cells[i].rate[k].x);
       f->lowest = fmin(f->lowest, rate);
       f->highest = fmax(f->highest, rate);
     }
@@ -341,7 +341,7 @@ static const figure figures[] = {
 
 static const char *fates_lack(const void *data, unsigned needs) {
   const stability *s = data;
-  if ((needs & STORED_NEEDS_RATES) && !s->has_doses)
+  if ((needs & STORED_NEEDS_RATES) && !s->has_rates)
     return "the study does not sweep optimizer.lr over several numbers";
   if ((needs & STORED_NEEDS_SETTINGS) && s->n_settings < 2)
     return "the study has one setting besides optimizer.lr";

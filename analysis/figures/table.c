@@ -92,7 +92,7 @@ static int is_swept(const results *r, x_kind kind) {
 
 /* Returns true if two groups differ in the learning rate. */
 static bool has_rates(const results *r) {
-  const size_t rate = results_axis(r, STABILITY_DOSE);
+  const size_t rate = results_axis(r, STABILITY_RATE);
   for (size_t g = 1; g < r->n_groups && rate < r->axes.n; g++)
     if (r->groups[g].value[rate].number > 0 && r->groups[0].value[rate].number > 0 &&
         r->groups[g].value[rate].number != r->groups[0].value[rate].number)
@@ -132,7 +132,7 @@ static const char *lacks_collapses(const results *r, unsigned needs) {
 }
 
 static bool has_other_settings(const results *r) {
-  const size_t rate = results_axis(r, STABILITY_DOSE);
+  const size_t rate = results_axis(r, STABILITY_RATE);
   for (size_t g = 1; g < r->n_groups; g++)
     for (size_t a = 0; a < r->axes.n; a++) {
       const char *one = r->groups[0].value[a].text, *other = r->groups[g].value[a].text;

@@ -10,19 +10,19 @@ SUITE("analysis: rates over starts");
 enum { X = 6, STARTS = 5 };
 
 /* Start s collapses from x = from[s] on; x runs over 0 .. X - 1. Start `without` is left out. */
-static size_t fill(dose_run *run, const size_t *from, size_t starts, size_t without) {
+static size_t fill(dose_run *run, const size_t *from, size_t seeds, size_t without) {
   size_t n = 0;
-  for (size_t s = 0; s < starts; s++)
+  for (size_t s = 0; s < seeds; s++)
     for (size_t x = 0; x < X && s != without; x++)
-      run[n++] = (dose_run){.x = (double)x, .start = 100 + s, .collapsed = x >= from[s]};
+      run[n++] = (dose_run){.x = (double)x, .seed = 100 + s, .collapsed = x >= from[s]};
   return n;
 }
 
-static interval half_of(const size_t *from, size_t starts, size_t without) {
+static interval half_of(const size_t *from, size_t seeds, size_t without) {
   dose_run run[X * STARTS];
   interval v;
-  const size_t n = fill(run, from, starts, without);
-  ASSERT_OK(dose_at_starts(run, n, 0.5, &v, &err));
+  const size_t n = fill(run, from, seeds, without);
+  ASSERT_OK(dose_at_fraction(run, n, 0.5, &v, &err));
   return v;
 }
 
@@ -42,7 +42,7 @@ TEST(a_value_stays_between_the_rates_around_it) {
   dose_run run[4];
   interval v;
   for (size_t i = 0; i < 4; i++) run[i] = (dose_run){(double)(i % 2), i / 2, i % 2 == 1};
-  ASSERT_OK(dose_at_starts(run, 4, 0.1, &v, &err));
+  ASSERT_OK(dose_at_fraction(run, 4, 0.1, &v, &err));
   CU_ASSERT_EQUAL(v.value, 0);
   CU_ASSERT_EQUAL(v.high, 1);
 }

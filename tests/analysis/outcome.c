@@ -275,13 +275,13 @@ TEST(runs_are_counted_by_method_and_setting) {
   CU_ASSERT_EQUAL(near->count[OUTCOME_SURVIVED], 3);
   CU_ASSERT_EQUAL(far->collapses, 5);
   CU_ASSERT_EQUAL(far->count[OUTCOME_EARLY_COLLAPSE] + far->count[OUTCOME_LATE_COLLAPSE], 5);
-  CU_ASSERT_EQUAL(near->n_doses, 2);
-  CU_ASSERT_EQUAL(near->dose[0].collapses, 0);
-  CU_ASSERT_EQUAL(near->dose[1].collapses, 3);
+  CU_ASSERT_EQUAL(near->n_rates, 2);
+  CU_ASSERT_EQUAL(near->rate[0].collapses, 0);
+  CU_ASSERT_EQUAL(near->rate[1].collapses, 3);
   CU_ASSERT(fabs(near->collapse_at[1].value / 3.1622776601683795e-3 - 1) < 1e-6);
   CU_ASSERT(near->collapse_at[1].low < near->collapse_at[1].value);
   CU_ASSERT(!(far->collapse_at[1].value >= near->collapse_at[1].value));
-  CU_ASSERT_EQUAL(near->best_dose, 0);
+  CU_ASSERT_EQUAL(near->best_rate, 0);
   CU_ASSERT(fabs(near->last[0].value - 0.8) < 1e-12 && near->last[1].value == 0);
   const stability_cell *gepo = cell_at(&s, "gepo", 1);
   CU_ASSERT_EQUAL(gepo->runs, 5);
@@ -349,8 +349,8 @@ TEST(text_and_json_say_the_same) {
   CU_ASSERT_EQUAL(cJSON_GetArraySize(cells), 4);
   const cJSON *cell = cJSON_GetArrayItem(cells, 0);
   CU_ASSERT_STRING_EQUAL(text_at(cell, "algorithm"), "grpo");
-  const cJSON *dose = cJSON_GetArrayItem(member_at(cell, "doses"), 0);
-  CU_ASSERT_EQUAL(number_at(dose, "dose"), 1e-3);
+  const cJSON *rate = cJSON_GetArrayItem(member_at(cell, "doses"), 0);
+  CU_ASSERT_EQUAL(number_at(rate, "dose"), 1e-3);
   CU_ASSERT_EQUAL(number_at(cell, "best_dose"), 1e-3);
   CU_ASSERT(cJSON_IsNull(member_at(cJSON_GetArrayItem(cells, 1), "median_onset")));
   const cJSON *runs = member_at(json, "runs");
@@ -407,15 +407,15 @@ static int alike(double a, double b) {
 
 static void assert_same_cell(const stability_cell *a, const stability_cell *b) {
   CU_ASSERT(a->runs == b->runs && a->failed == b->failed && a->collapses == b->collapses);
-  CU_ASSERT(a->n_steps == b->n_steps && a->n_doses == b->n_doses && a->best_dose == b->best_dose);
+  CU_ASSERT(a->n_steps == b->n_steps && a->n_rates == b->n_rates && a->best_rate == b->best_rate);
   CU_ASSERT(a->watched == b->watched && a->median_onset == b->median_onset);
   for (size_t i = 0; i < a->n_steps; i++)
     CU_ASSERT(a->curve[i].time == b->curve[i].time &&
               alike(a->curve[i].survival, b->curve[i].survival) &&
               alike(a->curve[i].error, b->curve[i].error));
-  for (size_t i = 0; i < a->n_doses; i++)
-    CU_ASSERT(alike(a->dose[i].x, b->dose[i].x) && a->dose[i].runs == b->dose[i].runs &&
-              a->dose[i].collapses == b->dose[i].collapses &&
+  for (size_t i = 0; i < a->n_rates; i++)
+    CU_ASSERT(alike(a->rate[i].x, b->rate[i].x) && a->rate[i].runs == b->rate[i].runs &&
+              a->rate[i].collapses == b->rate[i].collapses &&
               alike(a->last[i].value, b->last[i].value));
   for (size_t i = 0; i < STABILITY_SHARES; i++)
     if (b->fit.why == NULL)
@@ -437,7 +437,7 @@ TEST(stored_outcomes_are_read_as_they_were) {
   table_free(t);
   ASSERT_OK(keep_and_read(&again, json, &err));
   CU_ASSERT_STRING_EQUAL(again.study, "made");
-  CU_ASSERT(again.has_doses && again.n_algorithms == 2 && again.n_settings == 2);
+  CU_ASSERT(again.has_rates && again.n_algorithms == 2 && again.n_settings == 2);
   for (size_t i = 0; i < 2; i++) { /* in the study's order, which is not that of the names */
     CU_ASSERT_STRING_EQUAL(again.algorithms[i], s.algorithms[i]);
     CU_ASSERT_STRING_EQUAL(again.settings[i], s.settings[i]);

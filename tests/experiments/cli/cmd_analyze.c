@@ -41,10 +41,10 @@ TEST(runs_are_judged_and_doses_listed) {
   CU_ASSERT_EQUAL(number_at(cell, "runs"), 6);
   CU_ASSERT_EQUAL(number_at(outcomes, "never learned"), 3);
   CU_ASSERT_EQUAL(number_at(outcomes, "survived"), 3);
-  const cJSON *doses = member_at(cell, "doses");
-  CU_ASSERT_EQUAL(cJSON_GetArraySize(doses), 2);
-  CU_ASSERT_EQUAL(number_at(cJSON_GetArrayItem(doses, 0), "dose"), 1e-9);
-  CU_ASSERT_EQUAL(number_at(cJSON_GetArrayItem(doses, 1), "runs"), 3);
+  const cJSON *rates = member_at(cell, "doses");
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(rates), 2);
+  CU_ASSERT_EQUAL(number_at(cJSON_GetArrayItem(rates, 0), "dose"), 1e-9);
+  CU_ASSERT_EQUAL(number_at(cJSON_GetArrayItem(rates, 1), "runs"), 3);
   cJSON_Delete(d);
   cli_result_fini(&text);
   cli_result_fini(&json);
