@@ -47,7 +47,7 @@ template <> struct type_of<float> { static const number_type value = NUMBER_F32;
 template <> struct type_of<bf16> { static const number_type value = NUMBER_BF16; };
 
 /* Declares `name`, the block's dynamic shared memory as an array of T, at a multiple of 1024 bytes
- * (wgmma in mma.cuh). */
+ * (wgmma.cuh). */
 #ifdef GEPOLAB_EMULATE
 #define SHARED_MEMORY(T, name) T *name = reinterpret_cast<T *>(emulate_shared_memory())
 #else

@@ -44,8 +44,8 @@
  * float32, and matrices that are not aligned, use plain multiplications with numbers loaded one
  * step ahead: close to the bandwidth limit for few rows, and limited by arithmetic from about 30
  * rows on. */
-#include "llm/backend/cuda/mma.cuh"
 #include "llm/backend/cuda/vector16.cuh"
+#include "llm/backend/cuda/wgmma.cuh"
 
 #include <assert.h>
 
@@ -146,8 +146,8 @@ struct tensor_tile {
 #ifdef HAS_WGMMA
   static __device__ __forceinline__ void multiply(float (&c)[N], bf16 *stage, bool adds) {
     const unsigned group = threadIdx.x / 128;
-    uint64_t a = wgmma_rows(stage + group % ACROSS * 64 * DEPTH);
-    uint64_t b = wgmma_rows(stage + (WEIGHTS + group / ACROSS * MINE) * DEPTH);
+    uint64_t a = rows_at(stage + group % ACROSS * 64 * DEPTH);
+    uint64_t b = rows_at(stage + (WEIGHTS + group / ACROSS * MINE) * DEPTH);
     wgmma_begin();
 #pragma unroll
     for (unsigned k = 0; k < DEPTH; k += 16) {
@@ -163,7 +163,9 @@ struct tensor_tile {
     wgmma_commit();
   }
   template <int LATEST> static __device__ __forceinline__ void finish_but(float (&c)[N]) {
-    wgmma_wait<LATEST>(c);
+    hold(c);
+    products_wait<LATEST>();
+    hold(c);
   }
   static __device__ __forceinline__ void publish() {
     wgmma_publish();

@@ -15,19 +15,33 @@
 
 #include "llm/backend/cuda/mma.cuh"
 
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL) && !defined(GEPOLAB_EMULATE)
+#define HAS_WGMMA 1
+#endif
+
+/* --- matrices in shared memory --- */
+
+/* The descriptor of a matrix whose first panel (or the part of it that is wanted) is at `place`:
+ * bits 0-13 the place, 16-29 the distance of panels, 32-45 the distance of groups of eight rows,
+ * all in units of 16 bytes; bits 62-63 the permutation of the vectors (1: as described above). The
+ * distance of panels is used only where a matrix is read by columns. */
+static __host__ __device__ __forceinline__ uint64_t matrix_descriptor(uint32_t place,
+                                                                      unsigned panel_bytes) {
+  return static_cast<uint64_t>(1) << 62 | static_cast<uint64_t>(1024 >> 4) << 32 |
+         static_cast<uint64_t>(panel_bytes >> 4) << 16 | place;
+}
+
 #ifndef GEPOLAB_EMULATE
 
 static const unsigned WARPGROUP = 128; /* threads */
 
-/* --- matrices in shared memory --- */
-
-/* The descriptor of a matrix whose first panel (or the part of it that is wanted) is at `address`:
- * bits 0-13 the address, 16-29 the distance of panels, 32-45 the distance of groups of eight rows,
- * all in units of 16 bytes; bits 62-63 the permutation of the vectors (1: as described above). The
- * distance of panels is used only where a matrix is read by columns. */
+/* The descriptor of panels at an address, and of rows of one panel. (The compiler makes other code
+ * of either mask in the place of the other.) */
 static __device__ __forceinline__ uint64_t panels_at(uint32_t address, unsigned panel_bytes) {
-  return static_cast<uint64_t>(1) << 62 | static_cast<uint64_t>(1024 >> 4) << 32 |
-         static_cast<uint64_t>(panel_bytes >> 4) << 16 | (address & 0x3ffff) >> 4;
+  return matrix_descriptor((address & 0x3ffff) >> 4, panel_bytes);
+}
+static __device__ __forceinline__ uint64_t rows_at(const bf16 *rows) {
+  return matrix_descriptor(shared_address(rows) >> 4 & 0x3fff, 16);
 }
 /* The same matrix, `bytes` further. */
 static __device__ __forceinline__ uint64_t panels_after(uint64_t matrix, unsigned bytes) {
@@ -85,6 +99,13 @@ static __device__ __forceinline__ void barrier_wait(uint64_t *barrier, unsigned 
                "r"(parity)
                : "memory");
 }
+/* Makes this thread's writes to shared memory, and its completed copies, visible to products after
+ * a subsequent barrier. */
+static __device__ __forceinline__ void wgmma_publish() {
+#ifdef HAS_WGMMA
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
 /* Waits for copies, and makes them visible to the tensor cores. */
 static __device__ __forceinline__ void barrier_wait_for_copies(uint64_t *barrier, unsigned parity) {
   barrier_wait(barrier, parity);
@@ -95,126 +116,163 @@ static __device__ __forceinline__ void barrier_wait_for_copies(uint64_t *barrier
 
 /* Gives registers up, and takes them: all threads of the block's warpgroups end with N each. */
 template <int N> static __device__ __forceinline__ void fewer_registers() {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#ifdef HAS_WGMMA
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
 #endif
 }
 template <int N> static __device__ __forceinline__ void more_registers() {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#ifdef HAS_WGMMA
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
 #endif
 }
 
 /* --- products --- */
-/* Products run asynchronously, in groups (mma.cuh: wgmma_begin, wgmma_commit). */
+/* Products run asynchronously, in groups. */
 
+/* Before the first product after ordinary accesses to its registers. */
+static __device__ __forceinline__ void wgmma_begin() {
+#ifdef HAS_WGMMA
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#endif
+}
+/* Combines the products started since the last group into a group. */
+static __device__ __forceinline__ void wgmma_commit() {
+#ifdef HAS_WGMMA
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+#endif
+}
 /* Waits until all but the latest N groups are complete. */
 template <int N> static __device__ __forceinline__ void products_wait() {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#ifdef HAS_WGMMA
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
 #endif
 }
 /* The compiler moves no access to these registers across this place. */
+template <int N> static __device__ __forceinline__ void hold(float (&c)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) asm volatile("" : "+f"(c[i])::"memory");
+}
 template <int N> static __device__ __forceinline__ void hold(float (&c)[N][4]) {
 #pragma unroll
-  for (int n = 0; n < N; ++n)
-#pragma unroll
-    for (int i = 0; i < 4; ++i) asm volatile("" : "+f"(c[n][i])::"memory");
+  for (int n = 0; n < N; ++n) hold(c[n]);
 }
 
-/* clang-format off */
-#define C4(m, n) m(c[n][0]), m(c[n][1]), m(c[n][2]), m(c[n][3])
-#define C32(m) C4(m, 0), C4(m, 1), C4(m, 2), C4(m, 3), C4(m, 4), C4(m, 5), C4(m, 6), C4(m, 7)
-#define C64(m) C32(m), C4(m, 8), C4(m, 9), C4(m, 10), C4(m, 11), C4(m, 12), C4(m, 13), C4(m, 14), \
-               C4(m, 15)
+#ifdef HAS_WGMMA
+#define C4(m, i) m(c[i]), m(c[(i) + 1]), m(c[(i) + 2]), m(c[(i) + 3])
+#define C16(m, i) C4(m, i), C4(m, (i) + 4), C4(m, (i) + 8), C4(m, (i) + 12)
+#define C32(m, i) C16(m, i), C16(m, (i) + 16)
 #define WRITTEN(x) "=f"(x)
 #define CHANGED(x) "+f"(x)
-#define R32 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, " \
-            "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define R64 R32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, " \
-            "%47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-/* clang-format on */
+#define R4 "%0, %1, %2, %3"
+#define R8 R4 ", %4, %5, %6, %7"
+#define R16 R8 ", %8, %9, %10, %11, %12, %13, %14, %15"
+#define R32 R16 ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define R64                                                                                        \
+  R32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, "    \
+      "%49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define WGMMA(columns, registers, rest)                                                            \
+  "wgmma.mma_async.sync.aligned.m64n" columns "k16.f32.bf16.bf16 {" registers "}, " rest ";"
+#define IF(adds, instruction) "{\n.reg .pred p;\nsetp.ne.b32 p, " adds ", 0;\n" instruction "\n}"
+/* A and B in shared memory by rows; the same without reading C; A in registers, B by columns. */
+#define BY_ROWS(columns, registers, a_, b_, adds_, ...)                                            \
+  asm volatile(IF(adds_, WGMMA(columns, registers, a_ ", " b_ ", p, 1, 1, 0, 0"))                  \
+               : __VA_ARGS__                                                                       \
+               : "l"(a), "l"(b), "r"(adds ? 1 : 0))
+#define FIRST_BY_ROWS(columns, registers, a_, b_, ...)                                             \
+  asm volatile(IF("0", WGMMA(columns, registers, a_ ", " b_ ", p, 1, 1, 0, 0"))                    \
+               : __VA_ARGS__                                                                       \
+               : "l"(a), "l"(b))
+#define NEXT_BY_ROWS(columns, registers, a_, b_, ...)                                              \
+  asm volatile(WGMMA(columns, registers, a_ ", " b_ ", 1, 1, 1, 0, 0")                             \
+               : __VA_ARGS__                                                                       \
+               : "l"(a), "l"(b))
+#define BY_COLUMNS(columns, registers, a_, b_, ...)                                                \
+  asm volatile(WGMMA(columns, registers, "{" a_ "}, " b_ ", 1, 1, 1, 1")                           \
+               : __VA_ARGS__                                                                       \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
 
-/* c = a b^T, and below +=: a [64, 16] and b [N, 16] in shared memory, N is 64 or 128. */
-static __device__ __forceinline__ void first_rows_16(float (&c)[8][4], uint64_t a, uint64_t b) {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, 0, 0;\n"
-               "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" R32
-               "}, %32, %33, adds, 1, 1, 0, 0;\n}"
-               : C32(WRITTEN)
-               : "l"(a), "l"(b));
-#endif
+/* Starts c[AT ...] = a b^T, or += if `adds`, of a [64, 16] and b [N, 16] in shared memory. */
+template <int N, int AT, int ALL>
+static __device__ __forceinline__ void wgmma(float (&c)[ALL], uint64_t a, uint64_t b, bool adds) {
+  static_assert(N == 8 || N == 16 || N == 32 || N == 64 || N == 128, "columns");
+  if constexpr (N == 8)
+    BY_ROWS("8", R4, "%4", "%5", "%6", C4(CHANGED, AT));
+  else if constexpr (N == 16)
+    BY_ROWS("16", R8, "%8", "%9", "%10", C4(CHANGED, AT), C4(CHANGED, AT + 4));
+  else if constexpr (N == 32)
+    BY_ROWS("32", R16, "%16", "%17", "%18", C16(CHANGED, AT));
+  else if constexpr (N == 64)
+    BY_ROWS("64", R32, "%32", "%33", "%34", C32(CHANGED, AT));
+  else
+    BY_ROWS("128", R64, "%64", "%65", "%66", C32(CHANGED, AT), C32(CHANGED, AT + 32));
 }
-static __device__ __forceinline__ void first_rows_16(float (&c)[16][4], uint64_t a, uint64_t b) {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, 0, 0;\n"
-               "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" R64
-               "}, %64, %65, adds, 1, 1, 0, 0;\n}"
-               : C64(WRITTEN)
-               : "l"(a), "l"(b));
-#endif
+/* Starts c = a b^T, and never reads c; or c += a b^T. */
+template <int N, bool ADDS>
+static __device__ __forceinline__ void wgmma(float (&c)[N / 2], uint64_t a, uint64_t b) {
+  static_assert(N == 64 || N == 128, "columns");
+  if constexpr (N == 64 && ADDS)
+    NEXT_BY_ROWS("64", R32, "%32", "%33", C32(CHANGED, 0));
+  else if constexpr (N == 64)
+    FIRST_BY_ROWS("64", R32, "%32", "%33", C32(WRITTEN, 0));
+  else if constexpr (ADDS)
+    NEXT_BY_ROWS("128", R64, "%64", "%65", C32(CHANGED, 0), C32(CHANGED, 32));
+  else
+    FIRST_BY_ROWS("128", R64, "%64", "%65", C32(WRITTEN, 0), C32(WRITTEN, 32));
 }
-static __device__ __forceinline__ void add_rows_16(float (&c)[8][4], uint64_t a, uint64_t b) {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" R32
-               "}, %32, %33, 1, 1, 1, 0, 0;"
-               : C32(CHANGED)
-               : "l"(a), "l"(b));
-#endif
-}
-static __device__ __forceinline__ void add_rows_16(float (&c)[16][4], uint64_t a, uint64_t b) {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" R64
-               "}, %64, %65, 1, 1, 1, 0, 0;"
-               : C64(CHANGED)
-               : "l"(a), "l"(b));
-#endif
-}
-
-/* c += a b: a [64, 16] in registers, b [16, N] in shared memory. */
-static __device__ __forceinline__ void product_columns_16(float (&c)[8][4], const uint32_t (&a)[4],
-                                                          uint64_t b) {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" R32
-               "}, {%32, %33, %34, %35}, %36, 1, 1, 1, 1;"
-               : C32(CHANGED)
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-#endif
-}
-static __device__ __forceinline__ void product_columns_16(float (&c)[16][4], const uint32_t (&a)[4],
-                                                          uint64_t b) {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  asm volatile("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" R64
-               "}, {%64, %65, %66, %67}, %68, 1, 1, 1, 1;"
-               : C64(CHANGED)
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-#endif
+/* Starts c += a b, of a [64, 16] in registers and b [16, N] in shared memory. */
+template <int N>
+static __device__ __forceinline__ void wgmma_columns(float (&c)[N / 2], const uint32_t (&a)[4],
+                                                     uint64_t b) {
+  static_assert(N == 64 || N == 128, "columns");
+  if constexpr (N == 64)
+    BY_COLUMNS("64", R32, "%32, %33, %34, %35", "%36", C32(CHANGED, 0));
+  else
+    BY_COLUMNS("128", R64, "%64, %65, %66, %67", "%68", C32(CHANGED, 0), C32(CHANGED, 32));
 }
 #undef C4
+#undef C16
 #undef C32
-#undef C64
-#undef WRITTEN
-#undef CHANGED
+#undef R4
+#undef R8
+#undef R16
 #undef R32
 #undef R64
+#undef WGMMA
+#undef IF
+#undef WRITTEN
+#undef CHANGED
+#undef FIRST_BY_ROWS
+#undef NEXT_BY_ROWS
+#undef BY_ROWS
+#undef BY_COLUMNS
+#endif
 
+/* The registers of c one after the other. */
+template <int N> static __device__ __forceinline__ float (&in_a_row(float (&c)[N][4]))[N * 4] {
+  return reinterpret_cast<float(&)[N * 4]>(c);
+}
 /* Starts c = a b^T. a: 64 rows of a matrix with A_ROWS rows, b: a matrix with N * 8 rows; both are
  * DIM numbers wide. */
 template <int DIM, int A_ROWS, int N>
 static __device__ __forceinline__ void product_rows(float (&c)[N][4], uint64_t a, uint64_t b) {
+#ifdef HAS_WGMMA
 #pragma unroll
   for (unsigned k = 0; k < DIM; k += 16) {
     const uint64_t ak = panels_after(a, k / 64 * (A_ROWS * 128) + k % 64 * 2);
     const uint64_t bk = panels_after(b, k / 64 * (N * 8 * 128) + k % 64 * 2);
-    k == 0 ? first_rows_16(c, ak, bk) : add_rows_16(c, ak, bk);
+    k == 0 ? wgmma<N * 8, false>(in_a_row(c), ak, bk) : wgmma<N * 8, true>(in_a_row(c), ak, bk);
   }
+#endif
 }
 /* Starts c [64, DIM] += a [64, K * 16] b [K * 16, DIM], with a in registers. */
 template <int K, int N>
 static __device__ __forceinline__ void product_columns(float (&c)[N][4], const uint32_t (&a)[K][4],
                                                        uint64_t b) {
+#ifdef HAS_WGMMA
 #pragma unroll
-  for (unsigned k = 0; k < K; ++k) product_columns_16(c, a[k], panels_after(b, k * 16 * 128));
+  for (unsigned k = 0; k < K; ++k)
+    wgmma_columns<N * 8>(in_a_row(c), a[k], panels_after(b, k * 16 * 128));
+#endif
 }
 /* a = c rounded to bfloat16, as an A of product_columns. */
 template <int N>
