@@ -79,6 +79,19 @@ enum rule_case {
   RULE_STREAM   /* of a stream of its own */
 };
 void emulate_rule_case(enum rule_case which, int clean);
+/* Registers of the lanes of a warp before and after (fragment_kernels.cu): c += a b; a tile of 64 x
+ * 64 numbers, of which the part at a row and a column (with 32 columns for matrices) is loaded in
+ * each of the forms that kernels use, and where its vectors are, in bytes. */
+typedef struct emulate_fragments {
+  uint32_t a[32][4], b[32][2];
+  float c[32][4];
+  uint16_t tile[64][64];
+  unsigned row, column, offset[64][8];
+  uint32_t matrices[32][4], transposed[32][4], as_a[32][4], as_columns[32][4], as_rows[32][4];
+} emulate_fragments;
+void emulate_run_fragments(emulate_fragments *f);
+/* The descriptor of a matrix in shared memory for products of a warpgroup (mma.cuh). */
+uint64_t emulate_descriptor(uint32_t address, unsigned panel_bytes);
 /* Runs a small kernel with a race of that kind, or the same kernel without it if `clean`
  * (race_kernels.cu). */
 enum race_case { RACE_SHARED, RACE_WARP, RACE_COPY, RACE_BLOCKS, RACE_LAST, RACE_ATOMIC };
