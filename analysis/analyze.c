@@ -189,7 +189,8 @@ static void put_relations(table *to, const summary *s) {
 static const table_column within_columns[] = {TABLE_KEY("algorithm", TABLE_TEXT),
                                               RELATION_COLUMNS(TABLE_KEY("runs", TABLE_INTEGER))};
 
-/* The same relations over the runs of each algorithm: JSON has a row for each relation, printed
+/* Spearman correlations of delay with KL, and of KL with the variance of weights, over the runs of
+ * each algorithm: JSON has a row for each relation, printed
  * text one for each algorithm. */
 static void put_relations_within(table *to, const summary *s) {
   const char *kl = metric_about(s->kl)->name;
@@ -210,7 +211,7 @@ static void put_relations_within(table *to, const summary *s) {
     const relation *r = s->within + a * RELATION_COUNT;
     table_row(t);
     table_text(t, s->from->algorithms[a]);
-    table_count(t, r[1].spearman.n);
+    table_count(t, r[RELATION_KL_VARIANCE].spearman.n);
     for (size_t i = 0; i < RELATION_COUNT; i++)
       correlation_cell(t, &r[i].spearman, r[i].spearman.bootstrap);
   }

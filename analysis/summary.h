@@ -43,7 +43,7 @@ typedef struct relation {
   correlation spearman;
 } relation;
 
-enum { RELATION_COUNT = 2 };
+enum { RELATION_DELAY_KL, RELATION_KL_VARIANCE, RELATION_COUNT };
 
 /* relations: over cells, simulated delay with the divergence, and the divergence with
  * log_iw_variance_pq. Cells of different algorithms differ in more than their delay, so `within`

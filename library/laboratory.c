@@ -1,7 +1,7 @@
 /* The exact laboratory for tables of probabilities: a softmax over K responses of one token. */
 #include "core/rl/enumerable.h"
 #include "library/internal.h"
-#include "toy/lab/lab.h"
+#include "toy/lab/estimator_moments.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
  *   environment.c   turns of responses, calls of an environment with places
  *   sampler.c       samplers that generate whole batches; sending, fetching, pushing; samplers
  *                   that stream groups or responses
- *   learner.c       waiting batches, choosing among them, updates
+ *   learner_queue.c waiting batches, choosing among them, updates
  *   restart.c       restarts of the whole job
  *   statistics.c    statistics at the end
  *   clock.c         crashes, outages, one handler per kind of event, the loop */
@@ -212,7 +212,7 @@ typedef struct interruptions {
   double seconds, tokens; /* total length of pauses; tokens whose keys and values were recomputed */
 } interruptions;
 
-/* --- the learner: written by learner.c; published and window are read by all --- */
+/* --- the learner: written by learner_queue.c; published and window are read by all --- */
 
 /* cluster.colocated: what the shared GPUs do. */
 typedef enum gpu_phase { GPUS_GENERATE, GPUS_SWITCH, GPUS_TRAIN } gpu_phase;
@@ -263,7 +263,7 @@ typedef struct coupling {
   bool stopped;    /* the learner requested no more updates */
 } coupling;
 
-/* State of the grader; written by learner.c. Units that wait for it are linked by `newer`. */
+/* State of the grader; written by learner_queue.c. Units that wait for it are linked by `newer`. */
 typedef struct grader_state {
   uint32_t first, last;
   size_t busy;
@@ -659,7 +659,7 @@ gl_status restart_end(sim_clock *c, gl_error *err);
 /* Writes statistics of the whole clock to clock->out. Errors: GL_ENOMEM. */
 gl_status clock_summarise(sim_clock *c, gl_error *err);
 
-/* --- learner.c --- */
+/* --- learner_queue.c --- */
 
 /* Allocates arrays for the units of an update and their schedule. Errors: GL_ENOMEM. */
 gl_status learner_init(sim_clock *c, gl_error *err);

@@ -91,12 +91,12 @@ typedef struct transfer_port {
 
 /* One direction between the learner and the samplers of a group. */
 typedef struct transfer_route {
-  uint32_t from, to; /* sites */
-  double latency_s;  /* one way */
-  double greeting_s; /* duration of the handshake */
-  link_spec link;    /* without its bandwidth */
-  double cap;        /* bytes per second of one transfer */
-  uint32_t class;    /* class of its flows; FLOW_NONE: it uses no shared resource */
+  uint32_t from, to;  /* sites */
+  double latency_s;   /* one way */
+  double handshake_s; /* duration of the handshake */
+  link_spec link;     /* without its bandwidth */
+  double cap;         /* bytes per second of one transfer */
+  uint32_t class;     /* class of its flows; FLOW_NONE: it uses no shared resource */
 } transfer_route;
 
 /* A sampler's end of its links. */

@@ -232,7 +232,7 @@ static gl_status reaches_port(sim_clock *c, uint32_t id, gl_error *err) {
 
 /* The transfer has acquired its sampler's link and starts its handshake. */
 static gl_status transfer_greet(sim_clock *c, uint32_t id, gl_error *err) {
-  const double seconds = route_of(c, &c->net.pool[id])->greeting_s;
+  const double seconds = route_of(c, &c->net.pool[id])->handshake_s;
   return seconds > 0 ? transfer_later(c, id, TRANSFER_GREETS, seconds, err)
                      : reaches_port(c, id, err);
 }
@@ -618,7 +618,7 @@ static void cross(const network_spec *spec, transfer_route *out) {
   const network_site *from = &spec->sites[out->from];
   const double back = spec->sites[out->to].latency[out->from];
   out->latency_s = from->latency[out->to];
-  if (spec->rtt <= 0) out->greeting_s = spec->round_trips * (out->latency_s + back);
+  if (spec->rtt <= 0) out->handshake_s = spec->round_trips * (out->latency_s + back);
   if (from->loss[out->to] <= 0) return;
   out->link.loss = joint_loss(out->link.loss, from->loss[out->to]);
   out->link.loss_bad = joint_loss(out->link.loss_bad, from->loss[out->to]);
@@ -637,7 +637,7 @@ static bool open_route(network *n, const network_spec *spec, const transfer_port
   out->link.bandwidth = INFINITY;
   out->cap = link->bandwidth;
   out->class = FLOW_NONE;
-  out->greeting_s = spec->round_trips * spec->rtt;
+  out->handshake_s = spec->round_trips * spec->rtt;
   cross(spec, out);
   if (port->resource != FLOW_NONE) via[n_via++] = port->resource;
   if (pipe != FLOW_NONE) via[n_via++] = pipe;

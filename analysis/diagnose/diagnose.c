@@ -59,7 +59,7 @@ gl_status diagnosis_finish(diagnosis *d, gl_error *err) {
 
 /* --- causes --- */
 
-/* Rules: which causes a log shows, and how far beyond their limits. */
+/* Rules: which causes a log shows, and how far its values exceed the limits. */
 
 /* Limits and where they come from. */
 #define LIMIT_FACTOR 0.05  /* NeMo-RL: docs/guides/dtensor-tp-accuracy.md:31 (0.6.0) */

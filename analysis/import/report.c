@@ -43,7 +43,8 @@ static double finite_mean(const double *value, size_t n) {
   return kept > 0 ? sum / (double)kept : NAN;
 }
 
-/* On entry not_finite and ends_not_finite count NaN cells; infinite values are added. */
+/* On entry not_finite counts NaN cells and ends_not_finite says whether the series ends in one;
+ * infinite values are added here. */
 static void compute_numbers(numbers *x) {
   const int lower = x->better == METRIC_LOWER_IS_BETTER;
   series_ends e = series_ends_of(x->value, x->n, lower);

@@ -8,7 +8,7 @@
 #ifndef GEPOLAB_ANALYSIS_PLOT_PAGE_H
 #define GEPOLAB_ANALYSIS_PLOT_PAGE_H
 
-#include "analysis/plot/look.h"
+#include "analysis/plot/line_styles.h"
 #include "core/base/arena.h"
 #include "core/base/error.h"
 #include "core/base/file.h"

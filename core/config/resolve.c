@@ -358,6 +358,8 @@ static int leads_on(const search *s) {
 
 static gl_status resolve(search *s, cfg_node *node, const char *unit, const cfg_node *around);
 
+/* Converts the values of an entry of a map. unit: of the quantity that the map describes, or NULL;
+ * the parts that are quantities themselves (mean, scale) have it, too. */
 static gl_status resolve_entry(search *s, cfg_node *map, const cfg_entry *e, const char *unit) {
   const size_t length = strlen(s->path);
   const char *inner = unit != NULL && cfg_part_has_unit(e->key, map) ? unit : NULL;

@@ -40,7 +40,7 @@ void cfg_own_free(cfg_own *own) {
   free(own);
 }
 
-/* The set takes the doc over; NULL stays NULL. */
+/* Passes ownership of doc to own, also if it fails. Does nothing if doc is NULL. */
 static gl_status own_keep(cfg_own *own, cfg_doc *doc, gl_error *err) {
   if (doc == NULL) return GL_OK;
   cfg_doc **slot = ARRAY_ADD(own->docs, own->n_docs);

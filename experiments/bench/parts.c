@@ -453,17 +453,30 @@ static gl_status measure_all(bench *b, const char *folder, gl_error *err) {
   static const char *const toy[] = {"tune=null", "sweep.seed=[1]"};
   static const char *const llm[] = {"tune=null", "sweep.seed=[1]", "sweep.algorithm=[gepo]",
                                     "sweep.cluster.max_delay=[120, 600]"};
-  static const sweep_case workers[] = {
-      {"cells_per_s_j1", "cells a second of delay_sweep, -j 1", "delay_sweep", toy, 2, 1, 32, 1},
-      {"cells_per_s_j2", "cells a second of delay_sweep, -j 2", "delay_sweep", toy, 2, 2, 32, 1}};
-  static const sweep_case hourly = {"llm_cells_per_hour_j2",
-                                    "cells an hour of llm_delay_sweep, -j 2, warmed up",
-                                    "llm_delay_sweep",
-                                    llm,
-                                    4,
-                                    2,
-                                    2,
-                                    3600};
+  static const sweep_case workers[] = {{.key = "cells_per_s_j1",
+                                        .what = "cells a second of delay_sweep, -j 1",
+                                        .recipe = "delay_sweep",
+                                        .overrides = toy,
+                                        .n_overrides = 2,
+                                        .workers = 1,
+                                        .cells = 32,
+                                        .per = 1},
+                                       {.key = "cells_per_s_j2",
+                                        .what = "cells a second of delay_sweep, -j 2",
+                                        .recipe = "delay_sweep",
+                                        .overrides = toy,
+                                        .n_overrides = 2,
+                                        .workers = 2,
+                                        .cells = 32,
+                                        .per = 1}};
+  static const sweep_case hourly = {.key = "llm_cells_per_hour_j2",
+                                    .what = "cells an hour of llm_delay_sweep, -j 2, warmed up",
+                                    .recipe = "llm_delay_sweep",
+                                    .overrides = llm,
+                                    .n_overrides = 4,
+                                    .workers = 2,
+                                    .cells = 2,
+                                    .per = 3600};
   bench_number *number[2] = {NULL}, *llm_number = NULL;
   gl_status status = time_sweep_measure(b, number, workers, 2, folder, err);
   if (status == GL_OK && number[1]->rate.n > 0)

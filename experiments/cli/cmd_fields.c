@@ -21,7 +21,7 @@ enum {
   LONGEST_HINTS = 1024,
   MOST_PATHS = 256,
   MOST_CASES = 64,
-  LEFT = 4 /* columns before a meaning */
+  INDENT = 4 /* columns before a field's meaning */
 };
 
 /* Appends to text[DEFAULT_SIZE]; truncates if it does not fit. */
@@ -243,9 +243,9 @@ static void fields_print_plain(const description *d) {
   const size_t column = (size_t)printf("%-34s %-8s ", d->path, d->kind);
   snprintf(text, sizeof text, "%s%s%s%s", d->fallback, has_unit ? " (" : "", d->unit,
            has_unit ? ")" : "");
-  shown_wrap(text, column, LEFT, stdout);
-  printf("\n%*s", LEFT, "");
-  shown_wrap(d->meaning, LEFT, LEFT, stdout);
+  shown_wrap(text, column, INDENT, stdout);
+  printf("\n%*s", INDENT, "");
+  shown_wrap(d->meaning, INDENT, INDENT, stdout);
   putchar('\n');
 }
 

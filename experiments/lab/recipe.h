@@ -6,7 +6,7 @@
 #include "core/base/progress.h"
 #include "core/config/config.h"
 #include "llm/exact/exact_world.h"
-#include "toy/lab/lab.h"
+#include "toy/lab/estimator_moments.h"
 #include "toy/world/mdp.h"
 #include "toy/world/toy_world.h"
 

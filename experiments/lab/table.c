@@ -14,7 +14,7 @@
 #include "experiments/base/provenance.h"
 #include "experiments/lab/recipe.h"
 #include "toy/lab/dial.h"
-#include "toy/lab/lab.h"
+#include "toy/lab/estimator_moments.h"
 #include "toy/lab/multiset.h"
 #include "toy/world/measure.h"
 

@@ -8,7 +8,7 @@
 #include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
 #include "toy/lab/dial.h"
-#include "toy/lab/lab.h"
+#include "toy/lab/estimator_moments.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #include "llm/model/model.h"
 #include "llm/task/task.h"
 #include "sim/cluster.h"
-#include "toy/lab/lab.h"
+#include "toy/lab/estimator_moments.h"
 #include "toy/world/mdp.h"
 #include "toy/world/toy_world.h"
 

@@ -7,8 +7,8 @@
 #include "core/store/store.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/program.h"
-#include "experiments/sweep/executor.h"
 #include "experiments/sweep/tune.h"
+#include "experiments/sweep/worker_processes.h"
 
 #include <limits.h>
 #include <math.h>

@@ -8,9 +8,9 @@
 #include "experiments/base/program.h"
 #include "experiments/base/provenance.h"
 #include "experiments/recipe/recipe.h"
-#include "experiments/sweep/executor.h"
 #include "experiments/sweep/forecast.h"
 #include "experiments/sweep/tune.h"
+#include "experiments/sweep/worker_processes.h"
 #include "experiments/train/checkpoint.h"
 #include "experiments/train/train.h"
 

@@ -6,8 +6,8 @@
 #include "core/base/progress.h"
 #include "core/config/config.h"
 #include "core/store/store.h"
-#include "experiments/sweep/executor.h"
 #include "experiments/sweep/grid.h"
+#include "experiments/sweep/worker_processes.h"
 #include "experiments/train/run_result.h"
 
 #include <stddef.h>

@@ -96,7 +96,7 @@ static int token_by_group(const void *a, const void *b) {
   return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* Numbers groups by the first of their responses. */
+/* Numbers groups in the order of their first responses; responses with equal keys are one group. */
 static void number_by_key(const token_builder *b, placed *place) {
   hash_table groups = {0};
   size_t n = 0;

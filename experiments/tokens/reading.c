@@ -29,7 +29,7 @@ typedef struct token_sources {
 } token_sources;
 
 enum { MOST_DEPTH = 32 };
-static const char what[] = "the files of a log";
+static const char FILES_OF_LOG[] = "the files of a log";
 
 static bool name_ends_with(const char *name, size_t n, const char *ending) {
   const size_t k = strlen(ending);
@@ -89,14 +89,15 @@ static gl_status list_names(folder_names *out, const char *folder, gl_error *err
   if (d == NULL)
     return gl_fail(err, GL_EIO, "%s: the folder cannot be read: %s", folder, strerror(errno));
   for (const struct dirent *e; (e = readdir(d)) != NULL;)
-    if (e->d_name[0] != '.') *MUST_ADD(out->name, out->n, what) = must_copy(e->d_name, what);
+    if (e->d_name[0] != '.')
+      *MUST_ADD(out->name, out->n, FILES_OF_LOG) = must_copy(e->d_name, FILES_OF_LOG);
   closedir(d);
   if (out->n > 0) qsort(out->name, out->n, sizeof *out->name, by_name);
   return GL_OK;
 }
 
 static void add_file(token_sources *s, char *path, bool in_folder) {
-  *MUST_ADD(s->file, s->n, what) = (token_source){.path = path, .in_folder = in_folder};
+  *MUST_ADD(s->file, s->n, FILES_OF_LOG) = (token_source){.path = path, .in_folder = in_folder};
 }
 
 static gl_status add_folder(token_sources *s, const char *folder, int depth, gl_error *err) {
@@ -105,7 +106,7 @@ static gl_status add_folder(token_sources *s, const char *folder, int depth, gl_
     return gl_fail(err, GL_EINPUT, "%s: folders are nested more than %d deep", folder, MOST_DEPTH);
   gl_status status = list_names(&list, folder, err);
   for (size_t i = 0; i < list.n && status == GL_OK; ++i) {
-    char *path = must_textf(what, "%s/%s", folder, list.name[i]);
+    char *path = must_textf(FILES_OF_LOG, "%s/%s", folder, list.name[i]);
     struct stat about;
     const bool known = lstat(path, &about) == 0;
     if (known && S_ISDIR(about.st_mode)) {
@@ -133,7 +134,7 @@ static gl_status token_sources_list(token_sources *s, const char *const *paths, 
     const size_t before = s->n;
     struct stat about;
     if (strcmp(paths[i], "-") == 0 || stat(paths[i], &about) != 0 || !S_ISDIR(about.st_mode)) {
-      add_file(s, must_copy(paths[i], what), false);
+      add_file(s, must_copy(paths[i], FILES_OF_LOG), false);
       continue;
     }
     status = add_folder(s, paths[i], 0, err);

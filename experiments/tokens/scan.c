@@ -363,7 +363,7 @@ static const char *pass_elements(const char *at, const char *end, size_t *n) {
   return at;
 }
 
-/* The number of elements from i on that are masked. */
+/* Returns the length of the run of masked elements (mask 0) that begins at i. */
 static size_t masked_run(const unsigned char *mask, size_t i, size_t n) {
   const unsigned char *next = memchr(mask + i, 1, n - i);
   return next != NULL ? (size_t)(next - mask) - i : n - i;

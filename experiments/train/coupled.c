@@ -8,6 +8,8 @@
  * If weights change while responses are decoded (partial: continue), a batch is first sampled as if
  * they did not. When they do, tokens beyond the point of change are sampled again.
  *
+ * sim/learner_queue.c decides which batches are dropped.
+ *
  * The fate of every response is recorded with its length, prompt and reward. A batch that is
  * dropped before it is complete is completed under the weights with which it was sampled, to obtain
  * its rewards.

@@ -3,7 +3,7 @@
 #define GEPOLAB_LLM_ANSWER_INTERNAL_H
 
 #include "llm/answer/answer.h"
-#include "llm/answer/value.h"
+#include "llm/answer/arithmetic.h"
 
 #include <string.h>
 

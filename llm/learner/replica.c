@@ -395,10 +395,10 @@ void llm_learner_close(llm_learner *l) {
 
 /* --- checkpoints --- */
 /* A learner's checkpoint: a header; held versions, each with its number and its parameters as
- * doubles; the sample of the last gradient, if there was an update; a checksum of everything before
- * it; then the model's parameters and moments (model_write) with their own checksum. Native byte
- * order. Everything else follows from the recipe and the seed; construction restores the reference
- * policy. */
+ * doubles; the stored elements of the last gradient, if there was an update; a checksum of
+ * everything before it; then the model's parameters and moments (model_write) with their own
+ * checksum. Native byte order. Everything else follows from the recipe and the seed; construction
+ * restores the reference policy. */
 
 typedef struct checkpoint_header {
   char magic[8];
@@ -531,7 +531,7 @@ static gl_status get_held(FILE *from, held_values **held, size_t *n_held, size_t
                          : status;
 }
 
-/* Reads held versions, and the sample of the last gradient into gradient[n]. */
+/* Reads held versions, and the stored elements of the last gradient into gradient[n]. */
 static gl_status read_held(FILE *from, const checkpoint_header *h, held_values **held,
                            size_t *n_held, double *gradient, size_t n, gl_error *err) {
   uint64_t written = 0;

@@ -23,8 +23,9 @@ static gl_status foreign(const batch *b, gl_error *err) {
                  (unsigned long long)b->id);
 }
 
-/* Checks that every token has a set that contains it, if this learner's samplers record sets. A
- * batch from a checkpoint of an older program may lack sets that no weights need. */
+/* Checks that every token is in its kept set (the tokens that top-k, top-p and min-p left), if this
+ * learner's samplers record them. A batch from a checkpoint of an older program may lack kept sets
+ * that only metrics need. */
 static int holds_sets(const llm_learner *l, const batch *b) {
   const kept_shape *shape = &l->spec.kept;
   if (l->spec.kept_for_metrics && b->kept_words == 0) return 1;

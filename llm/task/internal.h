@@ -3,7 +3,7 @@
 #define GEPOLAB_LLM_TASK_INTERNAL_H
 
 #include "core/random/rng.h"
-#include "llm/answer/value.h"
+#include "llm/answer/arithmetic.h"
 #include "llm/task/task.h"
 
 #include <stdbool.h>

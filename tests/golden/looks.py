@@ -3,7 +3,7 @@
 
     python3 tests/golden/looks.py > tests/golden/looks.txt
 
-Reads the colours of analysis/plot/look.c (and the grey of lines in the background), has colorspacious
+Reads the colours of analysis/plot/line_styles.c (and the grey of lines in the background), has colorspacious
 1.1.2 simulate complete deuteranomaly, protanomaly and tritanomaly (Machado et al. 2009), and writes
 distances in CAM02-UCS, where 1 is about a just noticeable difference. Lines:
 
@@ -16,7 +16,7 @@ from itertools import combinations
 import numpy as np
 from colorspacious import cspace_converter
 
-source = open("analysis/plot/look.c", encoding="utf-8").read()
+source = open("analysis/plot/line_styles.c", encoding="utf-8").read()
 colours = list(dict.fromkeys(re.findall(r'"#([0-9a-f]{6})"', source)))
 rgb = np.array([[int(c[i:i + 2], 16) / 255 for i in (0, 2, 4)] for c in colours])
 to_lab = cspace_converter("sRGB1", "CIELab")

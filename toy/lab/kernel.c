@@ -220,6 +220,7 @@ INLINE void coefficients(const lab_form *f, const lab_block *k, double *c, talli
       sum_groups(f, count, &of);
       baseline_and_scale(f, &shared_by_all, count, &of.reward, &s);
       group_denominator(f, &shared_by_all, &of, &s);
+      /* the plain shape as a constant, so that the compiler makes a version without the rest */
       if (shape == SHAPE_PLAIN)
         coupled_coefficients(f, &shared_by_all, SHAPE_PLAIN, count, &s, sums, c + b);
       else

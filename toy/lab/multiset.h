@@ -4,7 +4,7 @@
  * each outcome occurs. The K^G tuples therefore reduce to C(K+G-1, G) multisets with multinomial
  * probabilities. A block holds up to LAB_BLOCK groups, one per column: either the next multisets
  * with their probabilities, or random samples with equal weights. Code that processes a block does
- * not depend on which. */
+ * not depend on which. run_exact() in estimator_moments.c walks the blocks. */
 #ifndef GEPOLAB_TOY_LAB_MULTISET_H
 #define GEPOLAB_TOY_LAB_MULTISET_H
 

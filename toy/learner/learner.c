@@ -125,7 +125,8 @@ static gl_status read_prompts(toy_set *s, toy_learner *l, cfg_reader *r) {
   return r->status;
 }
 
-/* A set may change rewards only: keys of the policy, the kind of world or the sets are rejected. */
+/* The world of an evaluation set may differ from the world of training in its rewards only: the
+ * keys policy, kind and evaluation are rejected. */
 static gl_status check_keys(const cfg_node *changes, gl_error *err) {
   static const char *const kept[] = {"kind", "policy", "evaluation"};
   if (cfg_kind_of(changes) != CFG_MAP)

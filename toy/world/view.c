@@ -187,6 +187,8 @@ typedef struct counted_room {
   const double *at_p[AUTOMATON_MAX_HORIZON], *at_q[AUTOMATON_MAX_HORIZON];
 } counted_room;
 
+/* One allocation, owned by r->logp. Every step shares one table, because the policy of a counted
+ * world does not depend on the step. */
 static gl_status counted_room_init(counted_room *r, const toy_world *w, gl_error *err) {
   const size_t edges = w->tree.n_edges;
   r->logp = calloc(3 * edges + w->tree.vocabulary + toy_scratch(w), sizeof *r->logp);

@@ -33,8 +33,8 @@ static const unsigned ROWS = 64, BLOCK = OWNERS * ROWS; /* rows of a warpgroup, 
 static const unsigned KEYS = 128;                       /* of a tile of keys and values */
 static const unsigned STAGES = 2;                       /* tiles of keys and values in the ring */
 static const unsigned QUERIES = 64, QUERY_STAGES = 3;   /* the same where tiles are of queries */
-static const unsigned DONE = OWNERS * 4;                /* arrivals that empty a tile: a warp's */
-static const int FEWER = 40, MORE = 232;                /* registers of a copying, other thread */
+static const unsigned DONE = OWNERS * 4;                /* arrivals that free a tile: one a warp */
+static const int FEWER = 40, MORE = 232;                /* registers a thread: copying, others */
 static const float LOG2E = 1.44269504f, LN2 = 0.69314718f;
 
 /* A place in a ring of N tiles: its index, and the parity of its current phase. */

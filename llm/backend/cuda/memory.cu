@@ -1,5 +1,6 @@
 /* Memory of the CUDA backend: allocations from the device's pool, scratch memory, pinned host
- * memory (for put-aside values and as a buffer for copies), and copies.
+ * memory (for parameters moved to the host, model_values_put_aside(), and as a buffer for copies),
+ * and copies.
  *
  * The pool keeps freed memory, so that the next allocation needs no system call; this memory counts
  * as free. An allocation that fails is retried after waiting for the device and trimming the pool;

@@ -71,7 +71,7 @@ static gl_status nccl_fail(nccl_collective *c, size_t rank, const char *call, co
   return status;
 }
 
-/* Enqueues the sum of x [n] on the rank's stream. */
+/* Enqueues, on the rank's stream, the sum over ranks of memory, n floats, in place. */
 static gl_status nccl_launch(nccl_collective *c, size_t rank, void *memory, size_t n,
                              gl_error *err) {
   const cuda_backend *b = cuda_of(c->base.member[rank]);

@@ -5,7 +5,7 @@
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 #include "toy/lab/dial.h"
-#include "toy/lab/lab.h"
+#include "toy/lab/estimator_moments.h"
 
 #include <stdlib.h>
 #include <string.h>

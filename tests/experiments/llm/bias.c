@@ -4,7 +4,7 @@
 
 #include "tests/support/llm_learner_fixture.h"
 #include "tests/support/llm_model.h"
-#include "toy/lab/lab.h"
+#include "toy/lab/estimator_moments.h"
 
 /* --- all responses of a tiny task --- */
 

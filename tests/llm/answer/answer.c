@@ -1,7 +1,7 @@
 /* The answer checker: against math_verify on a table of pairs, where it finds answers, and hostile
  * texts. */
 #include "llm/answer/answer.h"
-#include "llm/answer/value.h"
+#include "llm/answer/arithmetic.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>

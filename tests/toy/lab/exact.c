@@ -1,7 +1,7 @@
 /* Exact moments of estimators against brute force, closed forms and Monte Carlo. */
 #include "tests/support/suite.h"
+#include "toy/lab/estimator_moments.h"
 #include "toy/lab/kernel.h"
-#include "toy/lab/lab.h"
 #include "toy/world/toy_world.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
  * enumeration of groups. */
 #include "tests/support/toy_fixture.h"
 #include "toy/lab/dial.h"
-#include "toy/lab/lab.h"
+#include "toy/lab/estimator_moments.h"
 
 SUITE("lab: frozen data");
 

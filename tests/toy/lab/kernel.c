@@ -1,7 +1,7 @@
 /* Which algorithms the exact laboratory factors: those on its list of what it may, no others. */
 #include "toy/lab/kernel.h"
 #include "tests/support/suite.h"
-#include "toy/lab/lab.h"
+#include "toy/lab/estimator_moments.h"
 #include "toy/world/toy_world.h"
 
 #include <string.h>

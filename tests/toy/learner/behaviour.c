@@ -1,8 +1,8 @@
 /* Samplers that do not draw from their policy: distorted logits, mixtures, and what is recorded of
  * the tokens; and the learner's distribution over what a sampler kept. */
 #include "tests/support/toy_fixture.h"
+#include "toy/lab/estimator_moments.h"
 #include "toy/lab/exact.h"
-#include "toy/lab/lab.h"
 
 #include <gsl/gsl_cdf.h>
 #include <math.h>

@@ -3,7 +3,7 @@
 #include "core/random/rng.h"
 #include "tests/support/suite.h"
 #include "toy/lab/dial.h"
-#include "toy/lab/lab.h"
+#include "toy/lab/estimator_moments.h"
 #include "toy/world/toy_world.h"
 
 #include <stdlib.h>

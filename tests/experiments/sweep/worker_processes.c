@@ -1,5 +1,5 @@
 /* The processes of a sweep: workers and ranks. */
-#include "experiments/sweep/executor.h"
+#include "experiments/sweep/worker_processes.h"
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 

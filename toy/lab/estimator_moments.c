@@ -1,6 +1,6 @@
 /* The exact laboratory: enumerates or samples groups, evaluates the algorithms on them, and
  * computes the reported numbers. */
-#include "toy/lab/lab.h"
+#include "toy/lab/estimator_moments.h"
 
 #include "core/base/thread_pool.h"
 #include "core/config/fields.h"

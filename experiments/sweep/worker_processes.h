@@ -1,7 +1,7 @@
 /* The processes of a sweep. Workers are forked, one per job, and read through pipes. Ranks are
  * separate processes, each of which runs a part of the sweep. */
-#ifndef GEPOLAB_EXPERIMENTS_SWEEP_EXECUTOR_H
-#define GEPOLAB_EXPERIMENTS_SWEEP_EXECUTOR_H
+#ifndef GEPOLAB_EXPERIMENTS_SWEEP_WORKER_PROCESSES_H
+#define GEPOLAB_EXPERIMENTS_SWEEP_WORKER_PROCESSES_H
 
 #include "core/base/error.h"
 #include "experiments/sweep/grid.h"

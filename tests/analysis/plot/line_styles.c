@@ -1,6 +1,6 @@
 /* The looks of algorithms: every published one has its own; colours are far enough apart for every
  * kind of eye (tests/golden/looks.py), and lines part in grey too. */
-#include "analysis/plot/look.h"
+#include "analysis/plot/line_styles.h"
 #include "core/policy/algorithm.h"
 #include "tests/support/suite.h"
 

@@ -1,7 +1,7 @@
 /* The processes of a sweep. Workers are forked, one per job, and read through pipes. Ranks are
  * separate processes, each of which runs a part of the sweep. */
 #define _GNU_SOURCE /* close_range, MAP_ANONYMOUS */
-#include "experiments/sweep/executor.h"
+#include "experiments/sweep/worker_processes.h"
 
 #include "experiments/base/memory.h"
 #include "experiments/base/program.h"

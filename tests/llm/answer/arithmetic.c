@@ -1,6 +1,6 @@
 /* Ball arithmetic: against numbers of 105 digits from mpmath, by identities, and where it says that
  * it does not know. */
-#include "llm/answer/value.h"
+#include "llm/answer/arithmetic.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>

@@ -6,8 +6,8 @@
  * are computed by enumerating all multisets of responses. Beyond a budget they come from Monte
  * Carlo with exact scores and have standard errors. For infinite groups they follow from the law of
  * large numbers, if the algorithm can be factored (toy/lab/kernel.h). */
-#ifndef GEPOLAB_TOY_LAB_LAB_H
-#define GEPOLAB_TOY_LAB_LAB_H
+#ifndef GEPOLAB_TOY_LAB_ESTIMATOR_MOMENTS_H
+#define GEPOLAB_TOY_LAB_ESTIMATOR_MOMENTS_H
 
 #include "core/policy/policy.h"
 #include "core/rl/enumerable.h"

@@ -1,7 +1,7 @@
 /* Fractions, balls and values, implemented with FLINT and Arb. Computations that could take long
  * are refused before calling the libraries: exponents beyond max_exponent, and function arguments
  * that 384 bits cannot reduce. */
-#include "llm/answer/value.h"
+#include "llm/answer/arithmetic.h"
 
 #include "core/base/hash.h"
 

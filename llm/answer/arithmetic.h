@@ -11,8 +11,8 @@
  * All types are plain values: they are copied by assignment and own no memory. The libraries
  * allocate a few kilobytes of scratch memory, and end the process if there is none.
  * answer_release_scratch() frees the scratch memory that they keep for the thread. */
-#ifndef GEPOLAB_LLM_ANSWER_VALUE_H
-#define GEPOLAB_LLM_ANSWER_VALUE_H
+#ifndef GEPOLAB_LLM_ANSWER_ARITHMETIC_H
+#define GEPOLAB_LLM_ANSWER_ARITHMETIC_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * The eight colours are distinguishable with normal vision and with each of the three kinds of
  * colour blindness (tests/golden/looks.py simulates them). Colours of equal lightness, which print
  * as the same grey, have different symbols and dash patterns. */
-#ifndef GEPOLAB_ANALYSIS_PLOT_LOOK_H
-#define GEPOLAB_ANALYSIS_PLOT_LOOK_H
+#ifndef GEPOLAB_ANALYSIS_PLOT_LINE_STYLES_H
+#define GEPOLAB_ANALYSIS_PLOT_LINE_STYLES_H
 
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 /* The table of line styles, and styles for names that are not in it. */
-#include "analysis/plot/look.h"
+#include "analysis/plot/line_styles.h"
 
 #include <ctype.h>
 #include <stdbool.h>

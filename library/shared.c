@@ -7,7 +7,7 @@
 #include "core/rl/fields.h"
 #include "library/internal.h"
 #include "sim/cluster.h"
-#include "toy/lab/lab.h"
+#include "toy/lab/estimator_moments.h"
 
 #include <gen/version.h>
 #include <stdarg.h>
