@@ -20,7 +20,7 @@ cJSON *json_new(void) {
   return there(cJSON_CreateObject());
 }
 
-void json_position(cJSON *to, const char *key, cJSON *tree) {
+void json_attach(cJSON *to, const char *key, cJSON *tree) {
   const cJSON_bool placed = key != NULL ? cJSON_AddItemToObject(to, key, there(tree))
                                         : cJSON_AddItemToArray(to, there(tree));
   if (!placed) must_succeed(false, "the JSON answer");
@@ -28,18 +28,18 @@ void json_position(cJSON *to, const char *key, cJSON *tree) {
 
 cJSON *json_object(cJSON *to, const char *key) {
   cJSON *object = json_new();
-  json_position(to, key, object);
+  json_attach(to, key, object);
   return object;
 }
 
 cJSON *json_list(cJSON *to, const char *key) {
   cJSON *list = cJSON_CreateArray();
-  json_position(to, key, list);
+  json_attach(to, key, list);
   return list;
 }
 
 void json_raw(cJSON *to, const char *key, const char *text) {
-  json_position(to, key, cJSON_CreateRaw(text));
+  json_attach(to, key, cJSON_CreateRaw(text));
 }
 
 void json_numbers(cJSON *to, const char *key, const double *values, size_t n) {
@@ -62,7 +62,7 @@ void json_put(cJSON *to, const char *format, ...) {
       if (text != NULL)
         (void)there(json_add_string(to, key, text));
       else
-        json_position(to, key, cJSON_CreateNull());
+        json_attach(to, key, cJSON_CreateNull());
       break;
     case 'z':
       json_number(to, key, (double)va_arg(list, size_t));
@@ -80,7 +80,7 @@ void json_put(cJSON *to, const char *format, ...) {
       json_number(to, key, va_arg(list, double));
       break;
     case 'i':
-      json_position(to, key, cJSON_CreateBool(va_arg(list, int)));
+      json_attach(to, key, cJSON_CreateBool(va_arg(list, int)));
       break;
     default:
       assert(0);

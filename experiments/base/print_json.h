@@ -20,7 +20,7 @@ cJSON *json_new(void);
 cJSON *json_object(cJSON *to, const char *key);
 cJSON *json_list(cJSON *to, const char *key);
 /* A tree made elsewhere (NULL: its maker found no memory), which then belongs to `to`. */
-void json_position(cJSON *to, const char *key, cJSON *tree);
+void json_attach(cJSON *to, const char *key, cJSON *tree);
 /* Text that is JSON already. */
 void json_raw(cJSON *to, const char *key, const char *text);
 /* Adds members by name, as in json_put(to, "name %s, steps %zu, loss %g, complete %i", …): %s text

@@ -29,10 +29,10 @@ static void algorithm_add_field(cJSON *to, const policy_algorithm *algorithm, si
     json_number(to, f->name, strtod(value, NULL));
     return;
   case FIELD_BOOL:
-    json_position(to, f->name, cJSON_CreateBool(strcmp(value, "true") == 0));
+    json_attach(to, f->name, cJSON_CreateBool(strcmp(value, "true") == 0));
     return;
   case FIELD_CHOICE:
-    json_position(to, f->name, cJSON_CreateString(value));
+    json_attach(to, f->name, cJSON_CreateString(value));
     return;
   }
 }

@@ -347,8 +347,8 @@ static void side_json(cJSON *d, const side *s) {
   cJSON *o = json_object(d, s->what);
   size_t i = 0;
   if (s->answer == NULL) {
-    json_position(o, "found", cJSON_CreateNull());
-    json_position(o, "answer", cJSON_CreateNull());
+    json_attach(o, "found", cJSON_CreateNull());
+    json_attach(o, "answer", cJSON_CreateNull());
     return;
   }
   json_put(o, "found %s", s->found);

@@ -230,7 +230,7 @@ static gl_status plan_print_result(const plan_result *r, const request *q, gl_er
     if (plan != NULL && q->log.read != NULL) {
       cJSON *log = must_have(table_to_json(q->log.read), "JSON");
       json_number(log, "responses_per_hour", q->log.responses_per_hour);
-      json_position(plan, "log", log);
+      json_attach(plan, "log", log);
     }
     status = report_json(plan, err);
   } else {

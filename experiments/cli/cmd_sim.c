@@ -24,7 +24,7 @@ typedef struct comparison {
 static gl_status add_report(cJSON *document, const char *key, table *report, gl_error *err) {
   gl_status status = GL_OK;
   if (document != NULL)
-    json_position(document, key, table_to_json(report));
+    json_attach(document, key, table_to_json(report));
   else
     status = table_write(report, TABLE_AS_TEXT, stdout, err);
   table_free(report);

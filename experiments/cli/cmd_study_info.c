@@ -36,13 +36,13 @@ static void info_add_json(cJSON *to, const char *name, const char *text) {
   if (text != NULL && json_tree_read(&tree, text, strlen(text), 0, name, NULL) == GL_OK)
     json_raw(to, name, text);
   else
-    json_position(to, name, text != NULL ? cJSON_CreateString(text) : cJSON_CreateNull());
+    json_attach(to, name, text != NULL ? cJSON_CreateString(text) : cJSON_CreateNull());
   cJSON_Delete(tree);
 }
 
 static void info_add_provenance(cJSON *o, const run_provenance *p) {
   json_put(o, "version %s, source %s", p->version, p->source);
-  json_position(o, "dirty", p->dirty < 0 ? cJSON_CreateNull() : cJSON_CreateBool(p->dirty));
+  json_attach(o, "dirty", p->dirty < 0 ? cJSON_CreateNull() : cJSON_CreateBool(p->dirty));
   json_put(o, "command %s, processor %s, system %s, compiler %s", p->command, p->processor,
            p->system, p->compiler);
   info_add_json(o, "libraries", p->libraries);
@@ -100,7 +100,7 @@ static void info_add_file(cJSON *o, const char *path) {
   struct stat about;
   json_put(o, "file %s, bytes %g, format %d", path,
            stat(path, &about) == 0 ? (double)about.st_size : (double)NAN, (int)STORE_FORMAT);
-  json_position(o, "lacks", cJSON_CreateNull());
+  json_attach(o, "lacks", cJSON_CreateNull());
   json_put(o, "being_written %i", (int)store_is_being_written(path));
 }
 
@@ -123,7 +123,7 @@ static void info_add_run(void *document, const store_run *r) {
   if (r->how.hash[0] != '\0')
     info_add_provenance(json_object(o, "provenance"), &r->how);
   else
-    json_position(o, "provenance", cJSON_CreateNull());
+    json_attach(o, "provenance", cJSON_CreateNull());
 }
 
 /* Gathers the facts about the run with that key; key NULL: about the whole file. */

@@ -395,7 +395,7 @@ static void put_chosen(cJSON *to, const plan_result *r, cJSON *recipe) {
   }
   cJSON *o = json_object(to, "recommended");
   put_system(o, &r->system[r->chosen], r->d);
-  if (recipe != NULL) json_position(o, "recipe", recipe);
+  if (recipe != NULL) json_attach(o, "recipe", recipe);
   cJSON *left_out = json_object(o, "left_out");
   for (size_t i = 0; i < r->d->n_sites; ++i)
     json_number(left_out, r->d->sites[i].name, (double)(r->left_out[i] * r->d->sampler_gpus));

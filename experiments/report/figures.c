@@ -69,7 +69,7 @@ static void add_dashes(cJSON *line, int dash) {
   cJSON *list = json_list(line, "dash");
   for (const char *c = look_dash(dash); (c = strpbrk(c, "0123456789")) != NULL;) {
     char *end;
-    json_position(list, NULL, cJSON_CreateNumber((double)strtol(c, &end, 10)));
+    json_attach(list, NULL, cJSON_CreateNumber((double)strtol(c, &end, 10)));
     c = end;
   }
 }
