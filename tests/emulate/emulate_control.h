@@ -90,7 +90,8 @@ typedef struct emulate_fragments {
   uint32_t matrices[32][4], transposed[32][4], as_a[32][4], as_columns[32][4], as_rows[32][4];
 } emulate_fragments;
 void emulate_run_fragments(emulate_fragments *f);
-/* The descriptor of a matrix in shared memory for products of a warpgroup (mma.cuh). */
+/* The descriptor of a matrix in shared memory for products of a warpgroup
+ * (llm/backend/cuda/wgmma.cuh). */
 uint64_t emulate_descriptor(uint32_t address, unsigned panel_bytes);
 /* Runs a small kernel with a race of that kind, or the same kernel without it if `clean`
  * (race_kernels.cu). */
