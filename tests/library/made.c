@@ -133,5 +133,4 @@ TEST(a_recipe_in_a_file_finds_files_beside_it) {
   cli_path(recipe, folder, "nothing.yaml");
   CU_ASSERT_EQUAL(gepolab_simulate_file(&run, recipe, 1, &err), GEPOLAB_EINPUT);
   check_text(&err, recipe, "No such file");
-  cli_scratch_remove(folder);
 }

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -91,42 +92,50 @@ cli_result cli_run(const char *input, const char *const *arguments) {
   r.out = (char *)files_read(out, &r.out_size);
   r.err = files_text(err);
   cli_scratch_remove(folder);
+  test_at_end(free, r.out);
+  test_at_end(free, r.err);
   return r;
 }
 
-void cli_result_fini(cli_result *r) {
-  free(r->out);
-  free(r->err);
-  *r = (cli_result){0};
+static void delete_json(void *json) {
+  cJSON_Delete(json);
+}
+
+static cJSON *parse(const char *text, bool whole) {
+  cJSON *json = cJSON_ParseWithOpts(text, NULL, whole);
+  test_at_end(delete_json, json);
+  return json;
+}
+
+cJSON *json_parsed(const char *text) {
+  return parse(text, true);
+}
+
+cJSON *json_line(const char *text) {
+  return parse(text, false);
 }
 
 cJSON *json_of(const cli_result *r) {
   if (r->code != 0) fprintf(stderr, "%s", r->err);
   CU_ASSERT_EQUAL_FATAL(r->code, 0);
-  cJSON *json = cJSON_Parse(r->out);
+  cJSON *json = json_parsed(r->out);
   CU_ASSERT_PTR_NOT_NULL_FATAL(json);
   return json;
 }
 
 double printed_number(const cli_result *r, const char *path) {
-  cJSON *json = cJSON_Parse(r->out);
-  const double x = number_at(json, path);
-  cJSON_Delete(json);
-  return x;
+  return number_at(json_parsed(r->out), path);
 }
 
 cJSON *cli_json(const char *const *arguments) {
   cli_result r = cli_run(NULL, arguments);
-  cJSON *json = json_of(&r);
-  cli_result_fini(&r);
-  return json;
+  return json_of(&r);
 }
 
 int cli_gives(int code, const char *const *arguments) {
   cli_result r = cli_run(NULL, arguments);
   int good = r.code == code;
   if (!good) fprintf(stderr, "gepolab %s … gave %d, not %d: %s", arguments[0], r.code, code, r.err);
-  cli_result_fini(&r);
   return good;
 }
 
@@ -187,6 +196,8 @@ cli_result cli_run_on_terminal(const char *const *arguments) {
   }
   close(end);
   r.code = cli_wait(pid);
+  test_at_end(free, r.out);
+  test_at_end(free, r.err);
   return r;
 }
 
@@ -218,9 +229,19 @@ void cli_wait_for_children(pid_t pid, pid_t *children, size_t n) {
 
 /* --- files --- */
 
+static void remove_scratch(void *folder) {
+  cli_scratch_remove(folder);
+  free(folder);
+}
+
+void cli_scratch_adopt(const char *folder) {
+  test_at_end(remove_scratch, strdup(folder));
+}
+
 void cli_scratch_make(char folder[64]) {
   snprintf(folder, 64, "/tmp/gepolab-test-XXXXXX");
   CU_ASSERT_FATAL(mkdtemp(folder) != NULL);
+  cli_scratch_adopt(folder);
 }
 
 void cli_scratch_remove(const char *folder) {
@@ -261,7 +282,5 @@ cli_result cli_bias(const char *recipe, const char *option) {
   cli_scratch_make(folder);
   cli_path(path, folder, "lab.yaml");
   cli_write(path, recipe, strlen(recipe));
-  cli_result r = CLI("bias", path, option);
-  cli_scratch_remove(folder);
-  return r;
+  return CLI("bias", path, option);
 }

@@ -15,13 +15,16 @@ typedef struct cli_result {
   size_t out_size;
 } cli_result;
 
-/* Runs gepolab with the arguments up to a NULL, and input (NULL: none) on its standard input.
- * Release with cli_result_fini(). */
+/* Runs gepolab with the arguments up to a NULL, and input (NULL: none) on its standard input. What
+ * it wrote is released when the test ends. */
 cli_result cli_run(const char *input, const char *const *arguments);
 #define CLI(...) cli_run(NULL, (const char *const[]){__VA_ARGS__, NULL})
-void cli_result_fini(cli_result *r);
 
-/* Its standard output, which must be JSON, after exit code 0; cJSON_Delete() releases it. */
+/* A whole text as JSON, which is deleted when the test ends; NULL: it is none. */
+cJSON *json_parsed(const char *text);
+/* The same of the JSON that a text begins with. */
+cJSON *json_line(const char *text);
+/* Its standard output, which must be JSON, after exit code 0. */
 cJSON *json_of(const cli_result *r);
 /* A number of the JSON it printed, by its path; NaN if there is none. */
 double printed_number(const cli_result *r, const char *path);
@@ -43,7 +46,6 @@ void check_refusal(const cli_result *r, int code, const char *says);
   do {                                                                                             \
     cli_result refused_ = CLI(__VA_ARGS__);                                                        \
     check_refusal(&refused_, code, says);                                                          \
-    cli_result_fini(&refused_);                                                                    \
   } while (0)
 
 /* Runs it with a terminal of 80 columns as its standard error; all that it wrote there is in err,
@@ -71,8 +73,11 @@ void cli_wait_for_work(pid_t pid, double seconds);
 /* Waits, at most a minute, until pid has n child processes, which are stored in children[n]. */
 void cli_wait_for_children(pid_t pid, pid_t *children, size_t n);
 
-/* A fresh empty folder, removed with all in it by cli_scratch_remove(). */
+/* A fresh empty folder, removed with all in it when the test ends. */
 void cli_scratch_make(char folder[64]);
+/* Removes it so, too. */
+void cli_scratch_adopt(const char *folder);
+/* Removes it now. */
 void cli_scratch_remove(const char *folder);
 /* folder/name; returns path. */
 const char *cli_path(char path[128], const char *folder, const char *name);

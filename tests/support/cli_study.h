@@ -8,8 +8,7 @@ typedef struct cli_study {
   char folder[64], recipe[128], db[128], other[128];
 } cli_study;
 
-/* Writes the text as folder/name; no study is there yet. cli_scratch_remove(s->folder) takes the
- * folder away. */
+/* Writes the text as folder/name; no study is there yet. */
 void cli_study_make(cli_study *s, const char *name, const char *text);
 
 #endif

@@ -43,6 +43,32 @@ void test_skipped(const char *why) {
   skips.at[skips.n++].why = why;
 }
 
+/* What the running test has to release. */
+static struct {
+  size_t n, room;
+  struct {
+    void (*release)(void *);
+    void *what;
+  } * at;
+} ends;
+
+void test_at_end(void (*release)(void *), void *what) {
+  if (ends.n == ends.room) {
+    ends.room = 2 * ends.room + 16;
+    ends.at = realloc(ends.at, ends.room * sizeof *ends.at);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(ends.at);
+  }
+  ends.at[ends.n].release = release;
+  ends.at[ends.n++].what = what;
+}
+
+static void test_ends(void) {
+  while (ends.n > 0) {
+    --ends.n;
+    ends.at[ends.n].release(ends.at[ends.n].what);
+  }
+}
+
 static void print_skips(void) {
   printf("\nskipped: %zu of %zu", skips.n, skips.tests);
   for (size_t i = 0; i < skips.n; ++i)
@@ -150,7 +176,9 @@ static int print_test(const test_entry *suite, const test_entry *t, bool first) 
 
 static int add_test(const test_entry *suite, const test_entry *t, bool first) {
   static CU_pSuite added;
-  if (first) added = CU_add_suite(suite->name, suite_begins, suite_ends);
+  if (first)
+    added = CU_add_suite_with_setup_and_teardown(suite->name, suite_begins, suite_ends, NULL,
+                                                 test_ends);
   if (first) suites.names[suites.n++] = suite->name;
   ++skips.tests;
   return added != NULL && CU_add_test(added, t->name, t->run) != NULL;
@@ -217,5 +245,6 @@ int main(int argc, char **argv) {
   free(suites.names);
   free(suites.seconds);
   free(skips.at);
+  free(ends.at);
   return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -50,6 +50,10 @@ typedef struct test_entry {
     CU_ASSERT_EQUAL_FATAL(status_, GL_OK);                                                         \
   } while (0)
 
+/* Calls release(what) when the running test has ended, also where an assertion ended it; the last
+ * first. */
+void test_at_end(void (*release)(void *), void *what);
+
 /* Notes why the running test cannot run here; the harness counts and names such tests at the end.
  */
 void test_skipped(const char *why);

@@ -35,7 +35,6 @@ TEST(a_hole_in_a_table_is_named) {
   CU_ASSERT_PTR_NULL(strstr(text, "whole"));
   CU_ASSERT_PTR_NULL(strstr(text, "all"));
   CU_ASSERT_PTR_NULL(strstr(text, "none"));
-  cli_scratch_remove(folder);
 }
 
 TEST(a_ratio_without_its_line_does_not_compile) {
@@ -47,5 +46,4 @@ TEST(a_ratio_without_its_line_does_not_compile) {
            folder, folder);
   fails(line, text);
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "line_RATIO_GROUP_MEAN"));
-  cli_scratch_remove(folder);
 }

@@ -51,7 +51,6 @@ TEST(under_a_memory_limit_a_command_works_or_says_why_not) {
     }
   }
   CU_ASSERT(worked >= 6);
-  cli_scratch_remove(folder);
 }
 
 /* Memory of the laboratory grows with the contexts and not with their square: 8,000 took 16.5 GB,
@@ -61,7 +60,6 @@ TEST(many_contexts_of_the_laboratory_fit_into_little_memory) {
   char folder[64];
   cli_scratch_make(folder);
   CU_ASSERT_EQUAL(ends_with(folder, 300000, "lab bias four_arms world.contexts=1500"), 0);
-  cli_scratch_remove(folder);
 }
 
 /* A process is bound to one core only until main(): this one, which begins as gepolab does, has the

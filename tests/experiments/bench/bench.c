@@ -276,7 +276,6 @@ TEST(the_event_queue_is_measured_on_a_queue_whose_sojourn_is_known) {
   CU_ASSERT(error > 0 && error < 1);
   CU_ASSERT(fabs(number_of(json, "mm1_mean_sojourn") - 10) < 5 * error);
   CU_ASSERT(cJSON_IsBool(member_at(json, "quiet")));
-  cJSON_Delete(json);
 }
 
 TEST(coefficients_and_the_laboratory_are_measured) {
@@ -286,13 +285,11 @@ TEST(coefficients_and_the_laboratory_are_measured) {
                                      "m2po_tokens_per_s",     "lab_exact_groups_per_s",
                                      "lab_exact_over_tuples", "lab_monte_carlo_groups_per_s"};
   all_positive(json, keys, sizeof keys / sizeof *keys);
-  cJSON_Delete(json);
 }
 
 TEST(parts_and_shapes_are_named) {
   cli_result r = CLI("bench", "polcy");
   CU_ASSERT_EQUAL(r.code, 2);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "policy"));
-  cli_result_fini(&r);
   REFUSED(2, "64x2", "bench", "llm", "--shape", "63x2");
 }

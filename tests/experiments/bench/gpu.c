@@ -27,9 +27,8 @@ static cli_result alone(const char *const *arguments) {
 static cJSON *answer(int code, cli_result r) {
   if (r.code != code) fprintf(stderr, "%s\n", r.err);
   CU_ASSERT_EQUAL(r.code, code);
-  cJSON *json = cJSON_Parse(r.out);
+  cJSON *json = json_parsed(r.out);
   CU_ASSERT_PTR_NOT_NULL(json);
-  cli_result_fini(&r);
   return json;
 }
 
@@ -48,7 +47,6 @@ TEST(help_names_its_options) {
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "GEPOLAB_PYTHON"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "limits, parity, train, peer-train, decode,"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "peer-decode, logp, step; with commas between"));
-  cli_result_fini(&r);
 }
 
 TEST(without_a_device_it_says_so_and_ends_well) {
@@ -56,7 +54,6 @@ TEST(without_a_device_it_says_so_and_ends_well) {
   cli_result r = ALONE("bench", "gpu");
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT(strncmp(r.out, "skipped: no CUDA device", 23) == 0);
-  cli_result_fini(&r);
   char folder[64], path[128];
   cli_scratch_make(folder);
   cli_path(path, folder, "answers.json");
@@ -64,12 +61,9 @@ TEST(without_a_device_it_says_so_and_ends_well) {
   char *written = cli_read(path);
   CU_ASSERT(r.code == 0 && strstr(written, "\"skipped\":\t\"no CUDA device") != NULL);
   free(written);
-  cli_result_fini(&r);
-  cli_scratch_remove(folder);
   for (size_t i = 0; i < 2; ++i) {
     cJSON *json = answer(0, ALONE("bench", "gpu", "--json", "--only", only[i]));
     CU_ASSERT_PTR_NOT_NULL(strstr(text_at(json, "skipped"), "no CUDA device"));
-    cJSON_Delete(json);
   }
 }
 
@@ -104,7 +98,6 @@ TEST(every_part_measures_a_tiny_model_on_the_cpu) {
   limit = beside(json, "tiny.steps.4", "limit");
   ASSERT_CLOSE(number_at(limit, "value"), 4 * copy / (136704 * 4. + 4 * 12 * 512.), 1e-9);
   CU_ASSERT_EQUAL(number_at(limit, "aim"), 0.6);
-  cJSON_Delete(json);
 }
 
 TEST(parity_holds_float32_against_float64) {
@@ -117,7 +110,6 @@ TEST(parity_holds_float32_against_float64) {
   CU_ASSERT_EQUAL(number_at(of(json, "tiny.parity.same_greedy"), "value"), 128);
   CU_ASSERT_EQUAL(number_at(of(json, "tiny.parity.same_drawn"), "value"), 128);
   CU_ASSERT_PTR_NULL(of(json, "limit.product"));
-  cJSON_Delete(json);
 }
 
 TEST(bounds_are_of_parity_and_numbers_that_are_none_are_outside) {
@@ -150,7 +142,6 @@ TEST(operations_have_a_table) {
   for (line = strstr(r.err, "\ntiny.train "); line != NULL; line = strchr(line + 1, '\n'))
     if (sscanf(line, " %*s %*u %*f %*f %*f %lf", &each) == 1) share += each;
   ASSERT_CLOSE(share, 1, 0.02); /* each with three digits */
-  cli_result_fini(&r);
 }
 
 /* A stand-in for Python that answers as gpu.py does, about what it was asked and on which device.
@@ -177,18 +168,15 @@ TEST(peers_are_compared) {
   CU_ASSERT_EQUAL(number_at(torch, "aim"), 1.2);
   CU_ASSERT_STRING_EQUAL(text_at(torch, "note"), "cpu train 64,2,4,2,16,192,600,2,16,8,8,0,5");
   CU_ASSERT(number_at(beside(json, "tiny.train", "limit"), "value") > 0);
-  cJSON_Delete(json);
   /* A peer has its time where there is none left for ours, and where ours was not asked for. */
   json = answer(0, CLI("bench", "gpu", "--device", "cpu", "--quick", "--json", "--only",
                        "peer-decode", "--seconds", "1"));
   CU_ASSERT_EQUAL(number_at(beside(json, "tiny.decode.4", "pytorch"), "value"), 0.5);
   CU_ASSERT_EQUAL(number_at(beside(json, "tiny.decode.4", "pytorch"), "aim"), 5);
   CU_ASSERT(isnan(number_at(of(json, "tiny.decode.4"), "value")));
-  cJSON_Delete(json);
   unsetenv("GEPOLAB_PYTHON");
   unsetenv("GEPOLAB_PEER_LOG");
   CU_ASSERT_EQUAL(cli_files_in(folder), 2);
-  cli_scratch_remove(folder);
 }
 
 /* What goes wrong in a part is told at the end, and the other parts are measured. */
@@ -197,11 +185,9 @@ TEST(a_part_that_fails_is_told_and_the_others_go_on) {
                        "length=1", "--json");
   CU_ASSERT_EQUAL(r.code, 1);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "tiny.parity: parity needs sequences of 4 tokens"));
-  cJSON *json = cJSON_Parse(r.out);
+  cJSON *json = json_parsed(r.out);
   CU_ASSERT_PTR_NOT_NULL(strstr(text_at(of(json, "tiny.parity"), "missing"), "needs sequences"));
   CU_ASSERT(number_at(of(json, "tiny.train"), "value") > 0);
-  cJSON_Delete(json);
-  cli_result_fini(&r);
 }
 
 TEST(parts_shapes_and_sizes_choose_and_wrong_words_are_told) {
@@ -212,11 +198,9 @@ TEST(parts_shapes_and_sizes_choose_and_wrong_words_are_told) {
                        "repetitions=1", "-o", path);
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_EQUAL(cli_files_in(folder), 1);
-  cli_scratch_remove(folder);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "tiny.decode.3 "));
   CU_ASSERT_PTR_NULL(strstr(r.out, "tiny.decode.1 "));
   CU_ASSERT_PTR_NULL(strstr(r.out, "tiny.train"));
-  cli_result_fini(&r);
   CU_ASSERT(CLI_GIVES(2, "bench", "gpu", "repetitions=6"));
   CU_ASSERT(CLI_GIVES(2, "bench", "gpu", "--only", "train,trian"));
   CU_ASSERT(CLI_GIVES(2, "bench", "gpu", "--shape", "7b"));
@@ -241,7 +225,6 @@ TEST(the_bundle_refuses_all_parts_in_one_call) {
            "bash experiments/bench/gpu_bundle.sh %s/logs all 2>&1 | grep -q \"no part 'all'\"",
            folder);
   CU_ASSERT_EQUAL(system(command), 0);
-  cli_scratch_remove(folder);
 }
 
 /* Each call that the record of benchmarks tells one to make is one that is not refused. Here it
@@ -257,7 +240,6 @@ TEST(the_bundles_documented_calls_fit_into_their_time) {
   cli_scratch_make(folder);
   snprintf(command, sizeof command, "f='%s'; %s", folder, script);
   CU_ASSERT_EQUAL(system(command), 0);
-  cli_scratch_remove(folder);
 }
 
 /* With false programs in the places of the bundle's, one of whose three tests fails: each test has
@@ -283,5 +265,4 @@ TEST(the_bundle_names_the_test_that_fails_and_goes_on) {
   cli_scratch_make(folder);
   snprintf(command, sizeof command, "f='%s'; %s", folder, script);
   CU_ASSERT_EQUAL(system(command), 0);
-  cli_scratch_remove(folder);
 }

@@ -30,9 +30,8 @@ TEST(runs_are_judged_and_doses_listed) {
   CU_ASSERT_EQUAL(features.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(features.out, "slow spread"));
   CU_ASSERT_PTR_NOT_NULL(strstr(features.out, "grad_norm"));
-  cli_result_fini(&features);
   CU_ASSERT_PTR_NOT_NULL(strstr(text.out, "never learned"));
-  cJSON *d = json.code == 0 ? json_tree_of(json.out) : NULL;
+  cJSON *d = json.code == 0 ? json_parsed(json.out) : NULL;
   CU_ASSERT_PTR_NOT_NULL_FATAL(d);
   const cJSON *cells = member_at(d, "cells");
   CU_ASSERT_EQUAL_FATAL(cJSON_GetArraySize(cells), 1);
@@ -45,10 +44,6 @@ TEST(runs_are_judged_and_doses_listed) {
   CU_ASSERT_EQUAL(cJSON_GetArraySize(rates), 2);
   CU_ASSERT_EQUAL(number_at(cJSON_GetArrayItem(rates, 0), "dose"), 1e-9);
   CU_ASSERT_EQUAL(number_at(cJSON_GetArrayItem(rates, 1), "runs"), 3);
-  cJSON_Delete(d);
-  cli_result_fini(&text);
-  cli_result_fini(&json);
-  cli_scratch_remove(folder);
 }
 
 /* Two factors in a design with a start for each block. */
@@ -65,7 +60,7 @@ TEST(effects_of_a_design_are_told) {
   cli_path(study, folder, "study.db");
   CU_ASSERT(CLI_GIVES(0, "sweep", at, "-o", study));
   cli_result json = CLI("effects", study, "--json"), text = CLI("effects", study, "--most", "2");
-  cJSON *d = json.code == 0 ? json_tree_of(json.out) : NULL;
+  cJSON *d = json.code == 0 ? json_parsed(json.out) : NULL;
   CU_ASSERT_PTR_NOT_NULL_FATAL(d);
   const cJSON *fits = member_at(d, "fits");
   CU_ASSERT_EQUAL(cJSON_GetArraySize(fits), 9);
@@ -74,10 +69,6 @@ TEST(effects_of_a_design_are_told) {
   CU_ASSERT_EQUAL(cJSON_GetArraySize(member_at(first, "effects")), 6);
   CU_ASSERT_EQUAL(text.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(text.out, "gepo less grpo"));
-  cJSON_Delete(d);
-  cli_result_fini(&json);
-  cli_result_fini(&text);
-  cli_scratch_remove(folder);
 }
 
 /* A large rate turns the policy to some arm for good with its first updates, as noisy rewards say;
@@ -97,7 +88,7 @@ TEST(announcements_are_told_of_runs_that_fall) {
   cli_result json = CLI("announcements", study, "--json", "--window", "2"),
              text = CLI("announcements", study, study, "--false-alarms", "20"),
              latex = CLI("announcements", study, "--format", "latex");
-  cJSON *d = json.code == 0 ? json_tree_of(json.out) : NULL;
+  cJSON *d = json.code == 0 ? json_parsed(json.out) : NULL;
   CU_ASSERT_PTR_NOT_NULL_FATAL(d);
   CU_ASSERT(number_at(d, "fallen") > 0 && number_at(d, "survived") > 0);
   CU_ASSERT_EQUAL(number_at(d, "fallen") + number_at(d, "survived") + number_at(d, "left_out"), 16);
@@ -119,13 +110,7 @@ TEST(announcements_are_told_of_runs_that_fall) {
   CU_ASSERT(CLI_GIVES(2, "announcements", study, "--of", "world.kind=mdp"));
   cli_result chosen = CLI("announcements", study, "-a", "dr_grpo", "-o", "optimizer.lr=20");
   CU_ASSERT(chosen.code == 0 || strstr(chosen.err, "fell") != NULL);
-  cli_result_fini(&chosen);
   CU_ASSERT_PTR_NOT_NULL(strstr(text.out, "The same setting, the same update"));
-  cJSON_Delete(d);
-  cli_result_fini(&json);
-  cli_result_fini(&text);
-  cli_result_fini(&latex);
-  cli_scratch_remove(folder);
 }
 
 TEST(what_is_no_study_is_refused) {
@@ -154,8 +139,6 @@ TEST(a_factor_may_be_a_section) {
   CU_ASSERT_PTR_NOT_NULL(strstr(text.out, "group size"));
   CU_ASSERT_PTR_NOT_NULL(strstr(text.out, "preset"));
   CU_ASSERT_PTR_NULL(strstr(text.out, "generation"));
-  cli_result_fini(&text);
-  cli_scratch_remove(folder);
 }
 
 SUITE("cli: contrasts");
@@ -180,17 +163,13 @@ TEST(declared_contrasts_are_told) {
   cli_result text = CLI("contrasts", study, at), json = CLI("contrasts", study, at, "--json");
   CU_ASSERT_EQUAL(text.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(text.out, "rate"));
-  cJSON *d = json.code == 0 ? json_tree_of(json.out) : NULL;
+  cJSON *d = json.code == 0 ? json_parsed(json.out) : NULL;
   CU_ASSERT_PTR_NOT_NULL_FATAL(d);
   const cJSON *list = member_at(d, "contrasts");
   CU_ASSERT_EQUAL_FATAL(cJSON_GetArraySize(list), 1);
   const cJSON *one = cJSON_GetArrayItem(list, 0);
   CU_ASSERT_EQUAL(number_at(one, "pairs"), 6);
   CU_ASSERT_EQUAL(number_at(one, "p"), 0.03125);
-  cJSON_Delete(d);
-  cli_result_fini(&text);
-  cli_result_fini(&json);
-  cli_scratch_remove(folder);
 }
 
 TEST(an_arm_may_name_a_field_of_its_algorithm) {
@@ -209,7 +188,6 @@ TEST(an_arm_may_name_a_field_of_its_algorithm) {
   memcpy(strstr(strstr(wrong, "against"), "eps_low"), "eps_lwo", 7);
   cli_write(at, wrong, sizeof wrong - 1);
   CU_ASSERT(CLI_GIVES(2, "sweep", at, "-o", study));
-  cli_scratch_remove(folder);
 }
 
 /* A study that sweeps a clip that is open above: canonical recipes write infinity as 1e999. */
@@ -224,7 +202,6 @@ TEST(infinite_values_of_an_axis_are_read_back) {
   CU_ASSERT(CLI_GIVES(0, "sweep", at, "-o", study));
   CU_ASSERT(CLI_GIVES(0, "analyze", study));
   CU_ASSERT(CLI_GIVES(0, "outcomes", study, "--json"));
-  cli_scratch_remove(folder);
 }
 
 /* The arms changed places after the runs. */
@@ -245,9 +222,6 @@ TEST(a_contrast_that_was_written_after_the_runs_is_called_so) {
   CU_ASSERT_PTR_NULL(strstr(before.out, "after the runs"));
   CU_ASSERT_PTR_NOT_NULL(strstr(after.out, "after the runs"));
   CU_ASSERT_PTR_NOT_NULL(strstr(after.out, "exploratory"));
-  cli_result_fini(&before);
-  cli_result_fini(&after);
-  cli_scratch_remove(folder);
 }
 
 TEST(wrong_contrasts_stop_a_sweep_before_it_begins) {
@@ -278,10 +252,8 @@ TEST(wrong_contrasts_stop_a_sweep_before_it_begins) {
     CU_ASSERT_EQUAL(r.code, 2);
     CU_ASSERT_PTR_NOT_NULL(strstr(r.err, wrong[i].says));
     if (strstr(r.err, wrong[i].says) == NULL) printf("%s: %s\n", wrong[i].says, r.err);
-    cli_result_fini(&r);
     CU_ASSERT_NOT_EQUAL(access(study, F_OK), 0);
   }
-  cli_scratch_remove(folder);
 }
 
 TEST(a_recipe_without_contrasts_is_refused) {
@@ -291,5 +263,4 @@ TEST(a_recipe_without_contrasts_is_refused) {
   cli_path(study, folder, "study.db");
   CU_ASSERT(CLI_GIVES(0, "sweep", at, "-o", study));
   REFUSED(2, "declares no contrasts", "contrasts", study, at);
-  cli_scratch_remove(folder);
 }

@@ -82,8 +82,6 @@ TEST(constants_are_predicted_exactly) {
   CU_ASSERT_EQUAL(prediction(j, "staleness", "predicted"), 0);
   CU_ASSERT(isnan(prediction(j, "seconds of a step", "correlation"))); /* a constant has none */
   CU_ASSERT_PTR_NULL(cJSON_GetStringValue(cJSON_GetObjectItem(j, "wrong_first")));
-  cJSON_Delete(j);
-  cli_scratch_remove(folder);
 }
 
 /* One distribution of the second half is another one: it is named, and no other. */
@@ -107,15 +105,12 @@ TEST(the_distribution_that_changes_is_named) {
     if (wrong != NULL && cases[i].wrong != NULL) CU_ASSERT_STRING_EQUAL(wrong, cases[i].wrong);
     const double error = prediction(j, "seconds of a step", "error");
     if (cases[i].wrong == NULL) CU_ASSERT(fabs(error) < 0.03);
-    cJSON_Delete(j);
   }
   cli_result r = CLI("calibrate", path, SYNC, "--seeds", "2");
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_PTR_NOT_NULL(
       strstr(r.out, "Wrong first: cluster.generation. Its values after step 60"));
   CU_ASSERT(cli_fits(r.out, strlen(r.out)));
-  cli_result_fini(&r);
-  cli_scratch_remove(folder);
 }
 
 /* --- the clock as the truth: three samplers that the learner does not wait for in turn --- */
@@ -168,14 +163,11 @@ TEST(a_run_of_the_clock_is_predicted) {
   CU_ASSERT(fabs(prediction(j, "seconds of a step", "error")) < 0.08);
   CU_ASSERT(fabs(prediction(j, "staleness", "error")) < 0.15);
   CU_ASSERT_PTR_NULL(cJSON_GetStringValue(cJSON_GetObjectItem(j, "wrong_first")));
-  cJSON_Delete(j);
   CU_ASSERT(CLI_GIVES(0, "sim", fitted, "steps=8"));
   j = CLI_JSON("calibrate", path, "quickstart", "cluster={preset: sync, samplers: 1}",
                "train.groups=4", "--json");
   CU_ASSERT_PTR_NULL(cJSON_GetStringValue(cJSON_GetObjectItem(j, "wrong_first")));
   CU_ASSERT(fabs(prediction(j, "seconds of a step", "error")) > 0.1);
-  cJSON_Delete(j);
-  cli_scratch_remove(folder);
 }
 
 TEST(what_cannot_be_calibrated_is_refused) {
@@ -188,5 +180,4 @@ TEST(what_cannot_be_calibrated_is_refused) {
   write_planted(path, NULL);
   REFUSED(2, "--first 2", "calibrate", path, SYNC, "--first", "2");
   REFUSED(2, "no cluster", "calibrate", path, "quickstart", "cluster=null");
-  cli_scratch_remove(folder);
 }

@@ -35,7 +35,6 @@ static int checked(const char *study, const char *option, const char *says) {
   if (!found) fprintf(stderr, "no '%s' in: %s%s", says, r.out, r.err);
   CU_ASSERT(found);
   CU_ASSERT_EQUAL(code == 0, r.err[0] == '\0');
-  cli_result_fini(&r);
   return code;
 }
 
@@ -48,7 +47,6 @@ static char *exported(const char *study) {
     cli_result r = CLI("export", study, "-t", tables[i]);
     CU_ASSERT_EQUAL(r.code, 0);
     fputs(r.out, to);
-    cli_result_fini(&r);
   }
   fclose(to);
   return all;
@@ -71,7 +69,6 @@ TEST(a_repaired_study_is_made_whole_by_the_same_sweep) {
   char *after = exported(g.study);
   CU_ASSERT_STRING_EQUAL(before, after);
   free(before), free(after);
-  cli_scratch_remove(g.folder);
 }
 
 /* Without --repair nothing is written, also where the file could be. */
@@ -87,7 +84,6 @@ TEST(a_check_reads_only) {
   CU_ASSERT(before.st_mtim.tv_sec == after.st_mtim.tv_sec &&
             before.st_mtim.tv_nsec == after.st_mtim.tv_nsec);
   CU_ASSERT_EQUAL(cli_files_in(g.folder), 2);
-  cli_scratch_remove(g.folder);
 }
 
 TEST(the_damage_is_listed_as_json) {
@@ -97,14 +93,11 @@ TEST(the_damage_is_listed_as_json) {
   run_sql(g.study, "UPDATE runs SET algorithm = 'x' || char(27) || '[2J' WHERE id = 3");
   cli_result r = CLI("check", g.study, "--json");
   CU_ASSERT_EQUAL(r.code, 1);
-  cJSON *d = json_tree_of(r.out);
+  cJSON *d = json_parsed(r.out);
   const cJSON *list = member_at(d, "damage");
   CU_ASSERT_EQUAL(cJSON_GetArraySize(list), 2);
   CU_ASSERT(list != NULL && strlen(text_at(list->child, "run")) == 32);
-  cJSON_Delete(d);
-  cli_result_fini(&r);
   CU_ASSERT_EQUAL(checked(g.study, NULL, "x\\x1b[2J"), 1);
-  cli_scratch_remove(g.folder);
 }
 
 /* Pages of noise in the middle: refused in place, and what is whole goes into a new study, which
@@ -142,5 +135,4 @@ TEST(a_study_of_damaged_structure_is_salvaged) {
   char *after = exported(saved);
   CU_ASSERT_STRING_EQUAL(before, after);
   free(before), free(after);
-  cli_scratch_remove(g.folder);
 }

@@ -41,13 +41,11 @@ TEST(the_page_has_seven_sections_in_every_form) {
   CU_ASSERT_EQUAL(cJSON_GetArraySize(findings), 1);
   CU_ASSERT_STRING_EQUAL(
       cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetArrayItem(findings, 0), "cause")), "age");
-  cJSON_Delete(j);
   cli_result r = CLI("diagnose", f.log, "-a", "gspo");
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "\n7. What to change\n"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "gspo (ran)"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "cluster.window"));
-  cli_result_fini(&r);
   folder_remove(&f);
 }
 
@@ -71,7 +69,6 @@ TEST(a_log_without_versions_says_what_to_log) {
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "Not in this log: the lag of the data"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "version_gap"));
-  cli_result_fini(&r);
   folder_remove(&f);
 }
 
@@ -83,7 +80,6 @@ TEST(age_is_found_without_versions_from_the_first_update) {
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "\"age\""));
   CU_ASSERT_PTR_NULL(strstr(r.out, "\"engine_mismatch\""));
-  cli_result_fini(&r);
   folder_remove(&f);
 }
 
@@ -114,7 +110,6 @@ static void check_file(const char *path, const char *cause) {
   if (cause != NULL && (found == NULL || strcmp(found, cause) != 0))
     fprintf(stderr, "%s instead of %s\n", found != NULL ? found : "nothing", cause);
   if (cause != NULL && found != NULL) CU_ASSERT_STRING_EQUAL(found, cause);
-  cJSON_Delete(j);
 }
 
 /* verl's file logger, of a trainer whose parts follow each other: fractions of a step. */
@@ -199,11 +194,9 @@ static void check_series(double wait, double sync, const char *cause) {
   if (cause != NULL)
     CU_ASSERT_STRING_EQUAL(
         cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetArrayItem(findings, 0), "cause")), cause);
-  cJSON_Delete(j);
   cli_result r = CLI("diagnose", f.metrics);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "trl/sample/staleness "));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "most that asynchrony can bring"));
-  cli_result_fini(&r);
   if (cause != NULL) {
     CU_ASSERT(CLI_GIVES(0, "diagnose", f.metrics, "-r", f.recipe));
     CU_ASSERT(CLI_GIVES(0, "sim", f.recipe));
@@ -227,7 +220,6 @@ TEST(logs_of_one_run_are_read_together) {
   CU_ASSERT_EQUAL_FATAL(cJSON_GetArraySize(findings), 2); /* the result before the speed */
   CU_ASSERT_STRING_EQUAL(
       cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetArrayItem(findings, 0), "cause")), "age");
-  cJSON_Delete(j);
   REFUSED(2, "both have", "diagnose", f.metrics, other.metrics);
   folder_remove(&f), folder_remove(&other);
 }
@@ -262,7 +254,6 @@ TEST(a_folder_with_both_kinds_of_logs_is_read_whole) {
   CU_ASSERT(isnan(quantity_value(rows_of(j, "staleness", "trend_and_dropping"),
                                  "fraction of responses dropped")));
   CU_ASSERT(quantity_value(rows_of(j, "staleness", "trend_and_dropping"), "dropped in a step") > 0);
-  cJSON_Delete(j);
 }
 
 TEST(evaluations_and_repeated_tasks_of_areal_are_kept_apart) {
@@ -271,7 +262,6 @@ TEST(evaluations_and_repeated_tasks_of_areal_are_kept_apart) {
   CU_ASSERT_EQUAL(quantity_value(counts, "updates"), 3);
   CU_ASSERT_EQUAL(quantity_value(counts, "groups"), 7); /* six tasks, one of them twice */
   CU_ASSERT_EQUAL(quantity_value(counts, "responses"), 28);
-  cJSON_Delete(j);
 }
 
 /* verl's trainer of before V1 calls its wait for samples "gen". */
@@ -282,11 +272,9 @@ TEST(the_wait_of_fully_async_verl_is_no_generation) {
   const cJSON *seconds = rows_of(j, "speed", "seconds");
   CU_ASSERT_EQUAL(quantity_value(seconds, "trainer waits"), 30);
   CU_ASSERT(quantity_value(seconds, "generation") > 50); /* a batch takes a whole step */
-  cJSON_Delete(j);
   check_file(SECOND("verl.jsonl"), "generation_bound");
   cJSON *trl = CLI_JSON("diagnose", SECOND("trl"), "--json");
   CU_ASSERT(quantity_value(rows_of(trl, "speed", "seconds"), "step") > 0);
-  cJSON_Delete(trl);
   REFUSED(2, "no format of token-level logs", "whatif", SECOND("nemo_rl_distillation"));
   REFUSED(2, "gepolab fit reads them", "diagnose", "tests/golden/trainer_logs/areal");
 }
@@ -324,7 +312,7 @@ static cJSON *object_of_line(const char *path, long line) {
   for (long i = 1; i < line && at != NULL; ++i) at = strchr(at, '\n'), at += at != NULL;
   CU_ASSERT_PTR_NOT_NULL_FATAL(at);
   at[strcspn(at, "\n")] = '\0';
-  cJSON *tree = cJSON_Parse(at);
+  cJSON *tree = json_parsed(at);
   free(text);
   CU_ASSERT_PTR_NOT_NULL_FATAL(tree);
   return tree;
@@ -363,7 +351,6 @@ TEST(every_number_names_the_lines_that_it_is_from) {
   for (size_t i = 0; i < sizeof logs / sizeof *logs; ++i) {
     cJSON *j = CLI_JSON("diagnose", logs[i], "--json");
     CU_ASSERT_EQUAL(count_without_lines(j), 0);
-    cJSON_Delete(j);
   }
   cJSON *j = CLI_JSON("diagnose", logs[0], "--json");
   const cJSON *row = row_named(rows_of(j, "staleness", "trend_and_dropping"), "quantity",
@@ -371,7 +358,6 @@ TEST(every_number_names_the_lines_that_it_is_from) {
   const char *lines = cJSON_GetStringValue(cJSON_GetObjectItem(row, "lines"));
   cJSON *line = object_of_line(logs[0], line_of(lines));
   CU_ASSERT_EQUAL(largest_member(line, "version_gap"), 4);
-  cJSON_Delete(line), cJSON_Delete(j);
   j = CLI_JSON("diagnose", logs[1], "--json");
   row = cJSON_GetArrayItem(rows_of(j, "staleness", "definitions"), 0);
   lines = cJSON_GetStringValue(cJSON_GetObjectItem(row, "most_lines"));
@@ -379,7 +365,6 @@ TEST(every_number_names_the_lines_that_it_is_from) {
   line = object_of_line(SECOND("prime_rl/run/metrics.jsonl"), line_of(lines));
   CU_ASSERT_EQUAL(cJSON_GetNumberValue(cJSON_GetObjectItem(line, "off_policy/mean")),
                   cJSON_GetNumberValue(cJSON_GetObjectItem(row, "most")));
-  cJSON_Delete(line), cJSON_Delete(j);
 }
 
 /* The text has the lines once, and the number of the source at each field; so has the page. */
@@ -389,7 +374,6 @@ TEST(text_and_page_have_the_sources) {
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "trainer_logprobs, inference_logprobs [1]\n"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "step_1/rank_0.jsonl:1 to "));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "metrics.jsonl:1-15 (8 lines)\n"));
-  cli_result_fini(&r);
   const made_plan plan = made_with(CAUSE_AGE);
   const log_folder f = made_folder(&plan, true);
   CU_ASSERT(CLI_GIVES(0, "diagnose", f.log, "-o", f.page));
@@ -417,7 +401,6 @@ static void check_nemo(const made_plan *plan, const char *cause) {
   CU_ASSERT_STRING_EQUAL(
       cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetObjectItem(j, "read"), "trainer")),
       "nemo_rl");
-  cJSON_Delete(j);
   for (size_t u = 1; u <= plan->updates; ++u) {
     snprintf(path, sizeof path, "%s/train_data_step%zu.jsonl", folder, u);
     unlink(path);
@@ -447,7 +430,6 @@ static void check_counter(const char *log, const char *trainer, const char *coun
     fprintf(stderr, "%s: no %s or %s in\n%s", log, trainer, counter, r.out);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, trainer));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, counter));
-  cli_result_fini(&r);
 }
 
 TEST(series_of_trainers_have_their_own_counters) {
@@ -526,5 +508,4 @@ TEST(numbers_and_intervals_are_those_of_numpy) {
   }
   CU_ASSERT(n > 40);
   fclose(from);
-  cJSON_Delete(page);
 }

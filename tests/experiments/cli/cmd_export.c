@@ -97,7 +97,6 @@ TEST(an_export_is_the_old_file_until_the_new_one_is_whole) {
   CU_ASSERT_EQUAL(r.code, 1);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "File too large"));
   CU_ASSERT(holds(csv, "old\n"));
-  cli_result_fini(&r);
   CU_ASSERT(CLI_GIVES(2, "export", db, "-t", "stps", "-o", csv));
   CU_ASSERT(CLI_GIVES(1, "export", db, "-o", "/proc/self/no/such.csv"));
   CU_ASSERT(CLI_GIVES(1, "export", db, "-o", folder));
@@ -110,8 +109,6 @@ TEST(an_export_is_the_old_file_until_the_new_one_is_whole) {
   CU_ASSERT(stat(csv, &is) == 0 && (is.st_mode & 0777) == 0640);
   r = CLI("export", db, "-t", "steps");
   CU_ASSERT(r.code == 0 && r.out_size > 100000 && holds(csv, r.out));
-  cli_result_fini(&r);
-  cli_scratch_remove(folder);
 }
 
 TEST(a_folder_of_tables_is_the_old_one_until_the_new_one_is_whole) {
@@ -129,14 +126,11 @@ TEST(a_folder_of_tables_is_the_old_one_until_the_new_one_is_whole) {
   cli_result r = limited(20000, arguments);
   CU_ASSERT_EQUAL(r.code, 1);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "File too large"));
-  cli_result_fini(&r);
   CU_ASSERT(holds(steps, "old\n") && holds(cells, "old\n"));
   CU_ASSERT_EQUAL(cli_files_in(data), files);
   CU_ASSERT(CLI_GIVES(0, "export", db, "--all", "-o", data));
   r = CLI("export", db, "-t", "cells");
   CU_ASSERT(r.code == 0 && holds(cells, r.out));
-  cli_result_fini(&r);
-  cli_scratch_remove(folder);
 }
 
 TEST(what_makes_no_sense_is_refused) {
@@ -151,7 +145,6 @@ TEST(what_makes_no_sense_is_refused) {
   CU_ASSERT(CLI_GIVES(2, "export", "--list", "--all"));
   CU_ASSERT(CLI_GIVES(2, "export", db, "-f", "markdown"));
   CU_ASSERT_EQUAL(cli_files_in(folder), 1);
-  cli_scratch_remove(folder);
 }
 
 /* What is listed of a table is its header. */
@@ -170,10 +163,7 @@ TEST(the_list_names_every_column) {
       snprintf(line, sizeof line, "\n  %s ", c);
       CU_ASSERT(strcmp(c, "cluster.max_delay") == 0 || strstr(list.out, line) != NULL);
     }
-    cli_result_fini(&list);
-    cli_result_fini(&r);
   }
-  cli_scratch_remove(folder);
 }
 
 TEST(a_device_is_written_to_and_not_replaced) {
@@ -186,9 +176,6 @@ TEST(a_device_is_written_to_and_not_replaced) {
   CU_ASSERT_STRING_EQUAL(through.out, plain.out);
   CU_ASSERT(CLI_GIVES(0, "export", db, "-o", "/dev/null"));
   CU_ASSERT(stat("/dev/null", &is) == 0 && S_ISCHR(is.st_mode));
-  cli_result_fini(&plain);
-  cli_result_fini(&through);
-  cli_scratch_remove(folder);
 }
 
 /* --- readers that stop --- */
@@ -228,7 +215,6 @@ TEST(a_reader_that_stops_ends_the_command_without_a_word) {
       CU_ASSERT_STRING_EQUAL(said, "");
       free(said);
     }
-  cli_scratch_remove(folder);
 }
 
 /* Other trouble with the output is told. */
@@ -244,7 +230,6 @@ TEST(a_full_disk_below_the_output_is_told) {
   char path[128], *said = cli_read(cli_path(path, folder, "err"));
   CU_ASSERT_PTR_NOT_NULL(strstr(said, "cannot write to standard output: No space left on device"));
   free(said);
-  cli_scratch_remove(folder);
 }
 
 /* --- names that mean something elsewhere --- */
@@ -261,7 +246,6 @@ static int tells(const char *wanted, const char *const *arguments) {
   int good = is_calm(r.out) && is_calm(r.err) &&
              (strstr(r.out, wanted) != NULL || strstr(r.err, wanted) != NULL);
   if (!good) fprintf(stderr, "%s: no \"%s\" in:\n%s%s\n", arguments[0], wanted, r.out, r.err);
-  cli_result_fini(&r);
   return good;
 }
 #define TELLS(wanted, ...) tells(wanted, (const char *const[]){__VA_ARGS__, NULL})
@@ -292,7 +276,6 @@ TEST(no_name_reaches_a_terminal_as_a_command) {
   /* figures, whose folder has a name too */
   CU_ASSERT(TELLS("fig\\x1bures/eval_score.pdf", "plot", db, "-o",
                   cli_path(figures, folder, "fig\033ures"), "--gnuplot", "true"));
-  cli_scratch_remove(folder);
 }
 
 /* Whether standard error holds nothing but notes of what figures leave out: no complaint of
@@ -328,7 +311,6 @@ TEST(every_figure_of_a_study_with_such_names_is_drawn_and_runs_nothing) {
   CU_ASSERT_EQUAL(access(path, R_OK), 0);
   snprintf(path, sizeof path, "%s/ran", figures);
   CU_ASSERT(access(path, F_OK) != 0 && access("ran", F_OK) != 0);
-  cli_result_fini(&r);
   /* of the laboratory the recipe's name is part of the files' names */
   CU_ASSERT(
       CLI_GIVES(0, "bias", "bias_vs_kl", "name=\"../a|b'\\n`touch ran`\"", "-f", figures,
@@ -338,7 +320,6 @@ TEST(every_figure_of_a_study_with_such_names_is_drawn_and_runs_nothing) {
   CU_ASSERT_EQUAL(access(path, R_OK), 0);
   snprintf(path, sizeof path, "%s/ran", figures);
   CU_ASSERT(access(path, F_OK) != 0 && access("ran", F_OK) != 0);
-  cli_scratch_remove(folder);
 }
 
 TEST(studies_that_are_no_folders_are_refused) {
@@ -352,7 +333,6 @@ TEST(studies_that_are_no_folders_are_refused) {
     CU_ASSERT(TELLS("no folder can be named after the study '", "plot", db, "-o", figures,
                     "--gnuplot", "true"));
     CU_ASSERT(cli_files_in(folder) <= 2); /* the study and the folder of figures */
-    cli_scratch_remove(folder);
   }
 }
 
@@ -372,12 +352,7 @@ TEST(exports_keep_every_byte_of_a_name) {
   CU_ASSERT_PTR_NOT_NULL(strstr(tsv.out, quoted));
   char *last = strrchr(json.out, '{'); /* the recipe within the last record */
   while (last > json.out && last[-1] != '\n') --last;
-  cJSON *record = cJSON_Parse(last);
+  cJSON *record = json_parsed(last);
   CU_ASSERT_STRING_EQUAL(text_at(record, "algorithm"), evil);
   CU_ASSERT_STRING_EQUAL(text_at(record, "reason"), evil);
-  cJSON_Delete(record);
-  cli_result_fini(&csv);
-  cli_result_fini(&tsv);
-  cli_result_fini(&json);
-  cli_scratch_remove(folder);
 }

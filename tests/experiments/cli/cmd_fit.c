@@ -29,7 +29,7 @@ static void check_json(const char *log) {
   cli_result r = CLI("fit", log, "--column", "delay=fetch_ms", "--unit", "ms", "--column",
                      "lengths=tokens", "--at-most", "lengths=1000", "--json");
   CU_ASSERT_EQUAL(r.code, 0);
-  cJSON *d = r.code == 0 ? json_tree_of(r.out) : NULL;
+  cJSON *d = r.code == 0 ? json_parsed(r.out) : NULL;
   CU_ASSERT_PTR_NOT_NULL_FATAL(d);
   const cJSON *cluster = member_at(d, "cluster");
   const cJSON *delay = member_at(cluster, "delay");
@@ -44,8 +44,6 @@ static void check_json(const char *log) {
   CU_ASSERT(number_at(error, "mu") < 0.05);
   CU_ASSERT_STRING_EQUAL(text_at(length, "chosen"), "gamma");
   CU_ASSERT(number_at(length, "n_at_most") > 20);
-  cJSON_Delete(d);
-  cli_result_fini(&r);
 }
 
 TEST(logs_of_every_syntax_give_the_dists_they_were_drawn_from) {
@@ -57,7 +55,6 @@ TEST(logs_of_every_syntax_give_the_dists_they_were_drawn_from) {
   check_json(csv);
   check_json(tsv);
   check_json(json);
-  cli_scratch_remove(folder);
 }
 
 /* The printed lines after "cluster:" are a recipe's. */
@@ -75,8 +72,6 @@ TEST(a_simulation_takes_what_is_printed) {
                          "name: own\nsteps: 5\nworld: {kind: bandit, rewards: [1, 0]}%s", cluster);
   cli_write(cli_path(recipe, folder, "own.yaml"), text, (size_t)n);
   CU_ASSERT(CLI_GIVES(0, "sim", recipe));
-  cli_result_fini(&r);
-  cli_scratch_remove(folder);
 }
 
 static int refuses(const char *log, const char *text, const char *option, const char *words) {
@@ -84,7 +79,6 @@ static int refuses(const char *log, const char *text, const char *option, const 
   cli_result r = CLI("fit", log, option);
   const int ok = r.code == 2 && strstr(r.err, words) != NULL;
   if (!ok) fprintf(stderr, "%d: %s\n", r.code, r.err);
-  cli_result_fini(&r);
   return ok;
 }
 
@@ -113,7 +107,6 @@ TEST(hostile_logs_are_refused_with_the_place) {
   CU_ASSERT(refuses(log, "", "--json", "the file is empty"));
   CU_ASSERT(CLI_GIVES(1, "fit", "build/no/such.csv"));
   CU_ASSERT(CLI_GIVES(2, "fit"));
-  cli_scratch_remove(folder);
 }
 
 /* A run of miles without a tool: its events have no times of tools. */
@@ -123,7 +116,6 @@ TEST(a_log_without_tools_gives_the_other_times) {
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "request (one response from its submission"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "): 22 values"));
   CU_ASSERT_PTR_NULL(strstr(r.out, "tools ("));
-  cli_result_fini(&r);
 }
 
 TEST(one_value_again_and_again_is_a_constant) {
@@ -135,6 +127,4 @@ TEST(one_value_again_and_again_is_a_constant) {
   cli_result r = CLI("fit", log);
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "cluster:\n  delay: 2.5\n"));
-  cli_result_fini(&r);
-  cli_scratch_remove(folder);
 }

@@ -26,7 +26,6 @@ TEST(the_verdict_is_printed_first) {
     cli_result r = CLI("llm", "answer", cases[i].response, "--reference", cases[i].reference);
     CU_ASSERT_EQUAL(r.code, 0);
     CU_ASSERT(strncmp(r.out, cases[i].verdict, strlen(cases[i].verdict)) == 0);
-    cli_result_fini(&r);
   }
 }
 
@@ -41,7 +40,6 @@ TEST(the_text_says_how_both_were_read) {
                                 "  equation               x=\\frac{1}{2}\n"
                                 "    formula              x\n"
                                 "    number               \\frac{1}{2}  = 1/2\n");
-  cli_result_fini(&r);
 }
 
 TEST(json_has_the_verdict_and_the_readings) {
@@ -61,13 +59,9 @@ TEST(json_has_the_verdict_and_the_readings) {
   CU_ASSERT_STRING_EQUAL(text_at(last, "value_text"), "5");
   CU_ASSERT_EQUAL(number_at(d, "response.reading.parts.1.value"), 5);
   CU_ASSERT_EQUAL(number_at(d, "response.reading.parts.0.parts.1.value"), 3);
-  cJSON_Delete(d);
-  cli_result_fini(&r);
   r = CLI("llm", "answer", "4", "--reference", "5", "--json");
   d = json_of(&r);
   CU_ASSERT(!is_true(d, "equal"));
-  cJSON_Delete(d);
-  cli_result_fini(&r);
 }
 
 /* Where the answer is looked for is a recipe's answer_pattern, or the whole text. */
@@ -92,29 +86,23 @@ TEST(the_pattern_decides_what_is_an_answer) {
     const cJSON *response = member_at(d, "response");
     CU_ASSERT_EQUAL(is_true(d, "equal"), cases[i].equal);
     CU_ASSERT_EQUAL(!cJSON_IsNull(member_at(response, "answer")), cases[i].found);
-    cJSON_Delete(d);
-    cli_result_fini(&r);
   }
   cli_result r = CLI("llm", "answer", "none", "--reference", "12", "--pattern", "boxed");
   CU_ASSERT(r.code == 0 && strstr(r.out, "response: no answer found\n") != NULL);
-  cli_result_fini(&r);
 }
 
 TEST(a_response_may_come_from_standard_input) {
   static const char *const line[] = {"llm", "answer", "-", "--reference", "\\frac12", NULL};
   cli_result r = cli_run("a long way\nto \\boxed{0.5}\n", line);
   CU_ASSERT(r.code == 0 && strncmp(r.out, "equal\n", 6) == 0);
-  cli_result_fini(&r);
   r = CLI("llm", "answer", "--reference", "-5", "--", "-5.0");
   CU_ASSERT(r.code == 0 && strncmp(r.out, "equal\n", 6) == 0);
-  cli_result_fini(&r);
 }
 
 TEST(help_has_an_example_and_wrong_usage_is_refused) {
   cli_result r = CLI("llm", "answer", "--help");
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "examples:\n  gepolab llm answer '"));
-  cli_result_fini(&r);
   REFUSED(2, "--reference", "llm", "answer", "5");
   REFUSED(2, "--reference", "llm", "answer", "5", "--refrence", "5");
   REFUSED(2, "'boxed'", "llm", "answer", "5", "--reference", "5", "--pattern", "boxd");

@@ -25,11 +25,6 @@ static run_place run_make(void) {
   return r;
 }
 
-static void run_end(const run_place *r) {
-  cli_scratch_remove(r->run);
-  cli_scratch_remove(r->p.folder);
-}
-
 /* "RUN/update-000000000004.checkpoint". */
 static char *file_of(const run_place *r, int update, char path[200]) {
   snprintf(path, 200, "%s/update-%012d.checkpoint", r->run, update);
@@ -66,10 +61,6 @@ TEST(measurements_are_of_every_row_at_every_age) {
               of(json, i, "bias.value") <= of(json, i, "bias.high"));
     CU_ASSERT(i % 6 < 3 ? of(json, i, "kl_k3_seq") == 0 : of(json, i, "kl_k3_seq") > 1e-9);
   }
-  cJSON_Delete(json);
-  cli_result_fini(&a);
-  cli_result_fini(&b);
-  run_end(&r);
 }
 
 /* What the file keeps of a checkpoint's measurement: the number behind `column` in a line of the
@@ -109,10 +100,7 @@ TEST(measurements_are_kept_for_each_checkpoint) {
       CU_ASSERT_EQUAL(kept(t.out, begins, 12), of(json, i, "variance.value"));
       CU_ASSERT_EQUAL(kept(t.out, begins, 19), of(json, i, "ess"));
     }
-    cJSON_Delete(json);
-    cli_result_fini(&t);
   }
-  run_end(&r);
 }
 
 /* Fresh batches are another sample than those of another seed, of the same policies. */
@@ -125,9 +113,6 @@ TEST(text_tells_sizes_and_a_seed_draws_anew) {
   CU_ASSERT_PTR_NOT_NULL(strstr(a.out, "512 responses for the true gradient"));
   CU_ASSERT_PTR_NOT_NULL(strstr(a.out, "after 6 updates"));
   CU_ASSERT_STRING_NOT_EQUAL(a.out, b.out);
-  cli_result_fini(&a);
-  cli_result_fini(&b);
-  run_end(&r);
 }
 
 /* Three rows of panels, a column for each checkpoint: cosine, variance and scaled MSE. */
@@ -154,8 +139,6 @@ TEST(a_figure_has_a_column_for_each_checkpoint) {
   free(text);
   snprintf(path, sizeof path, "%s/tiny_gradients.png", folder);
   CU_ASSERT_EQUAL(access(path, R_OK), 0);
-  cli_scratch_remove(folder);
-  run_end(&r);
 }
 
 /* Its variance is 0 and its cosine no number: there is nothing to draw, and the message says why.
@@ -170,10 +153,6 @@ TEST(a_model_that_never_scores_has_no_figure) {
   CU_ASSERT_EQUAL(r.code, 2);
   CU_ASSERT_PTR_NOT_NULL(
       strstr(r.err, "all gradients are zero, as where no response has a reward"));
-  cli_result_fini(&r);
-  cli_scratch_remove(folder);
-  cli_scratch_remove(run);
-  cli_scratch_remove(p.folder);
 }
 
 static void damage(const char *path) {
@@ -203,7 +182,6 @@ TEST(what_a_run_does_not_have_is_refused_by_name) {
   CU_ASSERT(CLI_GIVES(0, "llm", "bias", r.run, "--staleness", "4", "-a", "is", "-b", "16", "-q"));
   CU_ASSERT(truncate(file_of(&r, 6, path), 300) == 0);
   REFUSED(2, path, "llm", "bias", r.run, "-q");
-  run_end(&r);
 }
 
 TEST(what_is_no_run_of_a_transformer_is_refused) {
@@ -215,6 +193,4 @@ TEST(what_is_no_run_of_a_transformer_is_refused) {
   cli_write(cli_path(path, p.folder, "toy.yaml"), toy, sizeof toy - 1);
   CU_ASSERT(CLI_GIVES(0, "run", path, "--checkpoint", cli_path(run, p.folder, "run"), "-q"));
   REFUSED(2, "the run is not of a transformer", "llm", "bias", run);
-  cli_scratch_remove(run);
-  cli_scratch_remove(p.folder);
 }

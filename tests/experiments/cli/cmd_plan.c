@@ -45,7 +45,6 @@ static int refuses(const char *path, size_t line, const char *instead, const cha
   cli_result r = CLI("plan", path, "-q");
   const int ok = r.code == 2 && strstr(r.err, "mine.yaml:") != NULL && strstr(r.err, words) != NULL;
   if (!ok) fprintf(stderr, "%d: %s\n   wanted %s\n", r.code, r.err, words);
-  cli_result_fini(&r);
   return ok;
 }
 
@@ -94,7 +93,6 @@ TEST(what_is_wrong_is_refused_with_its_line) {
     CU_ASSERT(refuses(path, cases[i].line, cases[i].instead, cases[i].words));
   CU_ASSERT(CLI_GIVES(2, "plan", "no_such_cluster"));
   CU_ASSERT(CLI_GIVES(2, "plan"));
-  cli_scratch_remove(folder);
 }
 
 /* The recommended recipe is a simulation's and a sweep's, and simulating it gives what was said. */
@@ -108,7 +106,7 @@ TEST(the_recommended_recipe_runs_as_it_is) {
   cli_result r = CLI("plan", path, "-q", "--json", "-o", recipe, "-f", figures);
   CU_ASSERT_EQUAL_FATAL(r.code, 0);
   CU_ASSERT_EQUAL(cli_files_in(figures), 5); /* pareto.tsv, .gp, .pdf, .png, .svg */
-  cJSON *d = json_tree_of(r.out);
+  cJSON *d = json_parsed(r.out);
   CU_ASSERT_PTR_NOT_NULL_FATAL(d);
   const cJSON *best = member_at(d, "recommended"), *rate = member_at(best, "responses_per_hour");
   CU_ASSERT(number_at(rate, "low") <= number_at(rate, "mean"));
@@ -124,14 +122,9 @@ TEST(the_recommended_recipe_runs_as_it_is) {
   CU_ASSERT(number_at(best, "thrown_away.mean") >= 0);
   cli_result s = CLI("sim", recipe, "--json", "steps=400");
   CU_ASSERT_EQUAL_FATAL(s.code, 0);
-  cJSON *clock = json_tree_of(s.out);
+  cJSON *clock = json_parsed(s.out);
   ASSERT_CLOSE(3600 * number_at(clock, "samples_per_s"), number_at(rate, "mean"), 0.1);
   CU_ASSERT(CLI_GIVES(0, "sweep", recipe, "-o", study, "-q", "steps=5"));
-  cJSON_Delete(clock);
-  cJSON_Delete(d);
-  cli_result_fini(&s);
-  cli_result_fini(&r);
-  cli_scratch_remove(folder);
 }
 
 /* What `gepolab llm profile --distribution lengths` writes is included by name. */
@@ -156,10 +149,8 @@ TEST(a_measured_section_is_included) {
   cli_result r = CLI("plan", path, "-q", "-o", recipe);
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT(cli_fits(r.out, strlen(r.out)));
-  cli_result_fini(&r);
   CU_ASSERT(CLI_GIVES(0, "sim", recipe, "steps=5"));
   remove(recipe);
-  cli_scratch_remove(folder);
 }
 
 TEST(limits_that_nothing_keeps_write_nothing) {
@@ -173,8 +164,6 @@ TEST(limits_that_nothing_keeps_write_nothing) {
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "Pareto front"));
   CU_ASSERT(cli_fits(r.out, strlen(r.out)));
   CU_ASSERT_EQUAL(cli_files_in(folder), 1);
-  cli_result_fini(&r);
-  cli_scratch_remove(folder);
 }
 
 /* A learner that takes 20 s for a batch of 16 responses, and constant decoding: the parts of an
@@ -199,8 +188,6 @@ TEST(the_verdict_is_that_of_the_parts) {
   const double brings = cJSON_GetNumberValue(cJSON_GetObjectItem(v, "brings"));
   if (!(fabs(most - 1.8) < 0.02)) fprintf(stderr, "most %g, brings %g\n", most, brings);
   CU_ASSERT(fabs(most - 1.8) < 0.02 && fabs(brings - 1.8) < 0.03);
-  cJSON_Delete(j);
-  cli_scratch_remove(folder);
 }
 
 /* The settings of every trainer, with the recommended candidate's numbers, and what is none. */
@@ -238,7 +225,6 @@ TEST(settings_of_trainers_are_those_of_the_plan) {
     const char *none = strstr(r.out, "# not a setting: ");
     CU_ASSERT_EQUAL(none != NULL, cases[i].none != NULL);
     if (none != NULL && cases[i].none != NULL) CU_ASSERT_PTR_NOT_NULL(strstr(none, cases[i].none));
-    cli_result_fini(&r);
   }
   REFUSED(2, "--for", "plan", path, "--for", "verll");
   /* numbers agree with the recommended candidate */
@@ -260,8 +246,6 @@ TEST(settings_of_trainers_are_those_of_the_plan) {
     CU_ASSERT(place != NULL && *place != '\0');
   }
   CU_ASSERT_EQUAL(found, 2);
-  cJSON_Delete(j);
-  cli_scratch_remove(folder);
 }
 
 TEST(it_stops_on_request_and_writes_nothing) {
@@ -275,5 +259,4 @@ TEST(it_stops_on_request_and_writes_nothing) {
   kill(pid, SIGINT);
   CU_ASSERT_EQUAL(cli_wait(pid), 130);
   CU_ASSERT_EQUAL(cli_files_in(folder), 1);
-  cli_scratch_remove(folder);
 }

@@ -93,7 +93,6 @@ TEST(a_study_becomes_one_page_with_everything_in_it) {
   CU_ASSERT_PTR_NULL(strstr(page, "id=\"s1-problems\""));
   CU_ASSERT_PTR_NULL(strstr(page, f.page)); /* nothing of where the page was made */
   free(page);
-  cli_scratch_remove(f.folder);
 }
 
 /* The characters that the page's entities stand for, in place; returns the bytes left. */
@@ -129,12 +128,10 @@ TEST(the_recipe_on_the_page_makes_the_same_runs) {
   for (int i = 0; i < 2; ++i) {
     cli_result r = CLI("export", i == 0 ? f.db : again);
     snprintf(keys[i], sizeof keys[i], "%s", r.out);
-    cli_result_fini(&r);
   }
   CU_ASSERT(strlen(keys[0]) > 400);
   CU_ASSERT_STRING_EQUAL(keys[0], keys[1]);
   free(page);
-  cli_scratch_remove(f.folder);
 }
 
 TEST(the_same_study_gives_the_same_bytes) {
@@ -148,7 +145,6 @@ TEST(the_same_study_gives_the_same_bytes) {
   char *a = files_text(f.page), *b = files_text(second);
   CU_ASSERT_STRING_EQUAL(a, b);
   free(a), free(b);
-  cli_scratch_remove(f.folder);
 }
 
 /* --- studies by hand --- */
@@ -208,7 +204,6 @@ TEST(names_that_are_markup_are_shown_and_not_obeyed) {
   CU_ASSERT_PTR_NULL(strchr(page, '\x1b'));
   CU_ASSERT_PTR_NULL(strstr(page, "\xe2\x80\xae"));
   free(page);
-  cli_scratch_remove(f.folder);
 }
 
 TEST(what_diverged_failed_or_is_missing_is_named) {
@@ -243,7 +238,6 @@ TEST(what_diverged_failed_or_is_missing_is_named) {
   CU_ASSERT(says(page, "<strong>0.656</strong>"));
   CU_ASSERT_PTR_NULL(strstr(page, "<img"));
   free(page);
-  cli_scratch_remove(f.folder);
 }
 
 /* The plan says what is to come; a study may have nothing else yet. */
@@ -269,7 +263,6 @@ TEST(what_a_plan_asks_for_and_no_run_has_made_is_named) {
   CU_ASSERT(says(page, "sweep: {seed: [1, 2]}"));
   CU_ASSERT_PTR_NULL(strstr(page, "<img"));
   free(page);
-  cli_scratch_remove(f.folder);
 }
 
 TEST(what_made_the_runs_is_told) {
@@ -312,7 +305,6 @@ TEST(what_made_the_runs_is_told) {
   CU_ASSERT(says(page, "finished at 2026-11-22T08:30:00Z"));
   CU_ASSERT(says(page, "gepolab sweep &#39;a&lt;b&#39;  # 1\n"));
   free(page);
-  cli_scratch_remove(f.folder);
 }
 
 TEST(measurements_of_the_laboratory_have_their_table) {
@@ -328,9 +320,7 @@ TEST(measurements_of_the_laboratory_have_their_table) {
   /* A line below the heads for each record, that of the export without its own head. */
   CU_ASSERT_EQUAL(markup_count(page, "<tr><th scope=\"row\">"), markup_count(r.out, "\n") - 1);
   CU_ASSERT(says(page, "<td>exact</td><td class=\"n\">2</td>"));
-  cli_result_fini(&r);
   free(page);
-  cli_scratch_remove(f.folder);
 }
 
 TEST(each_study_of_a_file_has_a_part) {
@@ -355,8 +345,6 @@ TEST(each_study_of_a_file_has_a_part) {
   cli_result r = CLI("report", f.db, "--study", "three", "-o", f.page);
   CU_ASSERT_EQUAL(r.code, 2);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "no study 'three'; it has one, two"));
-  cli_result_fini(&r);
-  cli_scratch_remove(f.folder);
 }
 
 TEST(a_failure_leaves_the_old_page_and_nothing_else) {
@@ -370,7 +358,6 @@ TEST(a_failure_leaves_the_old_page_and_nothing_else) {
   cli_result r = CLI("report", f.db, "-o", f.page);
   CU_ASSERT_EQUAL(r.code, 2);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "sweep a recipe into it first"));
-  cli_result_fini(&r);
   store *s = opened(&f);
   put(s, "one", "gepo", 0, 1, RUN_DONE, "");
   store_close(s);
@@ -382,7 +369,6 @@ TEST(a_failure_leaves_the_old_page_and_nothing_else) {
   CU_ASSERT_STRING_EQUAL(page, old);
   CU_ASSERT_EQUAL(cli_files_in(f.folder), 2);
   free(page);
-  cli_scratch_remove(f.folder);
 }
 
 /* A gnuplot that takes a second and draws nothing, until the signal comes. */
@@ -421,6 +407,4 @@ TEST(the_folder_of_its_figures_does_not_outlive_a_report_for_long) {
   CU_ASSERT(CLI_GIVES(0, "report", f.db, "-o", f.page));
   CU_ASSERT_EQUAL(cli_files_in(tmp), 0);
   unsetenv("TMPDIR");
-  cli_scratch_remove(tmp);
-  cli_scratch_remove(f.folder);
 }

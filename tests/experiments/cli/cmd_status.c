@@ -58,7 +58,6 @@ static int is_complete(const told *t) {
 static double status_number(const char *db, const char *key) {
   told t = status_of(db);
   const double value = number(&t, key);
-  cJSON_Delete(t.all);
   return value;
 }
 
@@ -73,7 +72,6 @@ static void kill_at_once(const bench *b, const char *more) {
   CU_ASSERT(status_number(b->db, "planned") > 0);
   cli_result r = CLI("status", b->db);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "a sweep is writing it"));
-  cli_result_fini(&r);
   kill(pid, SIGKILL);
   cli_wait(pid);
 }
@@ -94,14 +92,11 @@ TEST(a_sweep_keeps_its_plan_before_its_first_run) {
   one = cJSON_GetArrayItem(missing, 5); /* in grid order: gepo's second seed */
   CU_ASSERT_STRING_EQUAL(text_at(one, "algorithm"), "gepo");
   CU_ASSERT_EQUAL(number_at(one, "seed"), 2);
-  cJSON_Delete(t.all);
   cli_result words = CLI("status", b.db);
   CU_ASSERT_PTR_NOT_NULL(strstr(words.out, "small: 0 of 8 cells, 8 missing"));
   CU_ASSERT_PTR_NOT_NULL(strstr(words.out, "and 3 more; --missing lists all"));
   CU_ASSERT_PTR_NOT_NULL(strstr(words.out, "nothing is writing it"));
-  cli_result_fini(&words);
   CU_ASSERT(CLI_GIVES(1, "status", b.db, "--exit-code"));
-  cli_scratch_remove(b.folder);
 }
 
 /* Whether a command on the study ends well and says so many of so many cells, or, with of NULL,
@@ -112,7 +107,6 @@ static int warns(const char *const *arguments, const char *of) {
   int good = r.code == 0 && r.out_size > 0 && (warning != NULL) == (of != NULL) &&
              (of == NULL || strstr(warning, of) != NULL);
   if (!good) fprintf(stderr, "%s gave %d: %s\n", arguments[0], r.code, r.err);
-  cli_result_fini(&r);
   return good;
 }
 #define WARNS(of, ...) warns((const char *const[]){__VA_ARGS__, NULL}, of)
@@ -139,11 +133,8 @@ TEST(readers_of_an_unfinished_study_say_so_and_print_the_same) {
   cli_result report = CLI("report", b.db, "-o", cli_path(page, b.folder, "page.html"));
   CU_ASSERT_EQUAL(report.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(report.err, "4 of 12 cells"));
-  cli_result_fini(&report);
   CU_ASSERT(WARNS("4 of 12 cells", "plot", b.db, "-f", "staleness", "-o",
                   cli_path(figures, b.folder, "figures")));
-  cli_result_fini(&before), cli_result_fini(&after);
-  cli_scratch_remove(b.folder);
 }
 
 TEST(a_shard_that_was_not_joined_is_named) {
@@ -159,15 +150,12 @@ TEST(a_shard_that_was_not_joined_is_named) {
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "small has 5 of 8 cells"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "shard 1/3 is missing"));
-  cli_result_fini(&r);
   CU_ASSERT_EQUAL(status_number(b.db, "shards_missing"), 1);
   CU_ASSERT(CLI_GIVES(1, "status", b.db, "--exit-code"));
   cli_result whole = CLI("merge", b.db, part[1]);
   CU_ASSERT_EQUAL(whole.code, 0);
   CU_ASSERT_STRING_EQUAL(whole.err, "");
   CU_ASSERT(CLI_GIVES(0, "status", b.db, "--exit-code"));
-  cli_result_fini(&whole);
-  cli_scratch_remove(b.folder);
 }
 
 /* --- plans --- */
@@ -190,14 +178,12 @@ TEST(plans_of_a_study_add_up_and_can_be_replaced) {
   CU_ASSERT_EQUAL(status_number(b.db, "planned"), 2);
   CU_ASSERT_EQUAL(status_number(b.db, "missing"), 0);
   CU_ASSERT_EQUAL(status_number(b.db, "done"), 6); /* what is there stays */
-  cli_scratch_remove(b.folder);
 }
 
 static size_t lines_of(const char *db) {
   cli_result r = CLI("export", db);
   size_t n = 0;
   for (const char *c = r.out; *c != '\0'; ++c) n += *c == '\n';
-  cli_result_fini(&r);
   return n;
 }
 
@@ -217,20 +203,15 @@ TEST(runs_at_other_rates_take_the_places_of_the_old_ones) {
   CU_ASSERT_EQUAL(number(&t, "done") + number(&t, "diverged"), 8);
   CU_ASSERT_EQUAL(number(&t, "superseded"), 8);
   CU_ASSERT(is_complete(&t));
-  cJSON_Delete(t.all);
   cli_result analysis = CLI("analyze", b.db);
   CU_ASSERT_PTR_NOT_NULL(strstr(analysis.err, "8 runs of small are superseded"));
   /* The first choice again: its runs are in the file and take their places back. */
   cli_result back = CLI("sweep", b.recipe, "-o", b.db, "-q", "--json", "tune.lr=[0.02]");
-  cJSON *report = cJSON_Parse(back.out);
+  cJSON *report = json_parsed(back.out);
   CU_ASSERT_EQUAL(number_at(report, "already_finished"), 8);
   CU_ASSERT_EQUAL(number_at(report, "superseded"), 8);
   cli_result again = CLI("export", b.db);
   CU_ASSERT_STRING_EQUAL(first.out, again.out);
-  cJSON_Delete(report);
-  cli_result_fini(&first), cli_result_fini(&other), cli_result_fini(&analysis);
-  cli_result_fini(&back), cli_result_fini(&again);
-  cli_scratch_remove(b.folder);
 }
 
 /* --- watching --- */
@@ -248,16 +229,13 @@ TEST(watching_ends_when_all_is_there) {
   char *last = NULL;
   size_t n = 0;
   for (char *line = strtok(r.out, "\n"); line != NULL; line = strtok(NULL, "\n"), ++n) {
-    cJSON *document = cJSON_Parse(line);
+    cJSON *document = json_parsed(line);
     CU_ASSERT_PTR_NOT_NULL(document);
-    cJSON_Delete(document);
     last = line;
   }
   CU_ASSERT(n >= 2);
   CU_ASSERT_PTR_NOT_NULL_FATAL(last);
   CU_ASSERT_PTR_NOT_NULL(strstr(last, "\"complete\":true"));
-  cli_result_fini(&r);
-  cli_scratch_remove(b.folder);
 }
 
 /* --- where results would be lost --- */
@@ -272,13 +250,11 @@ TEST(results_are_never_written_where_they_would_be_lost) {
     CU_ASSERT(r.code == 1 || r.code == 2);
     CU_ASSERT_PTR_NOT_NULL(strstr(r.err, places[i]));
     CU_ASSERT_PTR_NULL(strstr(r.out, "cells in"));
-    cli_result_fini(&r);
     CU_ASSERT_FALSE(
         CLI_GIVES(0, "run", b.recipe, "-q", "sweep=null", "tune=null", "-o", places[i]));
   }
   CU_ASSERT(CLI_GIVES(2, "sweep", b.recipe, "-q", "-o", ""));
   CU_ASSERT_EQUAL(cli_files_in(b.folder), 1); /* the recipe alone */
-  cli_scratch_remove(b.folder);
 }
 
 /* Two of four tuning runs took 10 s each, one after the other, and four cells come after them. */
@@ -307,5 +283,4 @@ TEST(tuning_runs_say_how_long_it_will_take) {
   ASSERT_CLOSE(o.per_s, 0.1, 1e-12);
   ASSERT_CLOSE(o.left_s, 60, 1e-9);
   store_close(s);
-  cli_scratch_remove(b.folder);
 }

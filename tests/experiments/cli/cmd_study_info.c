@@ -30,10 +30,9 @@ static void ground_make(ground *g) {
 static cJSON *info(const char *study, const char *key) {
   cli_result r =
       key != NULL ? CLI("info", study, "--json", "--run", key) : CLI("info", study, "--json");
-  cJSON *d = r.code == 0 ? json_tree_of(r.out) : NULL;
+  cJSON *d = r.code == 0 ? json_parsed(r.out) : NULL;
   if (d == NULL) fprintf(stderr, "%s%s", r.out, r.err);
   CU_ASSERT_PTR_NOT_NULL_FATAL(d);
-  cli_result_fini(&r);
   return d;
 }
 
@@ -82,8 +81,6 @@ TEST(a_sweep_tells_how_its_runs_came_about) {
   CU_ASSERT(cJSON_IsObject(member_at(origin, "libraries")));
   CU_ASSERT_EQUAL(strlen(text_at(origin, "first")), 20);
   CU_ASSERT(strcmp(text_at(origin, "first"), text_at(origin, "last")) <= 0);
-  cJSON_Delete(d);
-  cli_scratch_remove(g.folder);
 }
 
 TEST(costs_are_those_of_the_runs) {
@@ -106,12 +103,9 @@ TEST(costs_are_those_of_the_runs) {
                1e-12);
   /* a process that holds the program takes more than a MiB, and of these less than a GiB */
   CU_ASSERT(number_at(gepo, "peak_bytes") > 1 << 20 && number_at(gepo, "peak_bytes") < 1 << 30);
-  cJSON_Delete(d);
   cli_result text = CLI("info", g.study);
   CU_ASSERT_PTR_NOT_NULL(strstr(text.out, "3 gepo, 3 seeds 1 to 9223372036854775807"));
   CU_ASSERT_PTR_NOT_NULL(strstr(text.out, "6 of 6 planned cells, 6 done"));
-  cli_result_fini(&text);
-  cli_scratch_remove(g.folder);
 }
 
 TEST(one_run_is_shown_whole) {
@@ -122,20 +116,17 @@ TEST(one_run_is_shown_whole) {
   char *key = asked(g.study, "SELECT key FROM runs WHERE ordinal = 2");
   char *recipe_text = asked(g.study, "SELECT recipe FROM runs WHERE ordinal = 2");
   snprintf(prefix, sizeof prefix, "%.7s", key);
-  cJSON *d = info(g.study, prefix), *same = json_tree_of(recipe_text);
+  cJSON *d = info(g.study, prefix), *same = json_parsed(recipe_text);
   CU_ASSERT_STRING_EQUAL(text_at(d, "key"), key);
   CU_ASSERT_STRING_EQUAL(text_at(d, "status"), "done");
   CU_ASSERT_EQUAL(number_at(d, "steps"), 20);
   CU_ASSERT(cJSON_Compare(member_at(d, "recipe"), same, 1));
   CU_ASSERT(cJSON_IsObject(member_at(d, "provenance")));
   CU_ASSERT(number_at(d, "eval_best") >= number_at(d, "eval_last"));
-  cJSON_Delete(d), cJSON_Delete(same);
   cli_result text = CLI("info", g.study, "--run", key);
   CU_ASSERT_PTR_NOT_NULL(strstr(text.out, "9223372036854775807"));
   CU_ASSERT_PTR_NOT_NULL(strstr(text.out, recipe_text));
-  cli_result_fini(&text);
   free(key), free(recipe_text);
-  cli_scratch_remove(g.folder);
 }
 
 /* Of 17 keys in hexadecimal digits two begin alike. */
@@ -155,9 +146,7 @@ TEST(a_key_that_names_no_run_or_several_is_refused) {
   CU_ASSERT_PTR_NOT_NULL(strstr(none.err, "no run of"));
   CU_ASSERT_EQUAL(several.code, 2);
   CU_ASSERT_PTR_NOT_NULL(strstr(several.err, expected));
-  cli_result_fini(&none), cli_result_fini(&several);
   free(digit), free(many);
-  cli_scratch_remove(g.folder);
 }
 
 /* Runs of another commit and machine, and a name that a terminal would obey. */
@@ -175,13 +164,10 @@ TEST(mixed_origins_are_told_and_shown_harmless) {
     CU_ASSERT_PTR_NULL(strstr(one->valuestring, "processors"));
     CU_ASSERT_PTR_NULL(strstr(one->valuestring, "commits"));
   }
-  cJSON_Delete(d);
   cli_result text = CLI("info", g.study);
   CU_ASSERT_EQUAL(text.code, 0);
   CU_ASSERT_PTR_NULL(strchr(text.out, '\x1b'));
   CU_ASSERT_PTR_NOT_NULL(strstr(text.out, "a\\x1b[2Jb"));
-  cli_result_fini(&text);
-  cli_scratch_remove(g.folder);
 }
 
 /* Parts made by two commands: the joined file keeps both origins. */
@@ -203,8 +189,6 @@ TEST(joined_shards_keep_their_origins) {
   CU_ASSERT_EQUAL(asked_number(joined, "SELECT count(*) FROM runs WHERE finished IS NOT NULL AND"
                                        " peak_bytes > 1000000"),
                   6);
-  cJSON_Delete(d);
-  cli_scratch_remove(g.folder);
 }
 
 static int warns(const cJSON *d, const char *of) {
@@ -251,8 +235,6 @@ TEST(what_is_mixed_is_named) {
     cJSON *d = info(g.study, NULL);
     CU_ASSERT_EQUAL(cJSON_GetArraySize(member_at(d, "warnings")), cases[i].says != NULL);
     if (cases[i].says != NULL) CU_ASSERT(warns(d, cases[i].says));
-    cJSON_Delete(d);
-    cli_scratch_remove(g.folder);
   }
 }
 
@@ -272,17 +254,13 @@ TEST(measurements_tell_how_they_came_about) {
   CU_ASSERT(number_at(measured, "runs") == 0 && number_at(measured, "measured") == 1);
   CU_ASSERT_PTR_NOT_NULL(strstr(text_at(measured, "command"), "gepolab bias four_arms -o"));
   CU_ASSERT_EQUAL(strlen(text_at(measured, "first")), 20);
-  cJSON_Delete(d);
   d = info(alone, NULL);
   CU_ASSERT_EQUAL(cJSON_GetArraySize(member_at(d, "origins")), 1);
-  cJSON_Delete(d);
   char *took = asked(alone, "SELECT wall_s > 0 AND wall_s < 1000 FROM laboratory");
   CU_ASSERT_STRING_EQUAL(took, "1");
   free(took);
   cli_result r = CLI("info", alone);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "measurements of the laboratory, 2"));
-  cli_result_fini(&r);
-  cli_scratch_remove(g.folder);
 }
 
 /* A field that is stated as null, one that is left out, one of the preset and one that follows from
@@ -306,14 +284,11 @@ TEST(values_in_effect_are_stored_with_their_origins) {
   }
   cli_result r = CLI("export", g.study, "-t", "runs");
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, ",1,0.05,done,"));
-  cli_result_fini(&r);
   char *key = asked(g.study, "SELECT key FROM runs");
   r = CLI("info", g.study, "--run", key);
   const char *null = strstr(r.out, "  null, so the default\n    optimizer.lr"),
              *preset = strstr(r.out, "  from the preset\n");
   CU_ASSERT(null != NULL && preset != NULL && null < preset);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "  default\n"));
-  cli_result_fini(&r);
   free(key);
-  cli_scratch_remove(g.folder);
 }

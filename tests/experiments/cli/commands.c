@@ -19,8 +19,6 @@ TEST(every_command_has_help_with_an_example) {
     CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "examples:\n  "));
     cli_result same = CLI("help", commands[i]);
     CU_ASSERT_STRING_EQUAL(r.out, same.out);
-    cli_result_fini(&same);
-    cli_result_fini(&r);
   }
 }
 
@@ -37,7 +35,6 @@ TEST(help_lists_every_command_on_one_terminal) {
     CU_ASSERT(columns <= 80);
   }
   CU_ASSERT(lines <= 23);
-  cli_result_fini(&r);
 }
 
 /* An old first word does what the new words do, and its help begins with them. */
@@ -55,14 +52,10 @@ TEST(old_words_work_and_say_the_new_ones) {
                            words[i][0], name);
     CU_ASSERT(strncmp(old.out, called, (size_t)n) == 0);
     CU_ASSERT_STRING_EQUAL(old.out + n, now.out);
-    cli_result_fini(&now);
-    cli_result_fini(&old);
   }
   cli_result old = CLI("algorithms", "gepo", "--json"),
              now = CLI("list", "algorithms", "gepo", "--json");
   CU_ASSERT_STRING_EQUAL(old.out, now.out);
-  cli_result_fini(&now);
-  cli_result_fini(&old);
 }
 
 /* An option chooses among the tables of `analyze`, wherever it stands. */
@@ -72,16 +65,12 @@ TEST(a_table_of_analyze_is_chosen_by_an_option) {
   CU_ASSERT(old.code != 0 && old.code == now.code && old.code == last.code);
   CU_ASSERT_STRING_EQUAL(old.err, now.err);
   CU_ASSERT_STRING_EQUAL(old.err, last.err);
-  cli_result_fini(&last);
-  cli_result_fini(&now);
-  cli_result_fini(&old);
 }
 
 TEST(the_version_is_printed) {
   cli_result r = CLI("--version");
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT(strncmp(r.out, "gepolab ", 8) == 0);
-  cli_result_fini(&r);
 }
 
 typedef struct slip {
@@ -112,7 +101,6 @@ TEST(slips_of_the_pen_get_the_nearest_name) {
       fprintf(stderr, "no %s in: %s", slips[i].hint, r.err);
       CU_FAIL("the nearest name is missing");
     }
-    cli_result_fini(&r);
   }
 }
 
@@ -131,7 +119,6 @@ TEST(wrong_usage_exits_with_two) {
   CU_ASSERT(CLI_GIVES(2, "recipes", "no_such_recipe"));
   cli_result r = cli_run(NULL, (const char *const[]){NULL});
   CU_ASSERT_EQUAL(r.code, 2);
-  cli_result_fini(&r);
 }
 
 TEST(a_sweep_is_not_run_as_one_run) {
@@ -139,7 +126,6 @@ TEST(a_sweep_is_not_run_as_one_run) {
   CU_ASSERT_EQUAL(r.code, 2);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "gepolab sweep"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "sweep=null"));
-  cli_result_fini(&r);
 }
 
 TEST(json_answers_parse) {
@@ -150,10 +136,8 @@ TEST(json_answers_parse) {
   for (size_t i = 0; i < sizeof asked / sizeof asked[0]; ++i) {
     cli_result r = cli_run(NULL, asked[i]);
     CU_ASSERT_EQUAL(r.code, 0);
-    cJSON *json = cJSON_Parse(r.out);
+    cJSON *json = json_parsed(r.out);
     CU_ASSERT_PTR_NOT_NULL(json);
-    cJSON_Delete(json);
-    cli_result_fini(&r);
   }
 }
 
@@ -161,7 +145,7 @@ TEST(json_answers_parse) {
 TEST(sim_prints_theory_beside_the_simulated_numbers) {
   const char *const synchronous = "cluster={preset: sync, generation: 90, delay: 5}";
   cli_result r = CLI("sim", "quickstart", synchronous, "steps=200", "--theory", "--json");
-  cJSON *json = cJSON_Parse(r.out);
+  cJSON *json = json_parsed(r.out);
   const cJSON *theory = member_at(json, "theory");
   const cJSON *rate = member_at(theory, "quantities.samples_per_s");
   CU_ASSERT_STRING_EQUAL(text_at(theory, "form"), "synchronous");
@@ -169,18 +153,14 @@ TEST(sim_prints_theory_beside_the_simulated_numbers) {
   ASSERT_CLOSE(number_at(rate, "theory_low"), 64 / 125.0, 1e-12);
   ASSERT_CLOSE(number_at(rate, "simulated"), 64 / 125.0, 1e-12);
   CU_ASSERT(number_at(rate, "standard_error") < 1e-12);
-  cJSON_Delete(json);
-  cli_result_fini(&r);
   r = CLI("sim", "quickstart", synchronous, "steps=200", "--theory");
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "theory: synchronous"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "samples_per_s         0.512 "));
-  cli_result_fini(&r);
   r = CLI("sim", "quickstart", "cluster={preset: heterorl}", "--theory");
   CU_ASSERT_EQUAL(r.code, 2);
   CU_ASSERT_STRING_EQUAL(r.out, "");
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "all need: cluster.sync is push"));
-  cli_result_fini(&r);
   CU_ASSERT(CLI_GIVES(2, "sim", "quickstart", synchronous, "steps=99", "--theory"));
   CU_ASSERT(CLI_GIVES(2, "sim", "quickstart", synchronous, "--theory", "--schedule", "csv"));
 }
@@ -202,7 +182,6 @@ TEST(sim_tells_what_the_issue_asks) {
   cJSON_ArrayForEach(bar, bars) sum += bar->valuedouble;
   CU_ASSERT(sum > 0);
   ASSERT_CLOSE(sum, number_at(json, "batches_trained"), 0);
-  cJSON_Delete(json);
 }
 
 TEST(a_recipe_inside_the_program_can_be_written_out_and_run) {
@@ -214,10 +193,6 @@ TEST(a_recipe_inside_the_program_can_be_written_out_and_run) {
   cli_result b = CLI("run", "quickstart", "steps=20", "--json", "-q");
   CU_ASSERT_EQUAL(a.code, 0);
   CU_ASSERT_STRING_EQUAL(a.out, b.out);
-  cli_result_fini(&text);
-  cli_result_fini(&a);
-  cli_result_fini(&b);
-  cli_scratch_remove(folder);
 }
 
 /* 1 if the manual holds every "--option" of the help, whose dashes roff writes as \-\-. */
@@ -281,9 +256,7 @@ TEST(the_manual_names_every_command_and_option) {
     CU_ASSERT_PTR_NOT_NULL(strstr(manual.out, heading));
     cli_result help = cli_run(NULL, asked);
     CU_ASSERT(manual_has_options(manual.out, help.out));
-    cli_result_fini(&help);
   }
-  cli_result_fini(&manual);
 }
 
 TEST(kinds_are_listed_with_their_parameters) {
@@ -293,12 +266,11 @@ TEST(kinds_are_listed_with_their_parameters) {
   CU_ASSERT_EQUAL(cJSON_GetArraySize(member_at(dist, "parameters")), 4);
   CU_ASSERT_EQUAL(cJSON_GetArraySize(member_at(kinds, "presets")), 33);
   CU_ASSERT(cJSON_GetArraySize(member_at(kinds, "worlds")) >= 2);
-  cJSON_Delete(kinds);
 }
 
 TEST(presets_are_listed_with_their_sources) {
   cli_result r = CLI("presets", "--json");
-  cJSON *presets = cJSON_Parse(r.out), *item = NULL;
+  cJSON *presets = json_parsed(r.out), *item = NULL;
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_EQUAL(cJSON_GetArraySize(presets), 33);
   cJSON_ArrayForEach(item, presets) {
@@ -307,13 +279,10 @@ TEST(presets_are_listed_with_their_sources) {
     for (size_t k = 0; k < sizeof keys / sizeof *keys; ++k)
       CU_ASSERT(cJSON_IsString(member_at(item, keys[k])));
   }
-  cJSON_Delete(presets);
-  cli_result_fini(&r);
   r = CLI("presets", "areal", "--format", "markdown");
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "| `areal` |"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "ahead: 4, window: 4, learner.queue: oldest_version"));
   CU_ASSERT_PTR_NULL(strstr(r.out, "| `sync` |"));
-  cli_result_fini(&r);
   REFUSED(2, "'areal'", "presets", "areall");
 }
 
@@ -321,14 +290,13 @@ TEST(renamed_options_are_refused_with_the_new_name) {
   cli_result r = CLI("sim", "quickstart", "--plot", "figures");
   CU_ASSERT_EQUAL(r.code, 2);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "--figures"));
-  cli_result_fini(&r);
   REFUSED(2, "--threads", "bias", "four_arms", "--jobs", "2");
 }
 
 TEST(the_fields_of_recipes_are_listed_with_default_and_unit) {
   cli_result r = CLI("fields", "--json");
   CU_ASSERT_EQUAL(r.code, 0);
-  cJSON *fields = cJSON_Parse(r.out), *field = NULL;
+  cJSON *fields = json_parsed(r.out), *field = NULL;
   int steps = 0;
   cJSON_ArrayForEach(field, fields) {
     CU_ASSERT(text_at(field, "meaning")[0] != '\0');
@@ -338,11 +306,8 @@ TEST(the_fields_of_recipes_are_listed_with_default_and_unit) {
   }
   CU_ASSERT(steps);
   CU_ASSERT(cJSON_GetArraySize(fields) > 150);
-  cJSON_Delete(fields);
-  cli_result_fini(&r);
   r = CLI("fields", "optimizer.lr");
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "1e-05 (kind llm); else 0.05"));
-  cli_result_fini(&r);
   r = CLI("fields", "--only", "cluster", "cluster.ahead", "world.task", "--format", "markdown");
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "| `cluster` | section |"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out,
@@ -350,6 +315,5 @@ TEST(the_fields_of_recipes_are_listed_with_default_and_unit) {
                                 "7 (preset verl_v1); 3 (preset torchtitan_rl); else no limit"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "| `world.task` | choice or section |"));
   CU_ASSERT_PTR_NULL(strstr(r.out, "`cluster.up`"));
-  cli_result_fini(&r);
   REFUSED(2, "'cluster'", "fields", "cluster", "clusterr");
 }

@@ -59,11 +59,6 @@ static void ground_make(ground *g, const char *shell, const char *driver) {
   cli_write(cli_path(path, g->folder, "study.db"), "", 0);
   cli_write(cli_path(path, g->folder, "mine.yaml"), "", 0);
   cli_write(cli_path(path, g->folder, "notes.txt"), "", 0);
-  cli_result_fini(&script);
-}
-
-static void ground_remove(const ground *g) {
-  cli_scratch_remove(g->folder);
 }
 
 /* What the shell offers at the ends of lines, each behind a "> line"; the caller frees. */
@@ -167,7 +162,6 @@ static void check_lines(const char *shell, const char *driver, const typed *own,
   for (size_t i = 0; i < N_LINES; ++i) check_line(&g, answer, &lines[i]);
   for (size_t i = 0; i < n_own; ++i) check_line(&g, answer, &own[i]);
   free(answer);
-  ground_remove(&g);
 }
 
 /* What follows a key is part of the word that bash offers. */
@@ -205,7 +199,6 @@ static void check_options(const ground *g, const char *command) {
   }
   CU_ASSERT(n > 0);
   free(words);
-  cli_result_fini(&help);
 }
 
 TEST(bash_offers_every_option_of_every_help) {
@@ -215,7 +208,6 @@ TEST(bash_offers_every_option_of_every_help) {
   ground g;
   ground_make(&g, "bash", bash_driver);
   for (size_t i = 0; i < sizeof commands / sizeof *commands; ++i) check_options(&g, commands[i]);
-  ground_remove(&g);
 }
 
 TEST(bash_offers_every_command) {
@@ -236,8 +228,6 @@ TEST(bash_offers_every_command) {
   CU_ASSERT(n > 12);
   CU_ASSERT_EQUAL(count_lines(words), n + 4); /* the line itself, help, --help, --version */
   free(words);
-  cli_result_fini(&help);
-  ground_remove(&g);
 }
 
 TEST(other_shells_are_refused) {

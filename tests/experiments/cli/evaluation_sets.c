@@ -36,7 +36,6 @@ static char *exported(const char *db, const char *table) {
   cli_result r = CLI("export", db, "-t", table);
   CU_ASSERT_EQUAL(r.code, 0);
   char *text = strdup(r.out);
-  cli_result_fini(&r);
   return text;
 }
 
@@ -73,7 +72,6 @@ TEST(sets_change_nothing_else_of_a_study) {
   char *none = exported(b.plain_db, "set_evals");
   CU_ASSERT(strchr(none, '\n') == none + strlen(none) - 1); /* a header alone */
   free(none);
-  cli_scratch_remove(b.folder);
 }
 
 TEST(scores_do_not_depend_on_workers_or_on_merging) {
@@ -97,7 +95,6 @@ TEST(scores_do_not_depend_on_workers_or_on_merging) {
   CU_ASSERT_STRING_EQUAL(one, merged);
   CU_ASSERT(CLI_GIVES(0, "check", joined));
   free(one), free(three), free(merged);
-  cli_scratch_remove(b.folder);
 }
 
 static double number_of(const cJSON *o, const char *key) {
@@ -111,7 +108,7 @@ TEST(analyze_tells_every_set_and_their_average) {
   cli_result json = CLI("analyze", b.db, "--json"), text = CLI("analyze", b.db),
              latex = CLI("analyze", b.db, "-f", "latex"),
              markdown = CLI("analyze", b.db, "-f", "markdown");
-  cJSON *d = json_tree_of(json.out);
+  cJSON *d = json_parsed(json.out);
   const cJSON *sets = member_at(d, "sets");
   CU_ASSERT_EQUAL_FATAL(cJSON_GetArraySize(sets), 4 * 5); /* four cells; three sets, two averages */
   const cJSON *own = cJSON_GetArrayItem(sets, 0),
@@ -127,14 +124,10 @@ TEST(analyze_tells_every_set_and_their_average) {
   const cJSON *rows = member_at(d, "benchmarks.rows");
   CU_ASSERT_EQUAL(cJSON_GetArraySize(rows), 4);
   CU_ASSERT_STRING_EQUAL(text_at(cJSON_GetArrayItem(rows, 1), "run"), "grpo, weight delay 0 s");
-  cJSON_Delete(d);
   CU_ASSERT_PTR_NOT_NULL(strstr(text.out, "one & two"));
   CU_ASSERT_PTR_NOT_NULL(strstr(text.out, "By halves of the problems"));
   CU_ASSERT_PTR_NOT_NULL(strstr(latex.out, "one \\& two best & one \\& two last & average best"));
   CU_ASSERT_PTR_NOT_NULL(strstr(markdown.out, "one &amp; two best"));
-  cli_result_fini(&json), cli_result_fini(&text);
-  cli_result_fini(&latex), cli_result_fini(&markdown);
-  cli_scratch_remove(b.folder);
 }
 
 TEST(commands_take_a_set_by_name) {
@@ -143,20 +136,16 @@ TEST(commands_take_a_set_by_name) {
   bench_make(&b);
   cli_result all = CLI("analyze", b.db, "--json"),
              sorted = CLI("analyze", b.db, "--json", "--set", "sorted");
-  cJSON *a = json_tree_of(all.out), *s = json_tree_of(sorted.out);
+  cJSON *a = json_parsed(all.out), *s = json_parsed(sorted.out);
   const cJSON *set = cJSON_GetArrayItem(member_at(a, "sets"), 1),
               *cell = cJSON_GetArrayItem(member_at(s, "cells"), 0);
   CU_ASSERT(number_of(set, "best") == number_of(cell, "best"));
-  cJSON_Delete(a), cJSON_Delete(s);
-  cli_result_fini(&all), cli_result_fini(&sorted);
   CU_ASSERT(CLI_GIVES(0, "outcomes", b.db, "--set", "mean"));
   cli_result wrong = CLI("outcomes", b.db, "--set", "sortd");
   CU_ASSERT(wrong.code == 2 && strstr(wrong.err, "did you mean 'sorted'") != NULL);
-  cli_result_fini(&wrong);
   wrong =
       CLI("plot", b.db, "--set", "sorted", "--each-set", "-o", cli_path(figures, b.folder, "f"));
   CU_ASSERT(wrong.code == 2 && strstr(wrong.err, "give one") != NULL);
-  cli_result_fini(&wrong);
   CU_ASSERT(CLI_GIVES(0, "plot", b.db, "--each-set", "-f", "eval_score", "-o", figures));
   snprintf(path, sizeof path, "%s/eval_score.gp", figures);
   char *data = cli_read(path);
@@ -165,13 +154,10 @@ TEST(commands_take_a_set_by_name) {
   free(data);
   /* The table of exports from a study: rows are algorithms and settings, columns are sets. */
   cli_result each = CLI("analyze", b.db, "--each-set", "--json");
-  cJSON *d = json_tree_of(each.out);
+  cJSON *d = json_parsed(each.out);
   const cJSON *table = member_at(d, "benchmarks");
   CU_ASSERT_EQUAL(cJSON_GetArraySize(member_at(table, "labels")), 3);
   CU_ASSERT_EQUAL(cJSON_GetArraySize(member_at(table, "rows")), 4);
-  cJSON_Delete(d);
-  cli_result_fini(&each);
-  cli_scratch_remove(b.folder);
 }
 
 TEST(a_study_without_sets_says_so) {
@@ -183,12 +169,9 @@ TEST(a_study_without_sets_says_so) {
     cli_result r =
         cli_run(NULL, (const char *const[]){"analyze", b.plain_db, wrong[i][0], wrong[i][1], NULL});
     CU_ASSERT(r.code == 2 && strstr(r.err, "has no evaluation sets") != NULL);
-    cli_result_fini(&r);
   }
   cli_result r = CLI("analyze", "tests/golden/exports/panel_eval.csv", "--set", "own");
   CU_ASSERT(r.code == 2 && strstr(r.err, "none of the files is a study") != NULL);
-  cli_result_fini(&r);
-  cli_scratch_remove(b.folder);
 }
 
 /* Every set has its rows in the report, with the numbers of the table; and outcomes say that halves
@@ -200,7 +183,6 @@ TEST(reports_and_outcomes_know_the_sets) {
   cli_result r = CLI("report", b.db, "-o", cli_path(page, b.folder, "page.html"), "--no-figures");
   if (r.code != 0) fprintf(stderr, "%s", r.err);
   CU_ASSERT_EQUAL(r.code, 0);
-  cli_result_fini(&r);
   char *text = cli_read(page);
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "Evaluation scores by set"));
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "<td>one &amp; two</td>"));
@@ -209,6 +191,4 @@ TEST(reports_and_outcomes_know_the_sets) {
   r = CLI("outcomes", b.db, "--set", "sorted");
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "chosen on one half of the problems"));
-  cli_result_fini(&r);
-  cli_scratch_remove(b.folder);
 }

@@ -19,9 +19,7 @@ TEST(exports_of_several_kinds_become_one_figure) {
           "-f", "eval_score", "-l", "panel_eval.csv=MATH", "-l", "wide.csv=AIME24", "-l",
           "runs.jsonl=AMC", "-g", "^(.*?)_(?:seed|diff)[0-9]+$", "-r", "(?i)^(ge|gr)po$=$1PO");
   CU_ASSERT_EQUAL(r.code, 0);
-  cli_result_fini(&r);
   CU_ASSERT(cli_has(figures, "eval_score.pdf") && cli_has(figures, "eval_score.tsv"));
-  cli_scratch_remove(folder);
 }
 
 /* gnuplot code, LaTeX, escape sequences of terminals and commands of shells are shown, not obeyed.
@@ -41,10 +39,8 @@ TEST(hostile_names_are_only_ever_text) {
     CU_ASSERT_PTR_NOT_NULL(strstr(r.out, i == 2 ? "two\\textbackslash{}nlines" : "lines"));
     if (i == 2) CU_ASSERT_PTR_NULL(strstr(r.out, "\\input{"));
     if (i == 1) CU_ASSERT_PTR_NULL(strstr(r.out, "<script>"));
-    cli_result_fini(&r);
   }
   CU_ASSERT(CLI_GIVES(0, "analyze", SAMPLE("hostile.csv"), "--json"));
-  cli_scratch_remove(folder);
 }
 
 TEST(exports_of_gepolab_are_read_again) {
@@ -65,7 +61,6 @@ TEST(exports_of_gepolab_are_read_again) {
   CU_ASSERT(CLI_GIVES(0, "plot", db, evals, "-l", label, "-o", figures, "-f", "eval_score"));
   CU_ASSERT(CLI_GIVES(2, "plot", db, evals, "-o", figures));
   CU_ASSERT(CLI_GIVES(2, "analyze", db, "--metric", "kl_exact"));
-  cli_scratch_remove(folder);
 }
 
 /* One run: staleness and KL give the window figure; without staleness nothing is drawn against it,
@@ -86,9 +81,7 @@ TEST(exports_of_one_setting_have_a_window_and_no_empty_figures) {
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "no by_staleness: none of the quantities"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "no window: the study has neither staleness nor KL"));
-  cli_result_fini(&r);
   CU_ASSERT(CLI_GIVES(2, "plot", two, "-o", figures, "-f", "by_staleness"));
-  cli_scratch_remove(folder);
 }
 
 /* An export has no simulated clock: the figure's text file says so, and not the figure. */
@@ -103,7 +96,6 @@ TEST(quantities_that_an_export_cannot_have_are_not_in_the_figure) {
   CU_ASSERT_STRING_EQUAL(notes, "not in the data: simulated hours (no values)\n");
   CU_ASSERT_PTR_NULL(strstr(script, "simulated hours (no values)"));
   free(notes), free(script);
-  cli_scratch_remove(folder);
 }
 
 /* With --no-notes the text below a figure is in NAME.txt and not in the picture. */
@@ -126,7 +118,6 @@ TEST(notes_of_a_figure_can_be_left_to_a_file) {
   char *notes = cli_read(cli_path(path, folder, "window.txt"));
   CU_ASSERT_PTR_NOT_NULL(strstr(notes, "Each point averages up to 3 updates"));
   free(notes);
-  cli_scratch_remove(folder);
 }
 
 /* What is logged before the first update, and every 64 updates, stands where it was logged. */
@@ -146,7 +137,6 @@ TEST(a_sparse_log_stands_at_its_steps) {
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "\tgepo\t0\t0.5\t"));
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "\tgepo\t64\t0.25\t"));
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "\tgepo\t192\t0.125\t"));
-  cli_scratch_remove(folder);
 }
 
 TEST(wrong_words_are_refused) {
@@ -179,11 +169,9 @@ TEST(the_papers_exports_give_tables_and_figures_by_one_command_each) {
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_PTR_NOT_NULL(
       strstr(r.out, "GSPO           0.7822        0.5556       0.7037       0.6975"));
-  cli_result_fini(&r);
   CU_ASSERT(CLI_GIVES(0, "plot", path[0], path[1], "-r", strip, "-f", "eval_score", "-o", figures));
   CU_ASSERT(CLI_GIVES(0, "plot", path[2], "-r", strip, "-f", "training", "-o", figures));
   CU_ASSERT(CLI_GIVES(0, "plot", path[3], path[4], path[1], "-r", strip, "-o", figures));
   CU_ASSERT(cli_has(figures, "staleness.pdf") && cli_has(figures, "training.pdf"));
   CU_ASSERT(cli_has(figures, "by_staleness.pdf") && cli_has(figures, "window.pdf"));
-  cli_scratch_remove(folder);
 }

@@ -25,7 +25,6 @@ static void refuse_each(const mistake *all, size_t n) {
               all[i].answer, r.err);
       CU_FAIL("the answer does not say what to type");
     }
-    cli_result_fini(&r);
   }
 }
 
@@ -219,7 +218,6 @@ TEST(a_file_that_is_no_recipe_is_answered_by_what_it_is) {
   static const char assigned[] = "steps=10\nworld.kind=bandit\n";
   cli_write(cli_path(text, folder, "assigned.yaml"), assigned, sizeof assigned - 1);
   REFUSED(2, "a file has key: value", "run", text);
-  cli_scratch_remove(folder);
 }
 
 TEST(a_recipe_for_another_command_says_for_which) {
@@ -236,13 +234,9 @@ TEST(algorithms_are_found_in_any_case) {
              b = CLI("run", "quickstart", "algorithm=gspo", "steps=5", "-q", "--json");
   CU_ASSERT_EQUAL(a.code, 0);
   CU_ASSERT_STRING_EQUAL(a.out, b.out);
-  cli_result_fini(&a);
-  cli_result_fini(&b);
   a = CLI("list", "algorithms", "GePO"), b = CLI("list", "algorithms", "gepo");
   CU_ASSERT_EQUAL(a.code, 0);
   CU_ASSERT_STRING_EQUAL(a.out, b.out);
-  cli_result_fini(&a);
-  cli_result_fini(&b);
 }
 
 /* Both spellings are one cell: the second sweep finds it done. */
@@ -256,8 +250,6 @@ TEST(the_case_of_a_name_makes_no_other_cell) {
   size_t lines = 0;
   for (const char *c = r.out; *c != '\0'; ++c) lines += *c == '\n';
   CU_ASSERT_EQUAL(lines, 2);
-  cli_result_fini(&r);
-  cli_scratch_remove(folder);
 }
 
 TEST(fields_and_metrics_are_searched) {
@@ -265,12 +257,10 @@ TEST(fields_and_metrics_are_searched) {
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "cluster.window "));
   CU_ASSERT_PTR_NULL(strstr(r.out, "optimizer.lr "));
-  cli_result_fini(&r);
   r = CLI("list", "metrics", "ESS");
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT(strncmp(r.out, "ess ", 4) == 0); /* and not "staleness" before it */
   CU_ASSERT_PTR_NULL(strstr(r.out, "entropy "));
-  cli_result_fini(&r);
   REFUSED(2, "`gepolab list metrics` lists them", "list", "metrics", "sharpe");
 }
 
@@ -293,7 +283,6 @@ TEST(recipes_are_listed_with_their_commands) {
     ++found;
   }
   CU_ASSERT_EQUAL(found, sizeof pairs / sizeof *pairs);
-  cJSON_Delete(list);
 }
 
 TEST(lists_fit_80_columns) {
@@ -312,7 +301,6 @@ TEST(lists_fit_80_columns) {
     cli_result r = CLI(lists[i][0], lists[i][1], lists[i][2], lists[i][3]);
     CU_ASSERT_EQUAL(r.code, 0);
     CU_ASSERT(cli_fits(r.out, strlen(r.out)));
-    cli_result_fini(&r);
   }
 }
 
@@ -321,9 +309,6 @@ TEST(help_of_help_is_the_overview) {
   CU_ASSERT_EQUAL(of_help.code, 0);
   CU_ASSERT_STRING_EQUAL(help.out, of_help.out);
   CU_ASSERT_STRING_EQUAL(help.out, asked.out);
-  cli_result_fini(&help);
-  cli_result_fini(&of_help);
-  cli_result_fini(&asked);
 }
 
 /* Letters that stand for one option in all commands that show them; others are still understood. */
@@ -342,26 +327,19 @@ TEST(a_letter_has_one_meaning) {
     }
   }
   CU_ASSERT(found > 10);
-  cli_result_fini(&r);
   cli_result old = CLI("list", "fields", "steps", "-f", "markdown"),
              now = CLI("list", "fields", "steps", "--format", "markdown");
   CU_ASSERT_EQUAL(old.code, 0);
   CU_ASSERT_STRING_EQUAL(old.out, now.out);
-  cli_result_fini(&old);
-  cli_result_fini(&now);
 }
 
 TEST(what_is_inside_the_program_is_printed) {
   cli_result r = CLI("run", "quickstart", "--print"), same = CLI("list", "recipes", "quickstart");
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_STRING_EQUAL(r.out, same.out);
-  cli_result_fini(&r);
-  cli_result_fini(&same);
   r = CLI("plan", "one_node", "--print"), same = CLI("list", "recipes", "one_node");
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_STRING_EQUAL(r.out, same.out);
-  cli_result_fini(&r);
-  cli_result_fini(&same);
   REFUSED(2, "`gepolab plan one_node`", "run", "one_node");
   REFUSED(2, "`gepolab run quickstart`", "plan", "quickstart");
   REFUSED(2, "/dev/stdin", "run", "-");
@@ -376,11 +354,9 @@ TEST(a_seed_above_2_53_is_printed_whole) {
   cli_result r = CLI("run", "quickstart", "seed=9007199254740993", "steps=2", "-q", "--json");
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "\"seed\":\t9007199254740993,"));
-  cli_result_fini(&r);
   r = CLI("sim", "quickstart", "seed=9007199254740993", "steps=100", "--replicas", "2", "--json");
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "\"first_seed\":\t9007199254740993,"));
-  cli_result_fini(&r);
 }
 
 /* Bytes that are no UTF-8 are shown in JSON as they are elsewhere. */
@@ -393,22 +369,18 @@ TEST(names_that_are_not_utf_8_leave_json_valid) {
   cJSON *json = json_of(&r);
   CU_ASSERT_PTR_NOT_NULL(strstr(text_at(json, "file"), "s\\xff.db"));
   for (const char *c = r.out; *c != '\0'; ++c) CU_ASSERT((unsigned char)*c < 0x80);
-  cJSON_Delete(json);
-  cli_result_fini(&r);
   char data[128], package[160];
   CU_ASSERT(
       CLI_GIVES(0, "study", "export", path, "--all", "-o", cli_path(data, folder, "data\xff")));
   snprintf(package, sizeof package, "%s/datapackage.json", data);
   char *text = cli_read(package);
   CU_ASSERT_EQUAL(utf8_valid_prefix(text, strlen(text)), strlen(text));
-  json = cJSON_Parse(text);
+  json = json_parsed(text);
   CU_ASSERT(cJSON_GetArraySize(member_at(json, "resources")) > 0);
-  cJSON_Delete(json);
   free(text);
   cli_path(path, folder, "q\xff.yaml");
   cli_write(path, "world: {kind: bandit}\n", 22);
   REFUSED(2, "rename the file, or give the recipe a name", "run", path);
-  cli_scratch_remove(folder);
 }
 
 TEST(files_without_a_run_say_how_to_get_one) {
@@ -419,7 +391,6 @@ TEST(files_without_a_run_say_how_to_get_one) {
   REFUSED(2, "run the sweep again", "analyze", path);
   REFUSED(1, "write what it gives into a file", "study", "status", "/dev/zero");
   REFUSED(1, "name a file in it", "study", "status", folder);
-  cli_scratch_remove(folder);
 }
 
 /* The uniform policy over two letters in two places has the mean of what the file says. */
@@ -436,7 +407,6 @@ TEST(rewards_of_a_sequence_world_come_from_a_file) {
   cli_result r = CLI("run", path, "-q", "--json");
   CU_ASSERT_EQUAL(r.code, 0);
   ASSERT_CLOSE(printed_number(&r, "eval_first"), ((1 + 2 + 5) / 4.0 + (1 + 7) / 4.0) / 2, 1e-12);
-  cli_result_fini(&r);
   REFUSED(2, "add world.task=null", "run", path, "world.task=parity");
   cli_write(rewards, wrong, sizeof wrong - 1);
   REFUSED(2, "rewards.csv:1: the response has something that is no letter", "run", path);
@@ -444,7 +414,6 @@ TEST(rewards_of_a_sequence_world_come_from_a_file) {
   REFUSED(2, "rewards.csv:1: the response is too short", "run", path);
   CU_ASSERT_EQUAL(remove(rewards), 0);
   REFUSED(2, "rewards_path", "run", path);
-  cli_scratch_remove(folder);
 }
 
 /* Ctrl-C prints the summary so far and says how to go on another time. */
@@ -458,13 +427,11 @@ TEST(a_run_that_is_stopped_says_how_far_it_came) {
   kill(pid, SIGINT);
   CU_ASSERT_EQUAL(cli_wait(pid), 130);
   char *printed = cli_read(out), *told = cli_read(err);
-  cJSON *json = cJSON_Parse(printed);
+  cJSON *json = json_parsed(printed);
   CU_ASSERT_STRING_EQUAL(text_at(json, "status"), "stopped");
   CU_ASSERT(number_at(json, "steps") > 0);
   CU_ASSERT(cJSON_IsNumber(member_at(json, "best")));
   CU_ASSERT_PTR_NOT_NULL(strstr(told, "with --checkpoint DIR"));
-  cJSON_Delete(json);
   free(printed);
   free(told);
-  cli_scratch_remove(folder);
 }

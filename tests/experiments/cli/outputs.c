@@ -53,7 +53,6 @@ TEST(an_output_onto_the_input_is_refused) {
   REFUSED(2, says, "llm", "rl", s.recipe, "--study", s.recipe);
   REFUSED(2, says, "results", "define", s.recipe, "-o", s.recipe);
   check_kept(&study), check_kept(&recipe);
-  cli_scratch_remove(s.folder);
 }
 
 TEST(an_output_onto_a_study_is_refused) {
@@ -66,7 +65,6 @@ TEST(an_output_onto_a_study_is_refused) {
   REFUSED(2, says, "results", "define", "/dev/null", "-o", s.db);
   REFUSED(2, says, "bench", "gpu", "--device", "cpu", "-o", s.db);
   check_kept(&study);
-  cli_scratch_remove(s.folder);
 }
 
 TEST(links_are_followed) {
@@ -82,7 +80,6 @@ TEST(links_are_followed) {
   REFUSED(2, "are one file", "export", s.db, "-o", hard);
   REFUSED(2, "are one file", "export", soft, "-o", hard);
   check_kept(&study);
-  cli_scratch_remove(s.folder);
 }
 
 TEST(two_outputs_into_one_new_file_are_refused) {
@@ -93,7 +90,6 @@ TEST(two_outputs_into_one_new_file_are_refused) {
   cli_path(s.db, s.folder, "study.db");
   REFUSED(2, "are one file", "run", s.recipe, "-o", s.db, "--save", again);
   CU_ASSERT_NOT_EQUAL(access(s.db, F_OK), 0);
-  cli_scratch_remove(s.folder);
 }
 
 TEST(a_file_writer_does_not_replace_a_study) {
@@ -103,7 +99,6 @@ TEST(a_file_writer_does_not_replace_a_study) {
   outputs_make(&s);
   CU_ASSERT_EQUAL(file_begin(&w, s.db, &err), GL_EINPUT);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "is a study, which would be lost; name another file"));
-  cli_scratch_remove(s.folder);
 }
 
 TEST(a_device_is_no_file_that_could_be_lost) {
@@ -111,7 +106,6 @@ TEST(a_device_is_no_file_that_could_be_lost) {
   outputs_make(&s);
   CU_ASSERT(CLI_GIVES(0, "export", s.db, "-o", "/dev/stdout"));
   CU_ASSERT(!file_same("/dev/null", "/dev/null"));
-  cli_scratch_remove(s.folder);
 }
 
 /* A pipe that nobody reads or writes keeps who opens it waiting for ever. */
@@ -127,7 +121,6 @@ TEST(a_pipe_keeps_no_command_waiting) {
   REFUSED(1, "nobody reads this pipe", "export", s.db, "-o", pipe);
   REFUSED(2, "is no regular file", "run", s.recipe, "-q", empirical);
   alarm(0);
-  cli_scratch_remove(s.folder);
 }
 
 static void put_file(char path[128], const char *folder, const char *name, const char *text) {
@@ -151,7 +144,6 @@ TEST(files_that_only_the_recipe_names_are_kept) {
   REFUSED(2, says, "sweep", recipe, "-q", "-o", base);
   REFUSED(2, says, "llm", "profile", recipe, "-q", "-o", times);
   check_kept(&one), check_kept(&other);
-  cli_scratch_remove(folder);
 }
 
 /* Figures have names of their own; of the folder that they go into only their files are written. */
@@ -169,5 +161,4 @@ TEST(a_figure_is_not_written_onto_what_it_is_drawn_from) {
   CU_ASSERT(CLI_GIVES(2, "sim", "quickstart", "steps=20", "--measured", tsv, "-f", s.folder));
   CU_ASSERT(CLI_GIVES(2, "sim", recipe, "-f", s.folder));
   check_kept(&one), check_kept(&other);
-  cli_scratch_remove(s.folder);
 }

@@ -35,8 +35,6 @@ static void check_same(const char *const *a, const char *const *b) {
   CU_ASSERT_EQUAL(other.code, 0);
   CU_ASSERT_STRING_EQUAL(one.out, other.out);
   if (one.code != 0) fprintf(stderr, "%s", one.err);
-  cli_result_fini(&one);
-  cli_result_fini(&other);
 }
 #define SAME(a, b)                                                                                 \
   check_same((const char *const[]){UNPACK a, NULL}, (const char *const[]){UNPACK b, NULL})
@@ -52,14 +50,11 @@ TEST(commands_take_the_name_for_the_fields) {
        ("lab", "bias", "four_arms", "algorithms=[{base: gepo, clip: none, name: mine}, is]"));
   cli_result r = CLI("whatif", "--algorithms", f.rows, f.log);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "\nmine "));
-  cli_result_fini(&r);
   r = CLI("list", "algorithms", "mine", "--algorithms", f.rows);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "rows.yaml"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "clip: none"));
-  cli_result_fini(&r);
   REFUSED(2, "no algorithm 'mine'", "policy", "-a", "mine", f.group);
   REFUSED(2, "there is no algorithm 'min'", "list", "algorithms", "min");
-  cli_scratch_remove(f.folder);
 }
 
 /* Exports hold no times, so that equal runs export equal bytes, the hash of the recipe included. */
@@ -73,8 +68,6 @@ TEST(a_study_keeps_the_fields) {
   SAME(("study", "export", f.study), ("study", "export", f.other));
   cli_result r = CLI("study", "export", f.study);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "mine"));
-  cli_result_fini(&r);
-  cli_scratch_remove(f.folder);
 }
 
 /* --- presets of clusters --- */
@@ -96,17 +89,13 @@ TEST(presets_are_taken_for_their_fields) {
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "my_site: your own, a change of areal"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "samplers: 2, delay: 20\n"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "rows.yaml"));
-  cli_result_fini(&r);
   r = CLI("list", "presets", "--since", "2026-01", "--presets", f.rows);
   CU_ASSERT_PTR_NULL(strstr(r.out, "my_site"));
-  cli_result_fini(&r);
   r = CLI("list", "presets", "--help");
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "--presets PRESETS.yaml"));
-  cli_result_fini(&r);
   REFUSED(2, "of your own is defined in a file: --presets FILE", "sim", "delay_sweep",
           "cluster={preset: my_site}");
   REFUSED(2, "policy has no option --presets", "policy", "--presets", f.rows, f.group);
-  cli_scratch_remove(f.folder);
 }
 
 /* Also by the environment, and by a recipe that includes the file. */
@@ -130,14 +119,10 @@ TEST(a_study_keeps_a_preset_s_fields_and_goes_on_without_the_file) {
                      "algorithm={base: gepo, clip: none, name: mine}", "sweep.seed=[1]",
                      "sweep.cluster=[" SITE ", {preset: sync}]", "-o", f.study);
   CU_ASSERT_EQUAL(r.code, 0);
-  cli_result_fini(&r);
   r = CLI("study", "status", f.study);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "2 of 2 cells, 0 missing"));
-  cli_result_fini(&r);
   SAME(("study", "export", f.study), ("study", "export", f.other));
   r = CLI("study", "export", f.study);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "areal"));
   CU_ASSERT_PTR_NULL(strstr(r.out, "my_site"));
-  cli_result_fini(&r);
-  cli_scratch_remove(f.folder);
 }

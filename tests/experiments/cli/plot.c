@@ -22,7 +22,6 @@ TEST(a_swept_recipe_becomes_figures_and_tables) {
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "divergence.pdf"));
   CU_ASSERT_PTR_NOT_NULL(
       strstr(r.out, "no window: the study has several settings and does not sweep cluster.window"));
-  cli_result_fini(&r);
   CU_ASSERT(cli_has(figures, "eval_score.png") && cli_has(figures, "eval_score.svg") &&
             cli_has(figures, "training.tsv"));
   CU_ASSERT(cli_has(figures, "best_last.gp") && !cli_has(figures, "window.tsv"));
@@ -33,14 +32,11 @@ TEST(a_swept_recipe_becomes_figures_and_tables) {
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "heat.pdf"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "training.pdf"));
   CU_ASSERT_PTR_NULL(strstr(r.out, "gap.pdf"));
-  cli_result_fini(&r);
   CU_ASSERT(CLI_GIVES(1, "plot", db, "-o", figures, "--gnuplot", "no-such-gnuplot"));
   CU_ASSERT(CLI_GIVES(1, "plot", db, "-o", "/proc/self/figures"));
   r = CLI("analyze", db);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "Runs: 8, of which 0 collapsed"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "kl_exact, iw_variance_pq"));
-  cli_result_fini(&r);
-  cli_scratch_remove(folder);
 }
 
 TEST(a_schedule_is_drawn_without_a_study) {
@@ -50,7 +46,6 @@ TEST(a_schedule_is_drawn_without_a_study) {
   CU_ASSERT(CLI_GIVES(0, "sim", "heterorl_trace", "--figures", figures));
   CU_ASSERT(cli_has(figures, "staleness.pdf"));
   CU_ASSERT(CLI_GIVES(2, "sim", "heterorl_trace", "--measured", "x.csv"));
-  cli_scratch_remove(folder);
 }
 
 /* The run is short: its learner waits, trains and, at the end, has two batches in its queue. */
@@ -80,7 +75,6 @@ TEST(a_clock_is_drawn_as_a_timeline_between_two_times) {
   CU_ASSERT(CLI_GIVES(2, "sim", "quickstart", "-t", "-f", figures, "--between", "60"));
   CU_ASSERT(CLI_GIVES(2, "sim", "quickstart", "-t", "-f", figures, "--between", "60,60"));
   CU_ASSERT(CLI_GIVES(2, "sim", "quickstart", "-t", "-f", figures, "--between", "1e9,2e9"));
-  cli_scratch_remove(folder);
 }
 
 /* By hand: three samplers in a chain of relays of 10 bytes a second have a batch at 40 s; the
@@ -111,7 +105,6 @@ TEST(hops_between_relays_are_drawn) {
   }
   CU_ASSERT_PTR_NULL(strstr(data, "3 sends on"));
   free(data);
-  cli_scratch_remove(folder);
 }
 
 /* Of the distributions that a sweep names, the constant one is told and the uniform one is 1 / 8
@@ -127,7 +120,6 @@ TEST(the_dists_of_all_cells_are_drawn_as_densities) {
       CLI("sim", "quickstart", "cluster={preset: heterorl}", sweep, "steps=6", "-d", "-f", figures);
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "weight delay none; generation (always"));
-  cli_result_fini(&r);
   CU_ASSERT(cli_has(figures, "densities.pdf") && cli_has(figures, "densities.svg"));
   char *data = cli_read(cli_path(path, figures, "densities.tsv"));
   CU_ASSERT_PTR_NOT_NULL(strstr(data, "\n0\tuniform 2 to 10\t2.000000"));
@@ -141,5 +133,4 @@ TEST(the_dists_of_all_cells_are_drawn_as_densities) {
   CU_ASSERT_PTR_NOT_NULL(strstr(data, "2.5 % are 2 s, 2.5 % are 10 s"));
   free(data);
   CU_ASSERT(CLI_GIVES(2, "sim", "quickstart", "-d", "-f", figures, "cluster={preset: fifo}"));
-  cli_scratch_remove(folder);
 }

@@ -25,7 +25,7 @@ TEST(seconds_and_speedups_are_those_worked_out_by_hand) {
   cli_scratch_make(folder);
   cli_write(cli_path(path, folder, "by_hand.yaml"), by_hand, strlen(by_hand));
   cli_result r = CLI("published", path, "--json");
-  cJSON *json = cJSON_Parse(r.out);
+  cJSON *json = json_parsed(r.out);
   const cJSON *cases = member_at(json, "cases");
   CU_ASSERT_EQUAL(r.code, 0);
   ASSERT_CLOSE(number_at(cases, "in turns.simulated_s"), 15, 1e-12);
@@ -39,20 +39,14 @@ TEST(seconds_and_speedups_are_those_worked_out_by_hand) {
   CU_ASSERT_EQUAL(number_at(json, "never_fitted.cases"), 1);
   ASSERT_CLOSE(number_at(json, "never_fitted.median_error"), 0.5, 1e-12);
   CU_ASSERT_EQUAL(number_at(json, "within_20_percent"), 0);
-  cJSON_Delete(json);
-  cli_result_fini(&r);
   r = CLI("published", path, "--format", "markdown");
   CU_ASSERT_PTR_NOT_NULL(
       strstr(r.out, "| in turns | `sync` | 30.0 s | 15.0 s | | | | a table, row 1 |"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "| 10.0 s | 10.0 s | 3.00 | 1.50 | -50 % |"));
-  cli_result_fini(&r);
   r = CLI("published", path, "--format", "latex");
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "a step behind & \\texttt{one\\_step\\_off} & 3.00 & 1.50"));
-  cli_result_fini(&r);
   r = CLI("sim", path, "cluster={preset: sync, generation: 10, compare: {seconds: 7, updates: 3}}");
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "120 s for 3 updates, measured 7 s"));
-  cli_result_fini(&r);
-  cli_scratch_remove(folder);
 }
 
 TEST(what_cannot_be_compared_is_refused_at_its_place) {
@@ -79,12 +73,9 @@ TEST(what_cannot_be_compared_is_refused_at_its_place) {
     if (strstr(r.err, cases[i].says) == NULL) fprintf(stderr, "%s", r.err);
     CU_ASSERT_PTR_NOT_NULL(strstr(r.err, cases[i].says));
     CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "wrong.yaml:"));
-    cli_result_fini(&r);
-    cli_scratch_remove(folder);
   }
   cli_result r = CLI("published", "published_areall");
   CU_ASSERT_EQUAL(r.code, 2);
-  cli_result_fini(&r);
 }
 
 /* The table of declared predictions is printed with the cases that come with the program. */
@@ -128,7 +119,6 @@ TEST(cases_in_turns_take_what_was_published) {
   }
   CU_ASSERT(in_turns >= 11 && others >= 20);
   check_declared(json);
-  cJSON_Delete(json);
 }
 
 TEST(wrong_tables_of_predictions_are_refused) {
@@ -157,7 +147,6 @@ TEST(the_figure_has_a_pair_for_every_asynchronous_case) {
   cli_write(cli_path(path, folder, "by_hand.yaml"), by_hand, strlen(by_hand));
   cli_result r = CLI("published", path, "-f", folder);
   CU_ASSERT_EQUAL(r.code, 0);
-  cli_result_fini(&r);
   FILE *f = fopen(cli_path(path, folder, "speedups.tsv"), "r");
   char text[1000] = "";
   CU_ASSERT_PTR_NOT_NULL_FATAL(f);
@@ -166,5 +155,4 @@ TEST(the_figure_has_a_pair_for_every_asynchronous_case) {
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "0\ta step behind\t1\t3\t\t\t1.5\t\t\n"));
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "0\tits learner\t2\t0.5\t\t\t0.375\t\t\n"));
   CU_ASSERT_PTR_NULL(strstr(text, "in turns"));
-  cli_scratch_remove(folder);
 }

@@ -21,7 +21,6 @@ TEST(numbers_are_those_of_the_single_runs) {
     sum += x;
     squares += x * x;
     longest = fmax(longest, x);
-    cJSON_Delete(json);
   }
   const double mean = sum / 3, sd = sqrt((squares - 3 * mean * mean) / 2);
   ASSERT_CLOSE(number_at(all, "simulated_s.mean"), mean, 1e-12);
@@ -30,7 +29,6 @@ TEST(numbers_are_those_of_the_single_runs) {
   CU_ASSERT_EQUAL(number_at(all, "simulated_s.max"), longest);
   CU_ASSERT_EQUAL(number_at(all, "updates.sd"), 0);
   CU_ASSERT(number_at(all, "weights_p50.mean") > 0);
-  cJSON_Delete(all);
 }
 
 TEST(threads_change_nothing) {
@@ -39,8 +37,6 @@ TEST(threads_change_nothing) {
   CU_ASSERT_EQUAL(one.code, 0);
   CU_ASSERT_STRING_EQUAL(one.out, four.out);
   CU_ASSERT(strlen(one.out) > 200);
-  cli_result_fini(&one);
-  cli_result_fini(&four);
 }
 
 TEST(what_is_of_one_run_is_refused) {

@@ -20,7 +20,7 @@ static double sum(const cJSON *rows, const char *key) {
 TEST(stale_groups_that_are_discarded_are_those_of_slow_prompts) {
   cli_result r = CLI("sim", "slow_prompts", "--json", "--selection");
   CU_ASSERT_EQUAL(r.code, 0);
-  cJSON *json = cJSON_Parse(r.out);
+  cJSON *json = json_parsed(r.out);
   const cJSON *s = member_at(json, "selection");
   const cJSON *fates = member_at(s, "fates"), *by = member_at(s, "by_prompt");
   const cJSON *lengths = member_at(s, "by_length");
@@ -34,18 +34,14 @@ TEST(stale_groups_that_are_discarded_are_those_of_slow_prompts) {
   const cJSON *fast = cJSON_GetArrayItem(by, 0), *slow = cJSON_GetArrayItem(by, 3);
   CU_ASSERT(number_at(fast, "trained") / number_at(fast, "drawn") > 0.9);
   CU_ASSERT(number_at(slow, "trained") / number_at(slow, "drawn") < 0.4);
-  cJSON_Delete(json);
-  cli_result_fini(&r);
   r = CLI("sim", "slow_prompts", "cluster.ahead=4", "cluster.stale=wait",
           "cluster.learner.queue=oldest_version", "--json", "--selection");
-  json = cJSON_Parse(r.out);
+  json = json_parsed(r.out);
   by = member_at(json, "selection.by_prompt");
   for (int k = 0; k < 4; ++k) {
     const cJSON *quarter = cJSON_GetArrayItem(by, k);
     CU_ASSERT(number_at(quarter, "trained") / number_at(quarter, "drawn") > 0.95);
   }
-  cJSON_Delete(json);
-  cli_result_fini(&r);
 }
 
 TEST(the_table_names_fates_lengths_and_prompts) {
@@ -56,7 +52,6 @@ TEST(the_table_names_fates_lengths_and_prompts) {
   CU_ASSERT_EQUAL(r.code, 0);
   for (size_t i = 0; i < sizeof words / sizeof *words; ++i)
     CU_ASSERT_PTR_NOT_NULL(strstr(r.out, words[i]));
-  cli_result_fini(&r);
   CU_ASSERT(CLI_GIVES(0, "sim", "quickstart", "--selection"));
   CU_ASSERT(CLI_GIVES(2, "sim", "quickstart", "--selection", "--schedule", "csv"));
 }
@@ -67,7 +62,7 @@ TEST(the_table_names_fates_lengths_and_prompts) {
 TEST(what_arrives_has_another_gradient_than_what_was_drawn) {
   cli_result r = CLI("selection", "what_arrives", "--json");
   CU_ASSERT_EQUAL_FATAL(r.code, 0);
-  cJSON *json = cJSON_Parse(r.out);
+  cJSON *json = json_parsed(r.out);
   const cJSON *rows = member_at(json, "by_longest"), *row;
   const double n = sum(rows, "groups");
   ASSERT_CLOSE(sum(rows, "share"), 1, 1e-9);
@@ -83,22 +78,17 @@ TEST(what_arrives_has_another_gradient_than_what_was_drawn) {
   CU_ASSERT(arrives < 0.5);
   CU_ASSERT(number_at(json, "cosine") < 0.995 && number_at(json, "probability") < 0.95);
   CU_ASSERT(number_at(json, "arrived.length") < number_at(json, "drawn.length"));
-  cJSON_Delete(json);
-  cli_result_fini(&r);
   r = CLI("selection", "what_arrives", "cluster.window=100000", "--json");
-  json = cJSON_Parse(r.out);
+  json = json_parsed(r.out);
   ASSERT_CLOSE(number_at(json, "cosine"), 1, 1e-12);
   ASSERT_CLOSE(number_at(json, "norm_ratio"), 1, 1e-12);
   ASSERT_CLOSE(number_at(json, "probability"), 1, 1e-12);
-  cJSON_Delete(json);
-  cli_result_fini(&r);
   CU_ASSERT(CLI_GIVES(0, "selection", "what_arrives", "steps=20"));
 }
 
 static double arriving(const char *decay) {
   cJSON *json = CLI_JSON("selection", "what_arrives", "--json", "cluster.stale=downweight", decay);
   const double share = number_at(json, "probability");
-  cJSON_Delete(json);
   return share;
 }
 
@@ -140,7 +130,7 @@ TEST(the_figure_shows_the_policies_that_the_cluster_can_have) {
   CU_ASSERT_EQUAL_FATAL(r.code, 0);
   CU_ASSERT_EQUAL(cli_files_in(folder), 5); /* selection.tsv, .gp, .pdf, .png, .svg */
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "does not show wait"));
-  cJSON *json = cJSON_Parse(r.out);
+  cJSON *json = json_parsed(r.out);
   CU_ASSERT_PTR_NOT_NULL_FATAL(json);
   const double share =
       100 * number_at(cJSON_GetArrayItem(member_at(json, "by_longest"), 4), "arrives");
@@ -153,8 +143,6 @@ TEST(the_figure_shows_the_policies_that_the_cluster_can_have) {
   CU_ASSERT_PTR_NOT_NULL_FATAL(at);
   ASSERT_CLOSE(strtod(at + strlen("\tdownweight\t5\t"), NULL), share, 1e-3);
   free(table);
-  cJSON_Delete(json);
-  cli_result_fini(&r);
   r = CLI("selection", "what_arrives", "steps=60", "cluster.ahead=2",
           "cluster.learner.queue=oldest_version", "-f", folder);
   CU_ASSERT_EQUAL_FATAL(r.code, 0);
@@ -162,6 +150,4 @@ TEST(the_figure_shows_the_policies_that_the_cluster_can_have) {
   table = cli_read(path);
   CU_ASSERT_EQUAL(lines_of(table, "\twait\t"), 6);
   free(table);
-  cli_result_fini(&r);
-  cli_scratch_remove(folder);
 }

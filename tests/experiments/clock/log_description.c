@@ -74,8 +74,6 @@ TEST(a_run_in_turn_gives_its_distributions) {
   CU_ASSERT(number_at(j, "recommended.responses_per_hour.mean") >
             number_at(j, "log.responses_per_hour"));
   CU_ASSERT_PTR_NOT_NULL(member_at(j, "for.settings"));
-  cJSON_Delete(j);
-  cli_scratch_remove(folder);
 }
 
 #define ASYNCHRONOUS                                                                               \
@@ -136,8 +134,6 @@ TEST(a_run_that_waits_gives_its_distributions) {
   CU_ASSERT_STRING_EQUAL(line_of(j, "window of the logged run", "value"), "4");
   CU_ASSERT(fabs(number_at(j, "log.check.step_s.error")) < 0.05);
   CU_ASSERT(fabs(number_at(j, "log.check.staleness.error")) < 0.1);
-  cJSON_Delete(j);
-  cli_scratch_remove(folder);
 }
 
 /* The description that --describe prints gives the same plan as the log. */
@@ -165,10 +161,6 @@ TEST(the_description_can_be_kept) {
   cli_write(json, "{\"plan\": {}}", 12);
   REFUSED(2, "'plan' needs `sites`", "plan", json);
   REFUSED(2, "from one description, or from the logs of one run", "plan", kept, kept);
-  cli_result_fini(&sent);
-  cJSON_Delete(a), cJSON_Delete(b);
-  cli_result_fini(&r);
-  cli_scratch_remove(folder);
 }
 
 /* Logs that trainers' own code wrote (tests/golden/second_logs.py, trainer_logs.py), which are too
@@ -196,5 +188,4 @@ TEST(what_a_log_lacks_is_named) {
   REFUSED(2, "a plan chooses cluster.window itself", "plan", path, GIVEN, "cluster.window=2");
   CU_ASSERT(CLI_GIVES(0, "plan", path, GIVEN, QUICK, "cluster.lengths=100", "--samplers", "8",
                       "plan.sampler.decoding=[{concurrency: 8, tokens_per_s: 40}]"));
-  cli_scratch_remove(folder);
 }

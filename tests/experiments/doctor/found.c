@@ -25,7 +25,6 @@ static void ground_make(ground *g) {
 static void ground_remove(ground *g) {
   setenv("PATH", g->path_before, 1);
   free(g->path_before);
-  cli_scratch_remove(g->folder);
 }
 
 static void put_program(const ground *g, const char *name, const char *text) {
@@ -124,26 +123,21 @@ TEST(the_exit_code_is_that_of_what_is_needed) {
   ground g;
   ground_make(&g);
   cli_result r = CLI("doctor", "--no-test", "--json");
-  cJSON *d = json_tree_of(r.out);
+  cJSON *d = json_parsed(r.out);
   CU_ASSERT_EQUAL(r.code, 1);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "is missing"));
   CU_ASSERT(cJSON_IsFalse(member_at(d, "well")));
   CU_ASSERT_PTR_NULL(member_at(d, "self_test"));
-  cJSON_Delete(d);
-  cli_result_fini(&r);
   put_program(&g, "gnuplot", "#!/bin/sh\necho gnuplot 5.4\n");
   r = CLI("doctor", "--no-test", "--json");
-  d = json_tree_of(r.out);
+  d = json_parsed(r.out);
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT(is_true_at(d, "well"));
   const cJSON *first = cJSON_GetArrayItem(member_at(d, "things"), 0);
   CU_ASSERT_STRING_EQUAL(text_at(first, "detail"), "gnuplot 5.4");
-  cJSON_Delete(d);
-  cli_result_fini(&r);
   r = CLI("doctor", "--no-test");
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "found    gnuplot           gnuplot 5.4\n"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "missing  pdflatex          pdflatex is not installed\n"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "get it: install texlive"));
-  cli_result_fini(&r);
   ground_remove(&g);
 }

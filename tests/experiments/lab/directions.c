@@ -16,9 +16,8 @@ static cJSON *rows_along(const char *dial) {
   snprintf(recipe, sizeof recipe, RECIPE "dial: {kind: direction, kl: [0.1, 0.4]%s}\n", dial);
   cli_result r = cli_bias(recipe, "--json");
   if (r.code != 0) fprintf(stderr, "%s", r.err);
-  cJSON *json = cJSON_Parse(r.out);
+  cJSON *json = json_parsed(r.out);
   CU_ASSERT_PTR_NOT_NULL_FATAL(json);
-  cli_result_fini(&r);
   return json;
 }
 
@@ -60,13 +59,10 @@ TEST(quantiles_are_those_of_single_directions) {
                  1e-9);
     CU_ASSERT_EQUAL(number(both, "mse_lower", NULL), ((ratio < 1) + (other < 1)) / 2.0);
   }
-  cJSON_Delete(one);
-  cJSON_Delete(two);
 }
 
 TEST(other_dials_have_no_directions) {
   cli_result r = cli_bias(RECIPE "dial: {kind: hotter, kl: [0.1], directions: 2}\n", "--json");
   CU_ASSERT_EQUAL(r.code, 2);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "dial.directions counts random directions"));
-  cli_result_fini(&r);
 }

@@ -16,9 +16,8 @@ SUITE("cli: bias and theory");
 static cJSON *parsed(cli_result r) {
   if (r.code != 0) fprintf(stderr, "%s", r.err);
   CU_ASSERT_EQUAL(r.code, 0);
-  cJSON *json = cJSON_Parse(r.out);
+  cJSON *json = json_parsed(r.out);
   CU_ASSERT_PTR_NOT_NULL_FATAL(json);
-  cli_result_fini(&r);
   return json;
 }
 
@@ -29,7 +28,6 @@ static cJSON *rows_of(const char *recipe) {
   cli_path(path, folder, "lab.yaml");
   cli_write(path, recipe, strlen(recipe));
   cJSON *rows = parsed(CLI("bias", path, "--json"));
-  cli_scratch_remove(folder);
   return rows;
 }
 
@@ -42,8 +40,6 @@ static int table_is_clean(const char *recipe) {
   cli_result r = CLI("bias", path);
   const int clean = r.code == 0 && strstr(r.out, "nan") == NULL && strstr(r.out, "NaN") == NULL;
   if (!clean) fprintf(stderr, "%s%s", r.out, r.err);
-  cli_result_fini(&r);
-  cli_scratch_remove(folder);
   return clean;
 }
 
@@ -71,7 +67,6 @@ TEST(four_arms_give_the_keys_and_the_reference_numbers) {
   ASSERT_CLOSE(number_at(gepo, "bias"), 0.17658, 5e-6);
   ASSERT_CLOSE(number_at(gepo, "cosine"), 0.97793, 5e-6);
   ASSERT_CLOSE(number_at(gepo, "variance"), 0.01259, 5e-6);
-  cJSON_Delete(rows);
 }
 
 TEST(beyond_the_budget_numbers_are_sampled_and_say_so) {
@@ -87,8 +82,6 @@ TEST(beyond_the_budget_numbers_are_sampled_and_say_so) {
     CU_ASSERT(fabs(number_at(row, "variance") - number_at(known, "variance")) <
               5 * number_at(errors, "variance"));
   }
-  cJSON_Delete(rows);
-  cJSON_Delete(exact);
 }
 
 /* --- edge cases --- */
@@ -111,13 +104,11 @@ TEST(degenerate_recipes_have_the_right_answer_and_no_nan) {
       ASSERT_CLOSE(number_at(row, "variance"), 0, 1e-15);
       CU_ASSERT(cJSON_IsNull(member_at(row, "cosine")));
     }
-    cJSON_Delete(rows);
   }
   cJSON *rows = rows_of(single);
   /* Without a baseline one response is enough for an unbiased estimate. */
   ASSERT_CLOSE(number_at(cJSON_GetArrayItem(rows, 0), "bias"), 0, 1e-15);
   CU_ASSERT(number_at(cJSON_GetArrayItem(rows, 0), "variance") > 0);
-  cJSON_Delete(rows);
 }
 
 typedef struct wrong_recipe {
@@ -166,9 +157,7 @@ TEST(wrong_laboratory_recipes_are_refused_with_their_place) {
                      strstr(r.err, w->says) != NULL && r.out_size == 0;
     if (!good) fprintf(stderr, "\n%sgave %d: %s", w->text, r.code, r.err);
     CU_ASSERT(good);
-    cli_result_fini(&r);
   }
-  cli_scratch_remove(folder);
 }
 
 /* --- the dial and the worlds --- */
@@ -188,7 +177,6 @@ TEST(every_dial_reaches_its_kl_through_a_recipe) {
       const double kl = number_at(cJSON_GetArrayItem(rows, k), "kl_exact");
       CU_ASSERT(fabs(kl - wanted[k]) <= 1e-9 * wanted[k] + 1e-15);
     }
-    cJSON_Delete(rows);
   }
 }
 
@@ -201,7 +189,6 @@ TEST(staleness_zero_is_on_policy_and_divergence_grows_with_it) {
     CU_ASSERT_EQUAL(number_at(row, "staleness"), 10 * k);
     CU_ASSERT(number_at(row, "kl_exact") > number_at(cJSON_GetArrayItem(rows, k - 1), "kl_exact"));
   }
-  cJSON_Delete(rows);
 }
 
 /* Off-policy too: `is` weighs whole trajectories, so that its expectation is the true gradient,
@@ -228,7 +215,6 @@ TEST(importance_sampling_is_unbiased_in_every_world) {
       CU_ASSERT(number_at(cJSON_GetArrayItem(rows, k), "variance") > 0);
       CU_ASSERT(number_at(cJSON_GetArrayItem(rows, 2 + k), "bias") > 1e-4);
     }
-    cJSON_Delete(rows);
   }
 }
 
@@ -251,8 +237,6 @@ TEST(a_study_keeps_the_rows_once) {
   CU_ASSERT_EQUAL(lines_with(r.out, "\n"), 7); /* a header, three rows at two sizes */
   CU_ASSERT_EQUAL(lines_with(r.out, "gepo(clip=none),"), 2);
   CU_ASSERT(strstr(r.out, "0.0125") != NULL); /* GEPO's variance at G = 4 */
-  cli_result_fini(&r);
-  cli_scratch_remove(folder);
 }
 
 #define SMALL_THEORY "theory", "outcomes=[2,16]", "pairs=50", "starts=6", "search_outcomes=3"
@@ -279,14 +263,12 @@ TEST(theory_finds_the_crossing_the_constant_and_the_violation) {
     CU_ASSERT(number_at(o, "aw_expected") > 0 && number_at(o, "aw_computed") > 0);
   }
   CU_ASSERT(cJSON_GetArraySize(member_at(all, "theorem3")) > 5);
-  cJSON_Delete(all);
 }
 
 TEST(the_theory_table_has_no_nan) {
   cli_result r = CLI(SMALL_THEORY);
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT(strstr(r.out, "Theorem 3") != NULL && strstr(r.out, "nan") == NULL);
-  cli_result_fini(&r);
   CU_ASSERT(CLI_GIVES(2, "theory", "outcomes=[1]"));
   CU_ASSERT(CLI_GIVES(2, "theory", "outcoms=[2]"));
 }
@@ -307,7 +289,6 @@ TEST(the_exact_denominator_is_of_the_dist_that_weights_see) {
     const cJSON *mean = member_at(cJSON_GetArrayItem(rows, 0), "iw_mean");
     CU_ASSERT_PTR_NOT_NULL_FATAL(mean);
     ASSERT_CLOSE(mean->valuedouble, cases[i].mean, 1e-12);
-    cJSON_Delete(rows);
   }
 }
 
@@ -317,7 +298,6 @@ static int counts_to_the_end(cli_result r, const char *count) {
   const int ok = r.code == 0 && strstr(r.err, count) != NULL && n > 4 &&
                  strcmp(r.err + n - 4, "\r\033[K") == 0;
   if (!ok) fprintf(stderr, "%d: %s\n", r.code, r.err);
-  cli_result_fini(&r);
   return ok;
 }
 
@@ -332,5 +312,4 @@ TEST(progress_is_shown_on_a_terminal_and_nowhere_else) {
   cli_result r = CLI("bias", "four_arms", "group_size=[2,3]");
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_STRING_EQUAL(r.err, "");
-  cli_result_fini(&r);
 }

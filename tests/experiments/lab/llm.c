@@ -199,7 +199,6 @@ TEST(importance_sampling_is_unbiased_through_a_network) {
     }
   }
   CU_ASSERT(before > 0.6); /* of the learner, after thirty updates */
-  cJSON_Delete(json);
 }
 
 TEST(ten_thousand_responses_are_enumerated) {
@@ -208,7 +207,6 @@ TEST(ten_thousand_responses_are_enumerated) {
   CU_ASSERT_STRING_EQUAL(text_at(row, "method"), "monte_carlo");
   ASSERT_CLOSE(number_at(row, "kl_exact"), 0.1, 1e-9);
   CU_ASSERT(number_at(row, "cosine") > 0.5);
-  cJSON_Delete(json);
 }
 
 TEST(what_would_not_fit_is_refused) {
@@ -216,9 +214,7 @@ TEST(what_would_not_fit_is_refused) {
   CU_ASSERT_EQUAL(r.code, 2);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "too many to keep all scores"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "llm_exact_gradient.yaml:"));
-  cli_result_fini(&r);
   REFUSED(2, "horizon", "bias", "llm_exact_bias", "world.horizon=40");
   r = CLI("bias", "llm_exact_bias", "learner_probs=[0.5, 0.5]");
   CU_ASSERT_EQUAL(r.code, 2);
-  cli_result_fini(&r);
 }

@@ -20,9 +20,8 @@ static cJSON *rows_of(const char *listed) {
   snprintf(recipe, sizeof recipe, WORLD REST, listed);
   cli_result r = cli_bias(recipe, "--json");
   if (r.code != 0) fprintf(stderr, "%s", r.err);
-  cJSON *json = cJSON_Parse(r.out);
+  cJSON *json = json_parsed(r.out);
   CU_ASSERT_PTR_NOT_NULL_FATAL(json);
-  cli_result_fini(&r);
   return json;
 }
 
@@ -65,8 +64,6 @@ TEST(sampled_steps_cover_the_enumerated_ones_and_sums_are_exact) {
   const int n = cJSON_GetArraySize(drawn);
   CU_ASSERT(n == 6 && cJSON_GetArraySize(exact) == n);
   for (int i = 0; i < n; ++i) check_row(cJSON_GetArrayItem(drawn, i), cJSON_GetArrayItem(exact, i));
-  cJSON_Delete(drawn);
-  cJSON_Delete(exact);
 }
 
 TEST(what_needs_a_list_is_refused_and_named) {
@@ -86,7 +83,6 @@ TEST(what_needs_a_list_is_refused_and_named) {
     CU_ASSERT(r.code != 0);
     if (strstr(r.err, wrong[i].says) == NULL) fprintf(stderr, "%s", r.err);
     CU_ASSERT(strstr(r.err, wrong[i].says) != NULL);
-    cli_result_fini(&r);
   }
 }
 
@@ -98,5 +94,4 @@ TEST(the_population_limit_is_not_applicable_there) {
   cli_result r = cli_bias(recipe, "--json");
   CU_ASSERT(r.code == 0 && strstr(r.out, "population limit") != NULL);
   if (r.code != 0) fprintf(stderr, "%s", r.err);
-  cli_result_fini(&r);
 }

@@ -142,16 +142,12 @@ TEST(recipes_come_with_the_program_and_threads_change_nothing) {
                         "training.lr=[1]", "training.stalenesses=[1]");
   CU_ASSERT_EQUAL(one.code, 0);
   CU_ASSERT_STRING_EQUAL(one.out, two.out);
-  cJSON *document = json_tree_of(one.out);
+  cJSON *document = json_parsed(one.out);
   CU_ASSERT_EQUAL(cJSON_GetArraySize(member_at(document, "training")), 10);
   CU_ASSERT_EQUAL(cJSON_GetArraySize(member_at(document, "together")), 2);
   CU_ASSERT_EQUAL(text.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(text.out, "gepo released"));
   CU_ASSERT_PTR_NULL(strstr(text.out, "nan"));
-  cJSON_Delete(document);
-  cli_result_fini(&one);
-  cli_result_fini(&two);
-  cli_result_fini(&text);
 }
 
 TEST(mistakes_are_told) {

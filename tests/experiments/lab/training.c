@@ -19,7 +19,7 @@ static cli_result train(const char *threads, const char *form, const char *value
 TEST(on_policy_importance_sampling_is_unbiased_along_its_path_and_learns) {
   cli_result r = train("1", "--json", NULL);
   CU_ASSERT_EQUAL(r.code, 0);
-  cJSON *curves = cJSON_Parse(r.out), *point = NULL;
+  cJSON *curves = json_parsed(r.out), *point = NULL;
   double first = NAN, last = NAN;
   int points = 0, gspo = 0;
   cJSON_ArrayForEach(point, curves) {
@@ -36,8 +36,6 @@ TEST(on_policy_importance_sampling_is_unbiased_along_its_path_and_learns) {
   CU_ASSERT_EQUAL(points, 5);
   CU_ASSERT_EQUAL(gspo, 5);
   CU_ASSERT(last > first + 0.2 && last < 1);
-  cJSON_Delete(curves);
-  cli_result_fini(&r);
 }
 
 TEST(curves_do_not_depend_on_threads) {
@@ -46,8 +44,6 @@ TEST(curves_do_not_depend_on_threads) {
   CU_ASSERT_STRING_EQUAL(one.out, two.out);
   CU_ASSERT_PTR_NOT_NULL(strstr(one.out, "\nis\t320\t"));
   CU_ASSERT_PTR_NOT_NULL(strstr(one.out, "\ngspo\t320\t"));
-  cli_result_fini(&one);
-  cli_result_fini(&two);
 }
 
 TEST(the_table_names_the_rate_that_was_chosen) {
@@ -55,12 +51,10 @@ TEST(the_table_names_the_rate_that_was_chosen) {
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "final return"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "the end")); /* `is` ascends on the whole path */
-  cli_result_fini(&r);
 }
 
 TEST(curves_are_not_kept_in_a_study) {
   cli_result r = CLI("bias", "sample_efficiency", "-o", "/nonexistent/x.db");
   CU_ASSERT(r.code != 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "--format tsv"));
-  cli_result_fini(&r);
 }

@@ -17,9 +17,8 @@ SUITE("cli: truncation in the laboratory");
 static cJSON *rows_of(const char *recipe) {
   cli_result r = cli_bias(recipe, "--json");
   if (r.code != 0) fprintf(stderr, "%s", r.err);
-  cJSON *json = cJSON_Parse(r.out);
+  cJSON *json = json_parsed(r.out);
   CU_ASSERT_PTR_NOT_NULL_FATAL(json);
-  cli_result_fini(&r);
   return json;
 }
 
@@ -52,8 +51,6 @@ TEST(expected_steps_and_drifts_are_those_of_an_independent_enumeration) {
           ASSERT_CLOSE(number_at(row, "cosine"), number_at(cJSON_GetArrayItem(steps, a), "cosine"),
                        0);
         }
-        cJSON_Delete(steps);
-        cJSON_Delete(drifts);
       }
   fclose(golden);
 }
@@ -71,7 +68,6 @@ TEST(without_truncation_there_is_no_drift) {
     ASSERT_CLOSE(number_at(row, "cosine"), number_at(row, "cosine_kept"), 1e-12);
   }
   CU_ASSERT(isfinite(number_at(cJSON_GetArrayItem(rows, 2), "drift_good")));
-  cJSON_Delete(rows);
 }
 
 TEST(the_study_that_comes_along_is_a_table_and_a_figure) {
@@ -79,19 +75,16 @@ TEST(the_study_that_comes_along_is_a_table_and_a_figure) {
                      "group_size=2");
   CU_ASSERT(r.code == 0 && strstr(r.out, "top_p=0.6") != NULL && strstr(r.out, "nan") == NULL);
   if (r.code != 0) fprintf(stderr, "%s", r.err);
-  cli_result_fini(&r);
   char folder[64], path[128];
   cli_scratch_make(folder);
   r = CLI("bias", "truncation", "truncation.top_p=[0.6,0.8,1]", "algorithms=[is,gepo,gspo]",
           "group_size=2", "--figures", folder);
   CU_ASSERT(r.code == 0);
   if (r.code != 0) fprintf(stderr, "%s", r.err);
-  cli_result_fini(&r);
   cli_path(path, folder, "truncation_truncation.tsv");
   FILE *data = fopen(path, "r");
   CU_ASSERT_PTR_NOT_NULL(data);
   if (data != NULL) fclose(data);
-  cli_scratch_remove(folder);
 }
 
 TEST(wrong_studies_are_refused_with_their_place) {
@@ -112,6 +105,5 @@ TEST(wrong_studies_are_refused_with_their_place) {
     CU_ASSERT(r.code != 0);
     if (strstr(r.err, wrong[i].says) == NULL) fprintf(stderr, "%s", r.err);
     CU_ASSERT(strstr(r.err, wrong[i].says) != NULL);
-    cli_result_fini(&r);
   }
 }

@@ -79,7 +79,6 @@ TEST(eval_finds_the_data_of_sft_from_any_directory) {
   CU_ASSERT(CLI_GIVES(0, "llm", "eval", cli_path(model, folder, "model"), "-q"));
   CU_ASSERT(CLI_GIVES(0, "llm", "eval", cli_path(model, folder, "elsewhere/second"), "-q"));
   shell_end(&s);
-  cli_scratch_remove(folder);
 }
 
 TEST(what_has_moved_is_found_or_named_with_the_remedy) {
@@ -101,7 +100,6 @@ TEST(what_has_moved_is_found_or_named_with_the_remedy) {
   CU_ASSERT(CLI_GIVES(0, "llm", "eval", away, "-q", set));
   REFUSED(2, "cannot read /no/such", "llm", "eval", away, "-q",
           "world.task.held_out_path=/no/such.jsonl");
-  cli_scratch_remove(folder);
 }
 
 /* Puts a member in front of the others of the model's config.json. */
@@ -131,29 +129,22 @@ TEST(keys_of_config_json_are_refused_or_named) {
   char set[160], db[128];
   cli_result r = CLI("llm", "eval", p.model, "-q");
   CU_ASSERT(r.code == 0 && strstr(r.err, "note") == NULL);
-  cli_result_fini(&r);
   add_to_config(&p, "\"mystery\": 7");
   r = CLI("llm", "eval", p.model, "-q");
   says(&r, known);
-  cli_result_fini(&r);
   r = CLI("llm", "generate", p.model, "1+1=");
   says(&r, known);
-  cli_result_fini(&r);
   snprintf(set, sizeof set, "world.model={path: %s}", p.model);
   r = CLI("run", p.recipe, "-q", "world.warmup=null", set);
   says(&r, known);
-  cli_result_fini(&r);
   r = CLI("sweep", p.recipe, "-q", "-o", cli_path(db, p.folder, "s.db"), "world.warmup=null", set,
           "sweep={seed: [1, 2]}");
   says(&r, known);
-  cli_result_fini(&r);
   r = CLI("llm", "info", p.model);
   CU_ASSERT(r.code == 0 && strstr(r.out, "not known and passed over: mystery") != NULL);
-  cli_result_fini(&r);
   add_to_config(&p, "\"logit_softcap\": 30");
   REFUSED(2, "logit_softcap asks for soft-capped logits", "llm", "eval", p.model, "-q");
   REFUSED(2, "logit_softcap", "run", p.recipe, "-q", "world.warmup=null", set);
-  cli_scratch_remove(p.folder);
 }
 
 /* As in a real model, whose vocabulary is rounded up. */
@@ -178,8 +169,5 @@ TEST(tokens_that_the_tokenizer_lacks_give_no_text) {
     fits &= strstr(text_at(one, "text"), "\xef\xbf\xbd") == NULL;
   }
   CU_ASSERT(beyond > 0 && fits);
-  cJSON_Delete(json);
   CU_ASSERT(CLI_GIVES(0, "llm", "generate", p.model, "1+2=", "-n", "40", "-t", "100"));
-  cli_scratch_remove(p.model);
-  cli_scratch_remove(p.folder);
 }

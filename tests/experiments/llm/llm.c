@@ -16,8 +16,6 @@ TEST(a_warm_up_lowers_the_loss_and_leaves_a_folder) {
   CU_ASSERT(number_at(d, "curve.5.loss") < 0.8 * number_at(d, "curve.0.loss"));
   CU_ASSERT_EQUAL(number_at(d, "curve.5.step"), 60);
   CU_ASSERT_EQUAL(cli_files_in(p.model), 3);
-  cJSON_Delete(d);
-  cli_result_fini(&r);
   /* A second run writes the same bytes. */
   char other[128], line[400];
   CU_ASSERT(CLI_GIVES(0, "llm", "sft", p.recipe, "-o", cli_path(other, p.folder, "other"), "-q"));
@@ -28,9 +26,6 @@ TEST(a_warm_up_lowers_the_loss_and_leaves_a_folder) {
           "world.warmup={steps: 20, batch: 16, lr: 1e-3, check_every: 10}");
   d = json_of(&r);
   CU_ASSERT(number_at(d, "loss") < 1.5);
-  cJSON_Delete(d);
-  cli_result_fini(&r);
-  cli_scratch_remove(p.folder);
 }
 
 TEST(info_names_sizes_and_memory) {
@@ -44,9 +39,7 @@ TEST(info_names_sizes_and_memory) {
     CU_ASSERT(number_at(d, "memory_bytes.total") <= number_at(d, "memory_bytes.free"));
     CU_ASSERT(number_at(d, "memory_bytes.gradients") == 4 * n);
     CU_ASSERT(is_true_at(d, "fits"));
-    cJSON_Delete(d);
   }
-  cli_scratch_remove(p.folder);
 }
 
 /* On the CPU replicas share the machine's memory. */
@@ -58,13 +51,10 @@ TEST(info_counts_for_each_device) {
   ASSERT_CLOSE(number_at(b, "memory_bytes.device"), number_at(a, "memory_bytes.device") / 2, 1e-9);
   CU_ASSERT(number_at(b, "memory_bytes.parameters") == number_at(a, "memory_bytes.parameters"));
   CU_ASSERT(number_at(b, "slots") <= number_at(a, "slots"));
-  cJSON_Delete(a);
-  cJSON_Delete(b);
   CU_ASSERT(CLI_GIVES(0, "llm", "rl", p.recipe, "-o", p.model, "-q", "world.backend=cpu",
                       "world.devices=2", "steps=2"));
   CU_ASSERT_EQUAL(cli_files_in(p.model), 3);
   CU_ASSERT(CLI_GIVES(0, "llm", "eval", p.model, "-q", "--json", "world.backend=cpu"));
-  cli_scratch_remove(p.folder);
 }
 
 TEST(evaluation_repeats_and_its_numbers_fit_together) {
@@ -82,14 +72,9 @@ TEST(evaluation_repeats_and_its_numbers_fit_together) {
   ASSERT_CLOSE(number_at(d, "greedy.pass.0.value"), number_at(d, "greedy.reward"), 1e-12);
   CU_ASSERT(number_at(d, "greedy.pass.0.low") <= number_at(d, "greedy.pass.0.value"));
   CU_ASSERT(number_at(d, "greedy.tokens") >= 1 && number_at(d, "greedy.tokens") <= 3);
-  cJSON_Delete(d);
-  cli_result_fini(&a);
-  cli_result_fini(&b);
   /* More samples keep the first ones, so more problems are solved, never fewer. */
   d = CLI_JSON("llm", "eval", p.model, "--samples", "12", "--k", "12", "-q", "--json");
   CU_ASSERT(number_at(d, "sampled.pass.0.value") >= six);
-  cJSON_Delete(d);
-  cli_scratch_remove(p.folder);
 }
 
 TEST(every_evaluation_set_is_measured) {
@@ -109,11 +94,6 @@ TEST(every_evaluation_set_is_measured) {
   CU_ASSERT(cJSON_Compare(member_at(alone, "sampled"),
                           member_at(cJSON_GetArrayItem(sets, 0), "sampled"), 1));
   CU_ASSERT(cJSON_Compare(member_at(alone, "greedy"), member_at(d, "greedy"), 1));
-  cJSON_Delete(alone);
-  cJSON_Delete(d);
-  cli_result_fini(&one);
-  cli_result_fini(&r);
-  cli_scratch_remove(p.folder);
 }
 
 TEST(a_recipe_is_evaluated_after_its_warm_up) {
@@ -123,11 +103,6 @@ TEST(a_recipe_is_evaluated_after_its_warm_up) {
   cJSON *a = json_of(&folder), *b = json_of(&recipe);
   CU_ASSERT(cJSON_Compare(member_at(a, "greedy"), member_at(b, "greedy"), 1));
   CU_ASSERT(cJSON_Compare(member_at(a, "sampled"), member_at(b, "sampled"), 1));
-  cJSON_Delete(a);
-  cJSON_Delete(b);
-  cli_result_fini(&folder);
-  cli_result_fini(&recipe);
-  cli_scratch_remove(p.folder);
 }
 
 TEST(text_comes_from_words_or_standard_input) {
@@ -141,11 +116,6 @@ TEST(text_comes_from_words_or_standard_input) {
   CU_ASSERT(none.code == 0 && none.out_size == 0);
   CU_ASSERT(strncmp(words.out, first.out, first.out_size) == 0);
   CU_ASSERT(strncmp(words.out, "3+4=", 4) == 0);
-  cli_result_fini(&words);
-  cli_result_fini(&lines);
-  cli_result_fini(&none);
-  cli_result_fini(&first);
-  cli_scratch_remove(p.folder);
 }
 
 TEST(generated_log_probabilities_are_printed) {
@@ -166,13 +136,9 @@ TEST(generated_log_probabilities_are_printed) {
     }
     ASSERT_CLOSE(sum, number_at(item, "logp"), 1e-12);
   }
-  cJSON_Delete(d);
   cli_result once = CLI("llm", "generate", p.model, "3+4=", "--greedy"),
              again = CLI("llm", "generate", p.model, "3+4=", "--greedy", "--seed", "5");
   CU_ASSERT_STRING_EQUAL(once.out, again.out);
-  cli_result_fini(&once);
-  cli_result_fini(&again);
-  cli_scratch_remove(p.folder);
 }
 
 /* RL is what `run` does, and its last evaluation is that of the model it leaves. */
@@ -190,12 +156,6 @@ TEST(reinforcement_learning_keeps_its_model) {
   cJSON *e = CLI_JSON("llm", "eval", trained, "-q", "--json", "--samples", "1");
   CU_ASSERT_EQUAL(number_at(e, "greedy.reward"), number_at(a, "last"));
   CU_ASSERT(CLI_GIVES(0, "export", db, "--table", "runs"));
-  cJSON_Delete(a);
-  cJSON_Delete(b);
-  cJSON_Delete(e);
-  cli_result_fini(&rl);
-  cli_result_fini(&run);
-  cli_scratch_remove(p.folder);
 }
 
 /* The profile as overrides, and as files, is what a cluster section takes. */
@@ -209,7 +169,6 @@ TEST(profiles_are_dists_that_recipes_take) {
   for (char *w = strtok(r.out, "\n"); w != NULL && n < 7; w = strtok(NULL, "\n")) words[n++] = w;
   CU_ASSERT_EQUAL(n, 6);
   CU_ASSERT(cli_gives(0, words));
-  cli_result_fini(&r);
   cli_path(yaml, p.folder, "machine.yaml");
   CU_ASSERT(
       CLI_GIVES(0, "llm", "profile", p.recipe, "-n", "3", "-q", "--law", "lengths", "-o", yaml));
@@ -220,7 +179,4 @@ TEST(profiles_are_dists_that_recipes_take) {
   r = CLI("sim", p.recipe, "--json");
   cJSON *d = json_of(&r);
   CU_ASSERT(number_at(d, "batches_trained") >= 1);
-  cJSON_Delete(d);
-  cli_result_fini(&r);
-  cli_scratch_remove(p.folder);
 }

@@ -24,7 +24,6 @@ static void begin(char folder[64]) {
 static void end(const char *folder) {
   char cache[128];
   if (access(cli_path(cache, folder, "cache"), F_OK) == 0) cli_scratch_remove(cache);
-  cli_scratch_remove(folder);
   CU_ASSERT(setenv("GEPOLAB_CACHE", "", 1) == 0);
 }
 
@@ -46,9 +45,6 @@ TEST(llm_quick_runs_and_says_the_same_however_it_is_run) {
   CU_ASSERT(first >= 0 && first <= best && last <= best && best <= 1);
   ASSERT_CLOSE(printed_number(&made, "best_to_last"), best - last, 1e-12);
   CU_ASSERT_EQUAL(printed_number(&made, "steps"), 4);
-  cli_result_fini(&made);
-  cli_result_fini(&kept);
-  cli_result_fini(&uncached);
   end(folder);
 }
 
@@ -68,8 +64,6 @@ TEST(a_sweep_of_transformers_does_not_depend_on_its_workers) {
   CU_ASSERT(a.out_size > 1000);
   CU_ASSERT_STRING_EQUAL(a.out, b.out);
   CU_ASSERT(CLI_GIVES(0, "analyze", db));
-  cli_result_fini(&a);
-  cli_result_fini(&b);
   end(folder);
 }
 
@@ -85,7 +79,6 @@ static void says_what_is_missing(const char *name) {
   begin(folder);
   cli_result r = CLI("run", name, "world.task.path=/no/such/file.jsonl");
   CU_ASSERT(refused(&r, 2, "cannot read /no/such/file.jsonl"));
-  cli_result_fini(&r);
   for (int i = 0; i < 60; ++i)
     size +=
         (size_t)snprintf(text + size, sizeof text - size,
@@ -95,7 +88,6 @@ static void says_what_is_missing(const char *name) {
   snprintf(path, sizeof path, "world.task.path=%s", data);
   r = CLI("run", name, path, "world.model.path=/no/such/folder");
   CU_ASSERT(refused(&r, 2, "there is no folder '/no/such/folder'"));
-  cli_result_fini(&r);
   /* all its settings but the sizes, on a model that is made here */
   r = CLI("run", name, path, "world.backend=cpu", "world.dtype=float32",
           "world.model={layers: 1, hidden: 16, heads: 2, context: 160}", "world.tokenizer=byte",
@@ -104,7 +96,6 @@ static void says_what_is_missing(const char *name) {
           "train.groups=2", "steps=2", "eval_every=2");
   if (r.code != 0) fprintf(stderr, "%s: %s\n", name, r.err);
   CU_ASSERT(r.code == 0);
-  cli_result_fini(&r);
   end(folder);
 }
 
@@ -119,7 +110,6 @@ TEST(a_machine_without_cuda_says_so) {
   begin(folder);
   cli_result r = CLI(QUICK, "world.backend=cuda");
   CU_ASSERT(refused(&r, 1, "no CUDA device"));
-  cli_result_fini(&r);
   end(folder);
 }
 
@@ -141,13 +131,11 @@ TEST(a_sweep_that_this_machine_cannot_run_is_one_message_and_no_file) {
   CU_ASSERT(refused(&r, 1, "grpo, seed 1, {\"world.model.hidden\":1000000}: the model needs"));
   CU_ASSERT_PTR_NULL(strstr(r.err, "runs failed"));
   CU_ASSERT_EQUAL(cli_files_in(folder), 1);
-  cli_result_fini(&r);
   if (access("/dev/nvidiactl", F_OK) != 0) {
     r = CLI("sweep", path, "-o", db, "-q", "world.backend=cuda");
     CU_ASSERT(refused(&r, 1, "grpo, seed 1, {}: "));
     CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "CUDA"));
     CU_ASSERT_EQUAL(cli_files_in(folder), 1);
-    cli_result_fini(&r);
   }
   end(folder);
 }
@@ -167,9 +155,6 @@ TEST(cells_that_are_finished_need_no_machine) {
   CU_ASSERT(before.out_size > 100);
   CU_ASSERT_STRING_EQUAL(before.out, after.out);
   CU_ASSERT(CLI_GIVES(0, "sweep", path, "-o", db, "-q", "sweep.world.model.hidden=[16]"));
-  cli_result_fini(&before);
-  cli_result_fini(&r);
-  cli_result_fini(&after);
   end(folder);
 }
 
@@ -184,24 +169,18 @@ TEST(what_a_transformer_cannot_do_is_told_with_its_place) {
   cli_write(cli_path(path, folder, "wrong.yaml"), wrong, sizeof wrong - 1);
   cli_result r = CLI("run", path);
   CU_ASSERT(refused(&r, 2, "wrong.yaml:4:16: train.minibatches is 4"));
-  cli_result_fini(&r);
   r = CLI("run", path, "train.minibatches=1");
   CU_ASSERT(refused(&r, 2, "wrong.yaml:6:16: algorithm gepo(denominator=exact): denominator"));
-  cli_result_fini(&r);
   r = CLI("run", path, "train.minibatches=3");
   CU_ASSERT(refused(&r, 2, "command line:1:19: in 'train.minibatches=3': train.minibatches is 3"));
-  cli_result_fini(&r);
   r = CLI("run", path, "train={group_size: 1}", "algorithm=grpo");
   CU_ASSERT(
       refused(&r, 2, "command line:1:20: in 'train={group_size: 1}': algorithm grpo: baseline"));
   CU_ASSERT(strstr(r.err, "set group_size to 2 or more") != NULL);
-  cli_result_fini(&r);
   r = CLI("run", path, "train={group_size: 1}", "algorithm=is", "world={kind: bandit, arms: 3}");
   CU_ASSERT(refused(&r, 2, "algorithm is: baseline: leave_one_out compares"));
-  cli_result_fini(&r);
   r = CLI("run", path, "world={kind: bandit, arms: 3}");
   CU_ASSERT(refused(&r, 2, "wrong.yaml:4:16: train.minibatches is 4"));
-  cli_result_fini(&r);
   end(folder);
 }
 

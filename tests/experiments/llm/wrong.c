@@ -28,9 +28,7 @@ TEST(wrong_usage_is_told) {
   REFUSED(2, "'world'", "llm", "info", p.recipe, "wrold.slots=3");
   cli_result r = CLI("llm");
   CU_ASSERT(r.code == 2 && strstr(r.err, "profile") != NULL);
-  cli_result_fini(&r);
   CU_ASSERT_EQUAL(cli_files_in(p.folder), 1);
-  cli_scratch_remove(p.folder);
 }
 
 TEST(every_word_has_help_with_examples) {
@@ -39,19 +37,16 @@ TEST(every_word_has_help_with_examples) {
     cli_result r = CLI("llm", words[i], "--help");
     CU_ASSERT_EQUAL(r.code, 0);
     CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "examples:\n  gepolab llm"));
-    cli_result_fini(&r);
   }
   cli_result r = CLI("llm", "--help");
   for (size_t i = 0; i < sizeof words / sizeof *words; ++i)
     CU_ASSERT_PTR_NOT_NULL(strstr(r.out, words[i]));
-  cli_result_fini(&r);
 }
 
 TEST(prompts_that_no_token_writes_are_refused) {
   place p = place_with_model();
   REFUSED(2, "alphabet", "llm", "generate", p.model, "3+x=");
   REFUSED(2, "context", "llm", "generate", p.model, "1111111111111111111111111111111111111111");
-  cli_scratch_remove(p.folder);
 }
 
 TEST(what_does_not_fit_into_memory_is_refused_before_it_starts) {
@@ -61,13 +56,11 @@ TEST(what_does_not_fit_into_memory_is_refused_before_it_starts) {
   CU_ASSERT_EQUAL(r.code, 1);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "smaller model"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "total"));
-  cli_result_fini(&r);
   REFUSED(1, "smaller model", "llm", "sft", p.recipe, "-o", p.model, "-q", large);
   REFUSED(1, "smaller model", "run", p.recipe, "-q", large);
   REFUSED(1, "micro_batch", "llm", "sft", p.recipe, "-o", p.model, "-q",
           "world.micro_batch=10000000000");
   CU_ASSERT_EQUAL(cli_files_in(p.folder), 1);
-  cli_scratch_remove(p.folder);
 }
 
 /* --- damaged and unwritable --- */
@@ -90,7 +83,6 @@ static void refuses_model(const place *p, const char *says) {
   cli_result r = CLI("llm", "eval", p->model, "-q");
   if (strstr(r.err, says) == NULL) fprintf(stderr, "'%s' expected: %s", says, r.err);
   CU_ASSERT((r.code == 1 || r.code == 2) && strstr(r.err, says) != NULL && r.out_size == 0);
-  cli_result_fini(&r);
 }
 
 TEST(damaged_folders_are_named_and_refused) {
@@ -115,7 +107,6 @@ TEST(damaged_folders_are_named_and_refused) {
   CU_ASSERT_EQUAL(remove(path), 0);
   REFUSED(2, "model.safetensors", "llm", "generate", p.model, "1+1=", "--set",
           "world.tokenizer=byte");
-  cli_scratch_remove(p.folder);
 }
 
 /* The last of the file's float32 numbers becomes `bits`. */
@@ -141,7 +132,6 @@ TEST(weights_that_are_not_finite_are_refused_by_every_word) {
   REFUSED(2, "holds nan at [", "llm", "rl", p.model, "-q", "steps=1");
   REFUSED(2, "holds nan at [", "llm", "sft", p.model, "-q", "-o", other,
           "world.warmup={steps: 2, cache: false}");
-  cli_scratch_remove(p.folder);
 }
 
 TEST(outputs_that_cannot_be_written_are_found_first) {
@@ -153,14 +143,12 @@ TEST(outputs_that_cannot_be_written_are_found_first) {
   REFUSED(1, "missing/model", "llm", "rl", p.recipe, "-o", below, "-q");
   snprintf(below, sizeof below, "%s/missing/machine.yaml", p.folder);
   REFUSED(1, "missing", "llm", "profile", p.recipe, "-o", below, "-q");
-  cli_scratch_remove(p.folder);
 }
 
 TEST(a_full_disk_leaves_no_half_model) {
   char folder[64], recipe[128], model[128], path[192];
   cli_scratch_make(folder);
   if (mount("tmpfs", folder, "tmpfs", 0, "size=40k") != 0) {
-    cli_scratch_remove(folder);
     SKIP("a small tmpfs needs root");
   }
   cli_write(cli_path(recipe, folder, "tiny.yaml"), llm_recipe, strlen(llm_recipe));
@@ -171,15 +159,11 @@ TEST(a_full_disk_leaves_no_half_model) {
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "full"));
   snprintf(path, sizeof path, "%s/model.safetensors", model);
   CU_ASSERT_EQUAL(access(path, F_OK), -1);
-  cli_result_fini(&r);
   CU_ASSERT_EQUAL(umount(folder), 0);
-  cli_scratch_remove(folder);
 }
 
 TEST(a_device_that_is_not_there_is_told) {
   place p = place_make();
   cli_result r = CLI("llm", "info", p.recipe, "world.backend=cuda");
   if (r.code != 0) check_refusal(&r, 1, "no CUDA device");
-  cli_result_fini(&r);
-  cli_scratch_remove(p.folder);
 }

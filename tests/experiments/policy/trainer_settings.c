@@ -183,7 +183,6 @@ TEST(a_configuration_file_is_read_for_the_switches_that_are_known) {
   CU_ASSERT_STRING_EQUAL(r.algorithm.name, "sapo(scale_eps=1e-06, token_log_clamp=20)");
   gl_error err = {0};
   CU_ASSERT_EQUAL(trainer_read_file(&r, TRAINER_PRIME_RL, path, &err), GL_EINPUT);
-  cli_scratch_remove(folder);
 }
 
 /* Every setting is of a published algorithm, and of each algorithm and trainer there is one. */

@@ -119,7 +119,6 @@ static int refuses(const char *text, const char *words) {
   cli_result r = cli_run(text, arguments);
   const int ok = r.code == 2 && strstr(r.err, words) != NULL;
   if (!ok) fprintf(stderr, "%d: %s\n", r.code, r.err);
-  cli_result_fini(&r);
   return ok;
 }
 
@@ -154,14 +153,11 @@ TEST(a_line_that_was_cut_off_is_left_out_and_counted) {
     CU_ASSERT_EQUAL(r.code, 0);
     CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "2 updates, 2 groups"));
     CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "1 log: last line incomplete, left out"));
-    cli_result_fini(&r);
   }
   cli_write(log, text, whole + more);
   cli_result r = CLI("whatif", log, "-a", "grpo");
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "3 updates, 3 groups"));
   CU_ASSERT_PTR_NULL(strstr(r.out, "incomplete"));
-  cli_result_fini(&r);
-  cli_scratch_remove(folder);
 }
 
 TEST(two_runs_in_one_log_are_named) {
@@ -172,8 +168,6 @@ TEST(two_runs_in_one_log_are_named) {
   cli_write(cli_path(log, folder, "run.jsonl"), text, 2 * n);
   cli_result r = CLI("whatif", log, "-a", "grpo");
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "warning: steps go back 1 time: several runs are pooled"));
-  cli_result_fini(&r);
-  cli_scratch_remove(folder);
 }
 
 TEST(changed_algorithms_are_rows_with_names_of_any_length) {
@@ -190,9 +184,6 @@ TEST(changed_algorithms_are_rows_with_names_of_any_length) {
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "mhpo(tanh_scale=1.0000000000000002"));
   CU_ASSERT_EQUAL(one.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(one.out, "…): loss "));
-  cli_result_fini(&r);
-  cli_result_fini(&one);
-  cli_scratch_remove(folder);
 }
 
 /* A policy input alone has no step: what a log may hold is no key of `gepolab policy`. */
@@ -203,7 +194,6 @@ TEST(a_policy_input_takes_no_members_of_logs) {
   cli_result r = cli_run(text, arguments);
   CU_ASSERT_EQUAL(r.code, 2);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "unknown key 'step'"));
-  cli_result_fini(&r);
 }
 
 TEST(text_and_json_tell_the_same) {
@@ -214,7 +204,7 @@ TEST(text_and_json_tell_the_same) {
   CU_ASSERT_EQUAL(plain.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(plain.out, "2 updates, 2 groups, 5 responses, 7 tokens; steps 7"));
   CU_ASSERT_PTR_NOT_NULL(strstr(plain.out, "gspo_token"));
-  cJSON *d = r.code == 0 ? json_tree_of(r.out) : NULL;
+  cJSON *d = r.code == 0 ? json_parsed(r.out) : NULL;
   CU_ASSERT_PTR_NOT_NULL_FATAL(d);
   const cJSON *rows = member_at(d, "algorithms");
   CU_ASSERT_EQUAL(cJSON_GetArraySize(rows), 1);
@@ -225,10 +215,6 @@ TEST(text_and_json_tell_the_same) {
   snprintf(shown_mean, sizeof shown_mean, " %.4g ", cJSON_IsNumber(mean) ? mean->valuedouble : 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(plain.out, shown_mean));
   CU_ASSERT_EQUAL(cJSON_GetArraySize(member_at(d, "by_staleness")), 2);
-  cJSON_Delete(d);
-  cli_result_fini(&plain);
-  cli_result_fini(&r);
-  cli_scratch_remove(folder);
 }
 
 /* Eight responses of 500 tokens whose mean log-probabilities differ as a model's do, on-policy: the
@@ -264,18 +250,13 @@ TEST(gepo_on_policy_warns_and_names_gepo_released) {
     ASSERT_CLOSE(cJSON_IsNumber(of) ? of->valuedouble : NAN,
                  exp(T * (mean[i] - mean[1])) / (square / sum), 1e-9);
   }
-  cJSON_Delete(d);
-  cli_result_fini(&r);
   r = CLI("policy", "-a", "gepo_released", file);
   CU_ASSERT_STRING_EQUAL(r.err, "");
-  cli_result_fini(&r);
   r = CLI("whatif", file, "-a", "gepo", "-a", "gepo_released", "-a", "is");
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "warning: gepo: on-policy"));
   CU_ASSERT_PTR_NULL(strstr(r.out, "warning: gepo_released"));
   CU_ASSERT_PTR_NULL(strstr(r.out, "warning: is"));
-  cli_result_fini(&r);
   free(text);
-  cli_scratch_remove(folder);
 }
 
 /* Two updates at two stalenesses are enough for every figure; without versions one is missing. */
@@ -289,7 +270,6 @@ TEST(a_log_becomes_figures) {
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "whatif_staleness.pdf"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "whatif_variance.pdf"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "whatif_algorithms.pdf"));
-  cli_result_fini(&r);
   char *data = cli_read(cli_path(path, figures, "whatif_algorithms.tsv"));
   CU_ASSERT_PTR_NOT_NULL_FATAL(data);
   CU_ASSERT_PTR_NOT_NULL(strstr(data, "\n0\tgrpo\t2\t"));
@@ -301,8 +281,6 @@ TEST(a_log_becomes_figures) {
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_PTR_NOT_NULL(
       strstr(r.out, "no whatif_staleness: no record of the log has version_gap"));
-  cli_result_fini(&r);
   CU_ASSERT(CLI_GIVES(2, "whatif", log, "--figure", "whatif_variance"));
   CU_ASSERT(CLI_GIVES(2, "whatif", log, "--json", "-f", figures));
-  cli_scratch_remove(folder);
 }

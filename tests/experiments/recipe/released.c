@@ -16,11 +16,8 @@ static void run_shortened(const char *name) {
           "world.model.layers=1", "world.model.hidden=16", "world.model.heads=2", "train.groups=2");
   if (r.code != 0) fprintf(stderr, "%s: %s\n", name, r.err);
   CU_ASSERT(r.code == 0);
-  cli_result_fini(&r);
   r = CLI("status", path, "--json");
   CU_ASSERT(r.code == 0);
-  cli_result_fini(&r);
-  cli_scratch_remove(folder);
 }
 
 TEST(the_released_codes_recipes_run) {

@@ -52,8 +52,6 @@ static study_place study_make(void) {
 static double number_of(cli_result r, const char *path) {
   cJSON *json = json_of(&r);
   const double found = number_at(json, path);
-  cJSON_Delete(json);
-  cli_result_fini(&r);
   return found;
 }
 
@@ -71,13 +69,11 @@ TEST(a_run_begins_where_its_seeds_start_ended) {
     CU_ASSERT(score[seed] > 0);
   }
   CU_ASSERT(score[1] != score[2]);
-  cli_scratch_remove(p.folder);
 }
 
 static int says(cli_result r, const char *words) {
   const int found = r.code == 0 && strstr(r.out, words) != NULL;
   if (!found && r.code != 0) fprintf(stderr, "%s", r.err);
-  cli_result_fini(&r);
   return found;
 }
 
@@ -98,7 +94,6 @@ TEST(cells_know_the_checkpoint_that_they_begin_from) {
   warm_up(&p, 2, "world.warmup.steps=80");
   CU_ASSERT(CLI_GIVES(0, "sweep", p.sweep, "-o", p.study, "-q"));
   CU_ASSERT_EQUAL(number_of(CLI("status", p.study, "--json"), "studies.0.done"), 3);
-  cli_scratch_remove(p.folder);
 }
 
 TEST(a_start_that_does_not_fit_is_refused_by_name) {
@@ -120,5 +115,4 @@ TEST(a_start_that_does_not_fit_is_refused_by_name) {
   CU_ASSERT_FATAL(unlink(parameters) == 0);
   REFUSED(2, "has no parameters", "sweep", p.sweep, "-q", "-o", p.study);
   CU_ASSERT(access(p.study, F_OK) != 0);
-  cli_scratch_remove(p.folder);
 }

@@ -120,7 +120,6 @@ static void check_wrong(const wrong_recipe *w, const char *path, const char *fol
              cli_files_in(folder) == 1;
   if (!good) CU_assertImplementation(0, __LINE__, describe(w, &r), __FILE__, "", 0);
   CU_PASS("as expected");
-  cli_result_fini(&r);
 }
 
 TEST(wrong_recipes_are_refused_with_place_reason_and_nearest_name) {
@@ -131,7 +130,6 @@ TEST(wrong_recipes_are_refused_with_place_reason_and_nearest_name) {
     cli_write(path, wrong[i].text, strlen(wrong[i].text));
     check_wrong(&wrong[i], path, folder);
   }
-  cli_scratch_remove(folder);
 }
 
 static void check_text(const char *what, const char *text, size_t size) {
@@ -141,7 +139,6 @@ static void check_text(const char *what, const char *text, size_t size) {
   cli_path(path, folder, "wrong.yaml");
   cli_write(path, text, size);
   check_wrong(&w, path, folder);
-  cli_scratch_remove(folder);
 }
 
 static const char alias_bomb[] =
@@ -172,13 +169,10 @@ TEST(a_missing_file_and_a_folder_are_refused) {
   cli_result r = CLI("sweep", path, "-o", db, "-q");
   CU_ASSERT_EQUAL(r.code, 2);
   CU_ASSERT(has_place(r.err, path, ""));
-  cli_result_fini(&r);
   r = CLI("sweep", folder, "-o", db, "-q");
   CU_ASSERT(r.code == 1 || r.code == 2);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, folder));
-  cli_result_fini(&r);
   CU_ASSERT_EQUAL(cli_files_in(folder), 0);
-  cli_scratch_remove(folder);
 }
 
 TEST(a_wrong_recipe_leaves_an_existing_study_alone) {
@@ -193,5 +187,4 @@ TEST(a_wrong_recipe_leaves_an_existing_study_alone) {
   CU_ASSERT(CLI_GIVES(2, "sweep", path, "-o", db, "-q", "algorithm=nonsense"));
   CU_ASSERT_EQUAL_FATAL(stat(db, &after), 0);
   CU_ASSERT(before.st_size == after.st_size && before.st_mtime == after.st_mtime);
-  cli_scratch_remove(folder);
 }

@@ -49,8 +49,6 @@ static int same_study(const char *a, const char *b) {
       fprintf(stderr, "%s differ: %zu and %zu bytes %s %s\n", tables[i], x.out_size, y.out_size,
               x.err, y.err);
     same = same && equal;
-    cli_result_fini(&x);
-    cli_result_fini(&y);
   }
   return same;
 }
@@ -64,7 +62,6 @@ static size_t count_lines(const char *text) {
 static size_t finished_cells(const char *db) {
   cli_result r = export_table(db, "runs");
   size_t lines = r.code == 0 ? count_lines(r.out) : 0;
-  cli_result_fini(&r);
   return lines > 0 ? lines - 1 : 0;
 }
 
@@ -76,8 +73,6 @@ TEST(one_and_two_workers_write_the_same) {
   CU_ASSERT(same_study(b.db, b.other));
   cli_result steps = export_table(b.db, "steps");
   CU_ASSERT_EQUAL(count_lines(steps.out), 16 * 150 + 1);
-  cli_result_fini(&steps);
-  cli_scratch_remove(b.folder);
 }
 
 /* Another score would choose other rates and make the whole grid again beside the old one. */
@@ -93,11 +88,9 @@ TEST(a_sweep_does_not_go_on_from_damaged_scores_or_runs) {
     CU_ASSERT_EQUAL(r.code, 1);
     CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "is damaged"));
     CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "gepolab study check"));
-    cli_result_fini(&r);
     CU_ASSERT(CLI_GIVES(0, "check", b.db, "--repair"));
     CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.db, "-q"));
   }
-  cli_scratch_remove(b.folder);
 }
 
 TEST(a_finished_cell_is_never_run_again) {
@@ -110,9 +103,6 @@ TEST(a_finished_cell_is_never_run_again) {
   CU_ASSERT_EQUAL(printed_number(&again, "done") + printed_number(&again, "diverged"), 0);
   CU_ASSERT_EQUAL(printed_number(&again, "tuning_runs"), 0);
   CU_ASSERT_EQUAL(printed_number(&again, "already_finished"), 16);
-  cli_result_fini(&first);
-  cli_result_fini(&again);
-  cli_scratch_remove(b.folder);
 }
 
 /* 24 runs in all: 8 tuning runs and 16 cells, of which an earlier start made the tuning runs and 8
@@ -134,8 +124,6 @@ TEST(the_bar_goes_on_from_what_the_file_has) {
     ++drawn;
   }
   CU_ASSERT(drawn >= 2);
-  cli_result_fini(&r);
-  cli_scratch_remove(b.folder);
 }
 
 TEST(a_dry_run_counts_and_writes_nothing) {
@@ -174,10 +162,7 @@ TEST(a_dry_run_counts_and_writes_nothing) {
   CU_ASSERT_PTR_NOT_NULL(strstr(many.out, "[200,201,202,"));
   CU_ASSERT_PTR_NOT_NULL(strstr(many.out, "… (300 values)\n"));
   CU_ASSERT_PTR_NULL(strstr(many.out, "499"));
-  cli_result_fini(&many);
   CU_ASSERT(CLI_GIVES(2, "sweep", b.recipe, "--dry-run", "sweep.cluster.max_delai=[1]"));
-  cli_result_fini(&none), cli_result_fini(&some), cli_result_fini(&words);
-  cli_scratch_remove(b.folder);
 }
 
 /* A run of 60 updates is no run of 150 that broke off: where lengths are swept, each is scored by
@@ -190,8 +175,6 @@ TEST(tuning_scores_runs_of_every_length) {
   const cJSON *rate;
   CU_ASSERT_EQUAL(cJSON_GetArraySize(member_at(json, "tuned")), 2);
   cJSON_ArrayForEach(rate, member_at(json, "tuned")) CU_ASSERT(number_at(rate, "score") > 0);
-  cJSON_Delete(json);
-  cli_scratch_remove(b.folder);
 }
 
 TEST(kill_at_any_moment_and_a_second_start_change_nothing) {
@@ -207,7 +190,6 @@ TEST(kill_at_any_moment_and_a_second_start_change_nothing) {
   }
   CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.db, "-j", "2", "-q"));
   CU_ASSERT(same_study(b.db, b.other));
-  cli_scratch_remove(b.folder);
 }
 
 /* Starts a sweep long enough to be interfered with, and waits until its workers are there. */
@@ -234,7 +216,6 @@ TEST(workers_end_when_their_parent_is_killed) {
     cli_sleep_ms(10);
   CU_ASSERT_FALSE(is_alive(workers[0]));
   CU_ASSERT_FALSE(is_alive(workers[1]));
-  cli_scratch_remove(b.folder);
 }
 
 TEST(interrupt_keeps_finished_cells_and_exits_with_130) {
@@ -252,7 +233,6 @@ TEST(interrupt_keeps_finished_cells_and_exits_with_130) {
     CU_ASSERT_EQUAL(cli_wait(pid), 130);
     CU_ASSERT_FALSE(is_alive(workers[0]));
     CU_ASSERT_EQUAL(finished_cells(b.db), finished);
-    cli_scratch_remove(b.folder);
   }
 }
 
@@ -270,14 +250,11 @@ TEST(a_crashed_worker_spoils_its_own_cell_only_and_is_tried_again) {
   cli_result runs = export_table(b.db, "runs");
   CU_ASSERT_EQUAL(count_lines(runs.out), 5);
   CU_ASSERT_PTR_NOT_NULL(strstr(runs.out, "signal 9"));
-  cli_result_fini(&runs);
   cli_result again =
       CLI("sweep", b.recipe, "-o", b.db, "-q", "--json", "tune=null", few, "steps=6000");
   CU_ASSERT_EQUAL(again.code, 0);
   CU_ASSERT_EQUAL(printed_number(&again, "already_finished"), 3);
   CU_ASSERT_EQUAL(printed_number(&again, "done") + printed_number(&again, "diverged"), 1);
-  cli_result_fini(&again);
-  cli_scratch_remove(b.folder);
 }
 
 /* A tuning run that died says nothing about its rate: the grid waits for it. */
@@ -308,8 +285,6 @@ TEST(a_crashed_tuning_run_is_tried_again_before_any_rate_is_chosen) {
   CU_ASSERT_EQUAL(printed_number(&again, "tuning_already_known"), 7);
   CU_ASSERT_EQUAL(printed_number(&again, "tuning_runs"), 1);
   CU_ASSERT(same_study(b.db, b.other));
-  cli_result_fini(&again);
-  cli_scratch_remove(b.folder);
 }
 
 TEST(shards_joined_by_merge_are_the_whole_study) {
@@ -324,7 +299,6 @@ TEST(shards_joined_by_merge_are_the_whole_study) {
   CU_ASSERT_EQUAL(finished_cells(one) + finished_cells(two), 16);
   CU_ASSERT(CLI_GIVES(0, "merge", b.db, one, two));
   CU_ASSERT(same_study(b.db, b.other));
-  cli_scratch_remove(b.folder);
 }
 
 TEST(ranks_of_an_mpi_job_make_the_whole_study) {
@@ -342,7 +316,6 @@ TEST(ranks_of_an_mpi_job_make_the_whole_study) {
     snprintf(line, sizeof line, "grep -q 'built without MPI' %s", cli_path(err, b.folder, "err"));
     int without = system(line) == 0;
     CU_ASSERT(without);
-    cli_scratch_remove(b.folder);
     SKIP("built without MPI");
   }
   CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.other, "-q"));
@@ -353,7 +326,6 @@ TEST(ranks_of_an_mpi_job_make_the_whole_study) {
            "grep -q '(8 runs, 0 already known' %s/out",
            b.folder, b.db, b.folder, b.folder);
   CU_ASSERT_EQUAL(system(line), 0);
-  cli_scratch_remove(b.folder);
 }
 
 TEST(two_runs_of_a_recipe_print_and_store_the_same) {
@@ -366,11 +338,6 @@ TEST(two_runs_of_a_recipe_print_and_store_the_same) {
   cli_result p = export_table(b.db, "steps"), q = export_table(b.other, "steps");
   CU_ASSERT_STRING_EQUAL(p.out, q.out);
   CU_ASSERT_EQUAL(count_lines(p.out), 151);
-  cli_result_fini(&x);
-  cli_result_fini(&y);
-  cli_result_fini(&p);
-  cli_result_fini(&q);
-  cli_scratch_remove(b.folder);
 }
 
 /* Weight decay of 10 at a rate of 10^6 multiplies the parameters by -10^7 at every step, past the
@@ -381,7 +348,7 @@ TEST(a_run_whose_parameters_overflow_has_diverged_and_keeps_its_rows) {
   cli_result r = CLI("run", b.recipe, "sweep=null", "tune=null", "-o", b.db, "--json", "-q",
                      "optimizer={kind: sgd, lr: 1000000, weight_decay: 10}");
   CU_ASSERT_EQUAL(r.code, 0);
-  cJSON *json = cJSON_Parse(r.out);
+  cJSON *json = json_parsed(r.out);
   CU_ASSERT_PTR_NOT_NULL_FATAL(json);
   CU_ASSERT_STRING_EQUAL(text_at(json, "status"), "diverged");
   CU_ASSERT_PTR_NOT_NULL(strstr(text_at(json, "reason"), "not finite"));
@@ -389,10 +356,6 @@ TEST(a_run_whose_parameters_overflow_has_diverged_and_keeps_its_rows) {
   CU_ASSERT(steps > 10 && steps < 100);
   cli_result rows = export_table(b.db, "steps");
   CU_ASSERT_EQUAL((double)count_lines(rows.out), steps + 1);
-  cJSON_Delete(json);
-  cli_result_fini(&rows);
-  cli_result_fini(&r);
-  cli_scratch_remove(b.folder);
 }
 
 /* Two algorithms meet the same clock: their rows have equal times, versions and staleness. */
@@ -406,9 +369,6 @@ TEST(runs_that_differ_in_the_algorithm_are_paired) {
   CU_ASSERT_FALSE(cJSON_Compare(member_at(p, "last_update"), member_at(q, "last_update"), 1));
   double first = number_at(p, "eval_first");
   ASSERT_CLOSE(first, number_at(q, "eval_first"), 0);
-  cJSON_Delete(p);
-  cJSON_Delete(q);
-  cli_scratch_remove(b.folder);
 }
 
 TEST(a_cell_finds_the_files_beside_its_recipe) {
@@ -423,7 +383,6 @@ TEST(a_cell_finds_the_files_beside_its_recipe) {
   cli_write(b.recipe, text, sizeof text - 1);
   CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.db, "-q"));
   CU_ASSERT_EQUAL(finished_cells(b.db), 2);
-  cli_scratch_remove(b.folder);
 }
 
 /* The other study takes the place of a sweep's, in the same file or under the same name. */
@@ -455,6 +414,5 @@ TEST(a_study_that_is_overwritten_during_a_sweep_is_noticed) {
     CU_ASSERT_PTR_NOT_NULL(strstr(told, says));
     CU_ASSERT_PTR_NOT_NULL(strstr(told, b.db));
     free(told);
-    cli_scratch_remove(b.folder);
   }
 }

@@ -57,8 +57,6 @@ TEST(sweeps_of_changed_recipes_are_not_pooled_as_seeds) {
   CU_ASSERT_EQUAL(runs_at(study, "{\"steps\":20,\"world.vocabulary\":4}"), 3);
   CU_ASSERT_EQUAL(runs_at(study, "{\"steps\":30,\"world.vocabulary\":4}"), 3);
   CU_ASSERT_EQUAL(runs_at(study, "{\"steps\":30,\"world.vocabulary\":3}"), 3);
-  cJSON_Delete(study);
-  cli_scratch_remove(b.folder);
 }
 
 TEST(single_runs_of_changed_recipes_are_not_pooled_as_seeds) {
@@ -71,8 +69,6 @@ TEST(single_runs_of_changed_recipes_are_not_pooled_as_seeds) {
   CU_ASSERT_EQUAL(n_cells(study), 2);
   CU_ASSERT_EQUAL(runs_at(study, "{\"cluster.max_delay\":1800}"), 1); /* the preset's */
   CU_ASSERT_EQUAL(runs_at(study, "{\"cluster.max_delay\":600}"), 2);
-  cJSON_Delete(study);
-  cli_scratch_remove(b.folder);
 }
 
 /* A default that is written out makes another key, but the same run: it counts once, and says so.
@@ -85,8 +81,6 @@ TEST(a_run_with_a_default_written_out_is_not_another_seed) {
   cJSON *study = analysis(&b);
   CU_ASSERT_EQUAL(runs_at(study, "{}"), 1);
   CU_ASSERT_EQUAL(number_at(study, "repeats_left_out"), 1);
-  cJSON_Delete(study);
-  cli_scratch_remove(b.folder);
 }
 
 TEST(studies_of_one_file_are_shown_apart) {
@@ -103,12 +97,9 @@ TEST(studies_of_one_file_are_shown_apart) {
     CU_ASSERT_EQUAL(n_cells(study), 1);
     CU_ASSERT_EQUAL(runs_at(study, "{}"), 1);
   }
-  cJSON_Delete(json);
   cli_result text = CLI("analyze", b.db);
   CU_ASSERT(text.code == 0 && strstr(text.out, "other: evaluation score") != NULL &&
             strstr(text.out, "small: evaluation score") != NULL);
-  cli_result_fini(&text);
-  cli_scratch_remove(b.folder);
 }
 
 TEST(a_rate_that_tune_chose_is_no_setting) {
@@ -119,13 +110,10 @@ TEST(a_rate_that_tune_chose_is_no_setting) {
   cJSON *study = analysis(&b);
   CU_ASSERT_EQUAL(n_cells(study), 2);
   CU_ASSERT_EQUAL(runs_at(study, "{}"), 2);
-  cJSON_Delete(study);
   /* A rate stated by hand for some of them is one. */
   CU_ASSERT(CLI_GIVES(0, "run", b.recipe, "-q", "-o", b.db, "algorithm=is", "optimizer.lr=0.7"));
   study = analysis(&b);
   CU_ASSERT_EQUAL(runs_at(study, "{\"optimizer.lr\":0.7}"), 1);
-  cJSON_Delete(study);
-  cli_scratch_remove(b.folder);
 }
 
 /* The value of the first record in that column of a CSV export without quoted separators before it;
@@ -139,7 +127,6 @@ static char *cell_of(const char *db, const char *table, const char *column) {
   for (; head != NULL && strcmp(head, column) != 0; head = strtok_r(NULL, ",", &rest))
     if ((line = strchr(line, ',')) != NULL) ++line;
   if (head != NULL && line != NULL) value = strndup(line, strcspn(line, ",\n"));
-  cli_result_fini(&r);
   return value;
 }
 
@@ -154,7 +141,6 @@ TEST(the_learning_rate_is_the_recipes_and_not_the_first_updates) {
     CU_ASSERT_STRING_EQUAL(lr, "0.05");
     CU_ASSERT_STRING_EQUAL(first, "0.005");
     free(lr), free(first);
-    cli_scratch_remove(b.folder);
   }
 }
 
@@ -194,7 +180,6 @@ TEST(no_export_has_two_columns_of_one_name) {
       CU_ASSERT(columns >= 2);
       CU_ASSERT_EQUAL(times_in(r.out, "cluster.max_delay", separator), t < 7);
       CU_ASSERT_EQUAL(times_in(r.out, "axes", separator), 0);
-      cli_result_fini(&r);
     }
   char *delay = cell_of(b.db, "evals", "cluster.max_delay"),
        *steps = cell_of(b.db, "clock", "steps");
@@ -202,12 +187,9 @@ TEST(no_export_has_two_columns_of_one_name) {
   CU_ASSERT_STRING_EQUAL(steps, "5");
   free(delay), free(steps);
   cli_result lines = CLI("export", b.db, "-t", "evals", "-f", "jsonl");
-  cJSON *first = cJSON_ParseWithOpts(lines.out, NULL, 0);
+  cJSON *first = json_line(lines.out);
   CU_ASSERT(cJSON_IsNumber(member_at(first, "cluster.max_delay")));
   CU_ASSERT(cJSON_IsNumber(member_at(first, "optimizer.lr")));
-  cJSON_Delete(first);
-  cli_result_fini(&lines);
-  cli_scratch_remove(b.folder);
 }
 
 /* The key is that of the recipe under the present meaning of recipes, so a run made under another
@@ -219,7 +201,7 @@ TEST(a_cells_key_holds_the_meaning_of_recipes) {
   CU_ASSERT(CLI_GIVES(0, "run", b.recipe, "-q", "-o", b.db));
   cli_result r = CLI("export", b.db, "-t", "runs", "-f", "jsonl"),
              of = CLI("export", b.db, "-t", "recipes", "-f", "jsonl");
-  cJSON *run = cJSON_ParseWithOpts(r.out, NULL, 0), *whole = cJSON_ParseWithOpts(of.out, NULL, 0);
+  cJSON *run = json_line(r.out), *whole = json_line(of.out);
   const char *text = text_at(whole, "recipe");
   CU_ASSERT_PTR_NOT_NULL_FATAL(text);
   char *identity = malloc(strlen(text) + 64);
@@ -232,7 +214,4 @@ TEST(a_cells_key_holds_the_meaning_of_recipes) {
   CU_ASSERT_STRING_NOT_EQUAL(key, plain);
   CU_ASSERT_EQUAL(number_at(run, "meaning"), RECIPE_MEANING);
   free(identity);
-  cJSON_Delete(run), cJSON_Delete(whole);
-  cli_result_fini(&r), cli_result_fini(&of);
-  cli_scratch_remove(b.folder);
 }

@@ -170,8 +170,6 @@ static int same_tables(const char *a, const char *b) {
     const int equal = x.code == 0 && y.code == 0 && x.out_size > 50 && strcmp(x.out, y.out) == 0;
     if (!equal) fprintf(stderr, "%s differ: %s %s\n", tables[i], x.err, y.err);
     same &= equal;
-    cli_result_fini(&x);
-    cli_result_fini(&y);
   }
   return same;
 }
@@ -181,16 +179,14 @@ TEST(any_fields_are_tuned_and_their_choices_are_told) {
   study_make(&s, recipe);
   cli_result plan = CLI("sweep", s.recipe, "--dry-run");
   CU_ASSERT_PTR_NOT_NULL(strstr(plan.out, "tuning runs            32, of which 0"));
-  cli_result_fini(&plan);
   cli_result r = CLI("sweep", s.recipe, "-o", s.db, "-q", "-j", "2");
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "settings chosen by tune (32 runs"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "train.unsolvable 0"));
   CU_ASSERT_PTR_NULL(strstr(r.out, "1e-09"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "the best train.unsolvable of grpo, 0, is at the edge"));
-  cli_result_fini(&r);
   cli_result told = CLI("status", s.db, "--json");
-  cJSON *json = cJSON_Parse(told.out);
+  cJSON *json = json_parsed(told.out);
   const cJSON *of_study = cJSON_GetArrayItem(member_at(json, "studies"), 0);
   const cJSON *choices = member_at(of_study, "chosen"), *choice;
   CU_ASSERT_EQUAL(cJSON_GetArraySize(choices), 2);
@@ -201,26 +197,20 @@ TEST(any_fields_are_tuned_and_their_choices_are_told) {
   }
   CU_ASSERT_EQUAL(number_at(of_study, "tuning_planned"), 32);
   CU_ASSERT_EQUAL(number_at(of_study, "tuning_known"), 32);
-  cJSON_Delete(json);
-  cli_result_fini(&told);
   told = CLI("status", s.db);
   CU_ASSERT_PTR_NOT_NULL(strstr(told.out, "chosen      gepo: {\"optimizer.lr\":"));
-  cli_result_fini(&told);
   CU_ASSERT(CLI_GIVES(0, "check", s.db));
   /* Another choice takes the places of the first. */
   r = CLI("sweep", s.recipe, "-o", s.db, "-q", "--json", "tune.fields.optimizer.lr=[1e-9,0.02]");
   CU_ASSERT_EQUAL(r.code, 0);
-  json = cJSON_Parse(r.out);
+  json = json_parsed(r.out);
   const cJSON *superseded = member_at(json, "superseded");
   CU_ASSERT(cJSON_IsNumber(superseded) && superseded->valuedouble == 4);
   const cJSON *tuned = cJSON_GetArrayItem(member_at(json, "tuned"), 0);
   const cJSON *fields = member_at(tuned, "chosen");
   CU_ASSERT_EQUAL(number_at(fields, "train.unsolvable"), 0);
   CU_ASSERT_EQUAL(number_at(fields, "optimizer.lr"), 0.02);
-  cJSON_Delete(json);
-  cli_result_fini(&r);
   CU_ASSERT(CLI_GIVES(0, "check", s.db));
-  cli_scratch_remove(s.folder);
 }
 
 /* In a tuning run of either rung, or in the grid: it depends on the moment. */
@@ -236,7 +226,6 @@ TEST(a_killed_halving_goes_on_as_if_nothing_had_happened) {
   }
   CU_ASSERT(CLI_GIVES(0, "sweep", s.recipe, "-o", s.db, "-q", "steps=900"));
   CU_ASSERT(same_tables(s.db, s.other));
-  cli_scratch_remove(s.folder);
 }
 
 /* lr: [...] and fields: {optimizer.lr: [...]} say the same, and make the same cells. */
@@ -249,7 +238,6 @@ TEST(a_list_of_rates_is_the_field_of_rates) {
   CU_ASSERT(CLI_GIVES(0, "sweep", s.recipe, "-o", s.other, "-q", "tune.lr=null",
                       "tune.fields.optimizer.lr=[0.02, 0.1]"));
   CU_ASSERT(same_tables(s.db, s.other));
-  cli_scratch_remove(s.folder);
 }
 
 TEST(wrong_tuning_is_refused_at_its_place) {
@@ -290,7 +278,5 @@ TEST(wrong_tuning_is_refused_at_its_place) {
                       strstr(r.err, "fields.yaml:") != NULL && cli_files_in(s.folder) == 1;
     if (!right) fprintf(stderr, "%s gave %d %s\n", wrong[i].tune, r.code, r.err);
     CU_ASSERT(right);
-    cli_result_fini(&r);
-    cli_scratch_remove(s.folder);
   }
 }

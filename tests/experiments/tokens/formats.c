@@ -59,7 +59,7 @@ static cJSON *expected_of(const char *name) {
   snprintf(path, sizeof path, LOGS "expected-%s.json", name);
   char *text = cli_read(path);
   CU_ASSERT_PTR_NOT_NULL_FATAL(text);
-  cJSON *tree = json_tree_of(text);
+  cJSON *tree = json_parsed(text);
   free(text);
   CU_ASSERT_PTR_NOT_NULL_FATAL(tree);
   return tree;
@@ -89,7 +89,6 @@ static void check_log(const char *path, const char *name, const char *format) {
   CU_ASSERT_STRING_EQUAL(token_log_about(log)->format, format);
   CU_ASSERT_STRING_EQUAL(token_log_about(log)->unread, "");
   token_log_close(log);
-  cJSON_Delete(batches);
 }
 
 TEST(files_that_the_trainers_wrote_give_their_numbers) {
@@ -115,7 +114,7 @@ TEST(prompts_and_masked_tokens_are_counted) {
     char *end = strchr(line, '\n');
     CU_ASSERT_PTR_NOT_NULL_FATAL(end);
     *end = '\0';
-    cJSON *sample = json_tree_of(line);
+    cJSON *sample = json_parsed(line);
     const cJSON *mask = cJSON_GetObjectItem(sample, "token_loss_mask")->child;
     const size_t length = (size_t)item_number(cJSON_GetObjectItem(sample, "input_lengths"), 0);
     const size_t trained = b->input.token_start[i + 1] - b->input.token_start[i];
@@ -124,7 +123,6 @@ TEST(prompts_and_masked_tokens_are_counted) {
     CU_ASSERT_EQUAL(b->sample[i].line, i + 1);
     CU_ASSERT_EQUAL(b->sample[i].n_prompt, prompt);
     CU_ASSERT_EQUAL(b->sample[i].n_masked, length - prompt - trained);
-    cJSON_Delete(sample);
     line = end + 1;
   }
   free(text);
@@ -138,17 +136,13 @@ TEST(whatif_and_policy_take_them) {
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "2 updates, 5 groups, 11 responses"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "NeMo-RL's train_data_step*.jsonl, 2 files"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "1 response left out, which the trainer masked"));
-  cli_result_fini(&r);
   r = CLI("whatif", "-a", "grpo", LOGS "prime_rl");
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "no rewards in this log"));
-  cli_result_fini(&r);
   r = CLI("policy", "-a", "grpo", LOGS "nemo_rl/train_data_step9.jsonl", "--json");
   CU_ASSERT_EQUAL(r.code, 0);
   cJSON *told = json_of(&r);
   CU_ASSERT_EQUAL(cJSON_GetArraySize(cJSON_GetObjectItem(told, "groups")), 2);
-  cJSON_Delete(told);
-  cli_result_fini(&r);
   REFUSED(2, "has no log-probabilities of tokens", "whatif", LOGS "areal");
   REFUSED(2, "has the format prime_rl, and the files before it nemo_rl", "whatif", LOGS "nemo_rl",
           LOGS "prime_rl");

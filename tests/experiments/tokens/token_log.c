@@ -50,7 +50,6 @@ TEST(a_folder_is_read_in_the_natural_order_of_names) {
   cli_write(cli_path(path, folder, "notes.json"), "{\"a\": 1}\n", 9);
   steps_of(folder, &any, steps);
   CU_ASSERT_STRING_EQUAL(steps, "30 31 20 21 10 11 0 1 ");
-  cli_scratch_remove(folder);
 }
 
 #define NEMO "tests/golden/token_logs/nemo_rl/train_data_step"
@@ -60,7 +59,6 @@ static char *said_of(const char *const *arguments, const char *input) {
   cli_result r = cli_run(input, arguments);
   CU_ASSERT_EQUAL_FATAL(r.code, 0);
   char *text = strdup(strstr(r.out, "Means over updates"));
-  cli_result_fini(&r);
   return text;
 }
 
@@ -82,7 +80,6 @@ TEST(compressed_files_and_pipes_give_the_same) {
   CU_ASSERT_STRING_EQUAL(plain, mixed);
   CU_ASSERT_STRING_EQUAL(plain, piped);
   free(plain), free(mixed), free(piped), free(both), free(nine), free(ten);
-  cli_scratch_remove(folder);
 }
 
 TEST(every_format_is_listed) {
@@ -93,7 +90,6 @@ TEST(every_format_is_listed) {
              token_format_title(i));
     CU_ASSERT_PTR_NOT_NULL(strstr(r.out, line));
   }
-  cli_result_fini(&r);
 }
 
 TEST(folders_without_logs_are_refused) {
@@ -109,5 +105,4 @@ TEST(folders_without_logs_are_refused) {
   cli_write(cli_path(path, folder, "own.jsonl"), text, write_steps(text, 1, 1));
   REFUSED(2, "this log has groups (format gepolab); leave --group-size out", "whatif", path,
           "--group-size", "2");
-  cli_scratch_remove(folder);
 }

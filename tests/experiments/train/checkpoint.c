@@ -101,6 +101,7 @@ typedef struct bench {
 static void bench_make(bench *b, const char *text) {
   snprintf(b->folder, sizeof b->folder, "/dev/shm/gepolab-test-XXXXXX");
   if (access("/dev/shm", W_OK) != 0 || mkdtemp(b->folder) == NULL) cli_scratch_make(b->folder);
+  cli_scratch_adopt(b->folder);
   cli_path(b->recipe, b->folder, "long.yaml");
   cli_path(b->checkpoints, b->folder, "checkpoints");
   cli_path(b->end, b->folder, "end.state");
@@ -120,8 +121,6 @@ static int same_tables(const char *a, const char *b) {
     int equal = x.code == 0 && y.code == 0 && x.out_size > 50 && strcmp(x.out, y.out) == 0;
     if (!equal) fprintf(stderr, "%s differ: %s %s\n", tables[i], x.err, y.err);
     same = same && equal;
-    cli_result_fini(&x);
-    cli_result_fini(&y);
   }
   return same;
 }
@@ -202,7 +201,6 @@ static void end_as_if_undisturbed(const bench *b, const cli_result *whole, const
   CU_ASSERT_STRING_EQUAL(r.out, whole->out);
   CU_ASSERT(files_equal(b->end, b->other_end));
   CU_ASSERT(same_tables(b->db, b->other_db));
-  cli_result_fini(&r);
 }
 
 /* Killed so often, by turns when a number of updates is on disk and after a time, each drawn from
@@ -232,8 +230,6 @@ static void survives_kills(const char *text, unsigned long steps, uint64_t kills
   /* Nothing half-written stays; a transformer's warm-up is there too. */
   CU_ASSERT_EQUAL(cli_files_in(b->checkpoints), text == transformer ? 3 : 2);
   end_as_if_undisturbed(b, &whole, "7"); /* and once more from its end */
-  cli_result_fini(&whole);
-  cli_scratch_remove(b->folder);
 }
 
 TEST(a_run_killed_ten_times_ends_as_if_it_had_not_been) {
@@ -320,9 +316,6 @@ TEST(a_damaged_newest_checkpoint_costs_the_updates_since_the_one_before) {
     CU_ASSERT_PTR_NOT_NULL(strstr(r.err, says));
     CU_ASSERT_STRING_EQUAL(r.out, whole.out);
     CU_ASSERT(files_equal(b->end, b->other_end));
-    cli_result_fini(&r);
-    cli_result_fini(&whole);
-    cli_scratch_remove(b->folder);
   }
 }
 
@@ -341,8 +334,6 @@ TEST(nothing_is_started_over_when_all_are_damaged) {
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "another folder"));
   CU_ASSERT(r.out_size == 0 && access(b->other_end, F_OK) != 0);
   CU_ASSERT_EQUAL(cli_files_in(b->checkpoints), 2);
-  cli_result_fini(&r);
-  cli_scratch_remove(b->folder);
 }
 
 /* --- whose checkpoints --- */
@@ -358,7 +349,6 @@ TEST(checkpoints_of_another_recipe_are_refused_and_left_alone) {
     cli_result r = CLI("run", b->recipe, others[i], CHECKPOINTED);
     CU_ASSERT_EQUAL(r.code, 2);
     CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "another recipe"));
-    cli_result_fini(&r);
   }
   CU_ASSERT(newest(b->checkpoints, &n) == last && n == 2);
   /* What changes no result makes no other recipe. */
@@ -368,9 +358,6 @@ TEST(checkpoints_of_another_recipe_are_refused_and_left_alone) {
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_STRING_EQUAL(r.out, whole.out);
   CU_ASSERT(newest(b->checkpoints, &n) == 300 && n == 5);
-  cli_result_fini(&r);
-  cli_result_fini(&whole);
-  cli_scratch_remove(b->folder);
 }
 
 /* The program under another linker's identifier: it computes the same and is not the same build. 0
@@ -408,12 +395,8 @@ TEST(another_build_goes_on_and_says_so) {
   CU_ASSERT_PTR_NOT_NULL(strstr(same.err, "goes on after update 20 of 20"));
   CU_ASSERT(other.code == 0 && (strstr(other.err, says) != NULL) == differs);
   CU_ASSERT_PTR_NOT_NULL(strstr(other.err, "goes on after update 20 of 20"));
-  cli_result_fini(&same);
-  cli_result_fini(&other);
   free(before);
   CU_ASSERT_EQUAL(remove(program), 0);
-  cli_scratch_remove(b.checkpoints);
-  cli_scratch_remove(b.folder);
 }
 
 TEST(what_else_is_in_the_folder_stays) {
@@ -437,7 +420,6 @@ TEST(what_else_is_in_the_folder_stays) {
     snprintf(path, sizeof path, "%s/%s", b->checkpoints, names[i]);
     CU_ASSERT(access(path, F_OK) == 0);
   }
-  cli_scratch_remove(b->folder);
 }
 
 TEST(two_runs_cannot_keep_checkpoints_in_one_folder) {
@@ -450,8 +432,6 @@ TEST(two_runs_cannot_keep_checkpoints_in_one_folder) {
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "another gepolab"));
   kill(pid, SIGKILL);
   cli_wait(pid);
-  cli_result_fini(&r);
-  cli_scratch_remove(b->folder);
 }
 
 /* --- sweeps --- */
@@ -506,7 +486,6 @@ TEST(killed_cells_of_a_sweep_go_on_and_clear_up) {
   CU_ASSERT(most > 0); /* some were stopped in their midst */
   CU_ASSERT_EQUAL(cli_files_in(b->checkpoints), 1);
   CU_ASSERT(access(mine, F_OK) == 0);
-  cli_scratch_remove(b->folder);
 }
 
 TEST(ctrl_c_lets_the_cells_of_a_sweep_write_checkpoints) {
@@ -526,8 +505,6 @@ TEST(ctrl_c_lets_the_cells_of_a_sweep_write_checkpoints) {
   CU_ASSERT(newest_of_cells(b->checkpoints) > 0);
   cli_result runs = CLI("export", b->other_db, "--table", "runs");
   CU_ASSERT_PTR_NULL(strstr(runs.out, "failed")); /* a stopped cell is not a failed one */
-  cli_result_fini(&runs);
-  cli_scratch_remove(b->folder);
 }
 
 TEST(a_section_alone_keeps_checkpoints_beside_the_study) {
@@ -554,13 +531,9 @@ TEST(a_section_alone_keeps_checkpoints_beside_the_study) {
   CU_ASSERT_STRING_EQUAL(r.out, whole.out);
   CU_ASSERT(same_tables(b->db, b->other_db));
   CU_ASSERT(access(beside, F_OK) != 0);
-  cli_result_fini(&r);
   r = CLI("run", b->recipe, "checkpoint={every: 10}", "-q", "--json"); /* nowhere to keep them */
   CU_ASSERT(r.code == 0 && strstr(r.err, "no checkpoints are written") != NULL);
   CU_ASSERT_STRING_EQUAL(r.out, whole.out);
-  cli_result_fini(&r);
-  cli_result_fini(&whole);
-  cli_scratch_remove(b->folder);
 }
 
 /* --- signals --- */
@@ -586,8 +559,6 @@ TEST(a_signal_writes_a_checkpoint_and_exits_with_130) {
     CU_ASSERT(last >= 50 && last <= 300);
     CU_ASSERT(access(b->other_end, F_OK) != 0);
     end_as_if_undisturbed(b, &whole, "50");
-    cli_result_fini(&whole);
-    cli_scratch_remove(b->folder);
   }
 }
 
@@ -611,10 +582,6 @@ TEST(a_signal_in_the_warm_up_loses_nothing) {
                      "eval_every=3", longer);
   CU_ASSERT(r.code == 0 && whole.code == 0 && whole.out_size > 100);
   CU_ASSERT_STRING_EQUAL(r.out, whole.out);
-  cli_result_fini(&r);
-  cli_result_fini(&whole);
-  cli_scratch_remove(b->checkpoints);
-  cli_scratch_remove(b->folder);
 }
 
 TEST(a_full_disk_keeps_the_last_good_checkpoint) {
@@ -622,7 +589,6 @@ TEST(a_full_disk_keeps_the_last_good_checkpoint) {
   bench_make(b, heterorl);
   CU_ASSERT(mkdir(b->checkpoints, 0700) == 0);
   if (mount("tmpfs", b->checkpoints, "tmpfs", 0, "size=1m") != 0) {
-    cli_scratch_remove(b->folder);
     SKIP("a small tmpfs needs root");
   }
   cli_result whole = undisturbed(b);
@@ -637,9 +603,6 @@ TEST(a_full_disk_keeps_the_last_good_checkpoint) {
   CU_ASSERT_EQUAL(mount("tmpfs", b->checkpoints, "tmpfs", MS_REMOUNT, "size=64m"), 0);
   end_as_if_undisturbed(b, &whole, "50");
   CU_ASSERT_EQUAL(umount(b->checkpoints), 0);
-  cli_result_fini(&full);
-  cli_result_fini(&whole);
-  cli_scratch_remove(b->folder);
 }
 
 TEST(a_folder_that_cannot_be_written_is_named_before_the_run) {
@@ -647,24 +610,18 @@ TEST(a_folder_that_cannot_be_written_is_named_before_the_run) {
   bench_make(b, heterorl);
   CU_ASSERT(mkdir(b->checkpoints, 0700) == 0);
   if (mount("tmpfs", b->checkpoints, "tmpfs", MS_RDONLY, "size=1m") != 0) {
-    cli_scratch_remove(b->folder);
     SKIP("mounting needs root");
   }
   cli_result r = CLI("run", b->recipe, CHECKPOINTED, "steps=1000000");
   CU_ASSERT_EQUAL(r.code, 1);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "read-only"));
-  cli_result_fini(&r);
   char below[200];
   snprintf(below, sizeof below, "%s/below", b->checkpoints);
   r = CLI("run", b->recipe, "--checkpoint", below, "-q", "steps=1000000");
   CU_ASSERT(r.code == 1 && strstr(r.err, "read-only") != NULL);
-  cli_result_fini(&r);
   CU_ASSERT_EQUAL(umount(b->checkpoints), 0);
   r = CLI("run", b->recipe, "--checkpoint", b->recipe, "-q"); /* a file */
   CU_ASSERT(r.code == 1 && strstr(r.err, "not a folder") != NULL);
-  cli_result_fini(&r);
   r = CLI("run", b->recipe, "--save", "/nowhere/at/all", "-q", "steps=1000000");
   CU_ASSERT(r.code == 1 && strstr(r.err, "/nowhere/at/all") != NULL);
-  cli_result_fini(&r);
-  cli_scratch_remove(b->folder);
 }

@@ -34,11 +34,10 @@ static const char fixed[] = "name: fixed\nsteps: 60\n"
  * be freed. */
 static char *without_fates(const char *text) {
   static const char *const own[] = {"fates", "drawn_by_prompt", "drawn_by_length"};
-  cJSON *json = cJSON_Parse(text);
+  cJSON *json = json_parsed(text);
   CU_ASSERT_PTR_NOT_NULL_FATAL(json);
   for (size_t i = 0; i < sizeof own / sizeof *own; ++i) cJSON_DeleteItemFromObject(json, own[i]);
   char *rest = cJSON_Print(json);
-  cJSON_Delete(json);
   return rest;
 }
 
@@ -81,10 +80,7 @@ TEST(responses_of_one_length_give_the_run_of_a_constant_dist) {
     free(of_x);
     free(of_y);
     CU_ASSERT(same_file(b.one, b.two));
-    cli_result_fini(&x);
-    cli_result_fini(&y);
   }
-  cli_scratch_remove(b.folder);
 }
 
 #define VARYING                                                                                    \
@@ -104,13 +100,11 @@ static size_t read_rows(const char *db, row *rows, size_t n) {
   char *rest = NULL;
   for (char *line = strtok_r(r.out, "\n", &rest); line != NULL && found < n;
        line = strtok_r(NULL, "\n", &rest), ++found) {
-    cJSON *json = cJSON_Parse(line);
+    cJSON *json = json_parsed(line);
     const cJSON *time = member_at(json, "time_s"), *length = member_at(json, "response_length");
     rows[found] = (row){cJSON_IsNumber(time) ? time->valuedouble : NAN,
                         cJSON_IsNumber(length) ? length->valuedouble : NAN};
-    cJSON_Delete(json);
   }
-  cli_result_fini(&r);
   return found;
 }
 
@@ -134,7 +128,6 @@ TEST(lengths_that_change_by_learning_drive_the_clock) {
     }
     double early = rows[19].time_s, late = rows[119].time_s - rows[99].time_s;
     CU_ASSERT(worlds[i].sign * (late - early) > 0.1 * early);
-    cli_scratch_remove(b.folder);
   }
 }
 
@@ -153,8 +146,6 @@ TEST(coupled_runs_are_the_same_however_they_are_executed) {
                y = CLI("export", b.two, "--table", tables[i]);
     CU_ASSERT(x.code == 0 && x.out_size > 100);
     CU_ASSERT_STRING_EQUAL(x.out, y.out);
-    cli_result_fini(&x);
-    cli_result_fini(&y);
   }
   /* What learns otherwise writes otherwise, so the clocks of two algorithms differ. */
   cli_result x = CLI("run", b.recipe, "sweep=null", "algorithm=grpo", "--json", "-q");
@@ -162,9 +153,6 @@ TEST(coupled_runs_are_the_same_however_they_are_executed) {
   CU_ASSERT(printed_number(&x, "simulated_s") > 1000);
   CU_ASSERT(printed_number(&x, "simulated_s") != printed_number(&y, "simulated_s"));
   CU_ASSERT(printed_number(&x, "staleness.max") > 2);
-  cli_result_fini(&x);
-  cli_result_fini(&y);
-  cli_scratch_remove(b.folder);
 }
 
 TEST(a_coupled_run_that_diverges_stops_its_clock) {
@@ -180,8 +168,6 @@ TEST(a_coupled_run_that_diverges_stops_its_clock) {
   CU_ASSERT(n > 5 && n < 120);
   CU_ASSERT_EQUAL(printed_number(&r, "batches_trained"), (double)n);
   ASSERT_CLOSE(printed_number(&r, "simulated_s"), rows[n - 1].time_s, 1e-12);
-  cli_result_fini(&r);
-  cli_scratch_remove(b.folder);
 }
 
 TEST(what_cannot_be_coupled_is_refused_at_its_place) {
@@ -206,8 +192,6 @@ TEST(what_cannot_be_coupled_is_refused_at_its_place) {
                 strstr(r.err, table[i].says) != NULL && cli_files_in(b.folder) == 1;
     if (!right) fprintf(stderr, "%s gave %d %s", table[i].cluster, r.code, r.err);
     CU_ASSERT(right);
-    cli_result_fini(&r);
-    cli_scratch_remove(b.folder);
   }
 }
 
@@ -219,13 +203,10 @@ TEST(the_clock_alone_says_what_stands_in_for_responses) {
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, ":7:20: "));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "a distribution of `lengths`"));
   CU_ASSERT_EQUAL(r.out_size, 0);
-  cli_result_fini(&r);
   r = CLI("sim", b.recipe, "--json", "cluster.lengths=4");
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "from the distribution of `lengths`"));
   ASSERT_CLOSE(printed_number(&r, "simulated_s"), 120 * (8 + 30), 1e-12);
-  cli_result_fini(&r);
-  cli_scratch_remove(b.folder);
 }
 
 /* A metric of each update kept in a study. */
@@ -235,11 +216,9 @@ static size_t read_metric(const char *db, const char *name, double *value, size_
   char *rest = NULL;
   for (char *line = strtok_r(r.out, "\n", &rest); line != NULL && found < n;
        line = strtok_r(NULL, "\n", &rest), ++found) {
-    cJSON *json = cJSON_Parse(line);
+    cJSON *json = json_parsed(line);
     value[found] = number_at(json, name);
-    cJSON_Delete(json);
   }
-  cli_result_fini(&r);
   return found;
 }
 
@@ -273,7 +252,6 @@ TEST(left_out_groups_take_their_time) {
                         "cluster={coupled: true, tokens_per_s: 0.1, concurrency: 1, generation: 7}",
                         "train.filter_groups={enable: true, gen_batch_size: 3}");
   CU_ASSERT_PTR_NOT_NULL(strstr(told.out, says));
-  cli_result_fini(&told);
   /* Without it the metrics are left out, and the run is the one of a recipe that does not say so.
    */
   CU_ASSERT(CLI_GIVES(0, "run", b.recipe, "-q", "-o", b.two, "cluster.coupled=true",
@@ -285,9 +263,6 @@ TEST(left_out_groups_take_their_time) {
                      "train.filter_groups={enable: false, exhausted: fail}");
   CU_ASSERT(x.code == 0 && x.out_size > 1000);
   CU_ASSERT_STRING_EQUAL(x.out, y.out);
-  cli_result_fini(&x);
-  cli_result_fini(&y);
-  cli_scratch_remove(b.folder);
 }
 
 TEST(a_filter_without_its_clock_is_refused_at_its_place) {
@@ -316,7 +291,5 @@ TEST(a_filter_without_its_clock_is_refused_at_its_place) {
         (r.code != 2 || (strstr(r.err, "coupled.yaml:5:") != NULL && cli_files_in(b.folder) == 1));
     if (!right) fprintf(stderr, "%s gave %d %s", table[i].filter, r.code, r.err);
     CU_ASSERT(right);
-    cli_result_fini(&r);
-    cli_scratch_remove(b.folder);
   }
 }

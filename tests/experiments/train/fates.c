@@ -73,11 +73,9 @@ static double mean_of_steps(const char *db, const char *column) {
   double sum = 0, n = 0;
   char *rest = NULL;
   for (char *line = strtok_r(r.out, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest), ++n) {
-    cJSON *json = cJSON_Parse(line);
+    cJSON *json = json_parsed(line);
     sum += number_at(json, column);
-    cJSON_Delete(json);
   }
-  cli_result_fini(&r);
   return sum / n;
 }
 
@@ -105,9 +103,6 @@ TEST(what_is_thrown_away_is_what_does_not_arrive) {
   ASSERT_CLOSE(of_fate(run, "stale", "mean_reward"), 1.0 / 3, 0.5 * sigmas);
   ASSERT_CLOSE(of_fate(run, "trained", "mean_tokens"), mean_of_steps(db, "response_length"), 1e-9);
   ASSERT_CLOSE(of_fate(run, "trained", "mean_reward"), mean_of_steps(db, "reward_mean"), 1e-9);
-  cJSON_Delete(run);
-  cJSON_Delete(exact);
-  cli_scratch_remove(folder);
 }
 
 /* Responses that are completed for their rewards only, some not even begun when they were thrown
@@ -143,14 +138,12 @@ TEST(every_response_of_a_coupled_run_has_one_fate) {
       by_length += number_at(row, "drawn");
     }
     CU_ASSERT(drawn == of_fate(run, "drawn", "responses") && by_length == drawn);
-    cJSON_Delete(run);
   }
 }
 
 TEST(runs_that_draw_only_what_they_train_have_no_fates) {
   cJSON *run = CLI_JSON("run", "quickstart", "steps=3", "--json", "-q");
   CU_ASSERT_PTR_NULL(member_at(run, "fates"));
-  cJSON_Delete(run);
 }
 
 TEST(the_tables_of_a_run_name_fates_quarters_and_lengths) {
@@ -160,5 +153,4 @@ TEST(the_tables_of_a_run_name_fates_quarters_and_lengths) {
                                       "\n    1 (hardest)", "\n    4 to 7 "};
   for (size_t i = 0; i < sizeof lines / sizeof *lines; ++i)
     CU_ASSERT_PTR_NOT_NULL(strstr(r.out, lines[i]));
-  cli_result_fini(&r);
 }

@@ -32,11 +32,9 @@ TEST(a_recipe_of_the_laboratory_becomes_figures) {
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "bias_groups_curves.pdf"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "no learning: "));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "bias_groups_curves does not show G = "));
-  cli_result_fini(&r);
   CU_ASSERT(cli_has(figures, "bias_groups_map.png") && cli_has(figures, "bias_groups_plane.tsv"));
   CU_ASSERT(script_says(figures, "bias_groups_plane.gp", "= 'not shown: G = "));
   CU_ASSERT(!script_says(figures, "bias_groups_map.gp", "not shown"));
-  cli_scratch_remove(folder);
 }
 
 TEST(paths_training_and_theorems_have_figures_of_their_own) {
@@ -47,7 +45,6 @@ TEST(paths_training_and_theorems_have_figures_of_their_own) {
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "bias_staleness_staleness does not show G = 4"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "no curves: "));
-  cli_result_fini(&r);
   CU_ASSERT(cli_has(folder, "bias_staleness_staleness.png"));
   CU_ASSERT(CLI_GIVES(0, "bias", "sample_efficiency", "--figures", folder, "training.updates=15",
                       "training.seeds=1", "training.tuning_seeds=1", "training.lr=[1]"));
@@ -55,9 +52,7 @@ TEST(paths_training_and_theorems_have_figures_of_their_own) {
   r = CLI("theory", "--figures", folder);
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT(strstr(r.out, "weight_variance.pdf") && !strstr(r.out, "no curves"));
-  cli_result_fini(&r);
   CU_ASSERT(cli_has(folder, "weight_variance.png"));
-  cli_scratch_remove(folder);
 }
 
 /* The k-th median of an algorithm in the first panel of a figure's data. */
@@ -81,9 +76,8 @@ TEST(directions_are_drawn_as_they_are_printed) {
   cli_result r = CLI("bias", "bias_directions", "dial.directions=20", "group_size=[2,3]",
                      "dial.kl=[0.1,1]", "--json");
   CU_ASSERT_EQUAL_FATAL(r.code, 0);
-  cJSON *printed = cJSON_Parse(r.out);
+  cJSON *printed = json_parsed(r.out);
   CU_ASSERT_EQUAL_FATAL(cJSON_GetArraySize(printed), 24);
-  cli_result_fini(&r);
   CU_ASSERT(CLI_GIVES(0, "bias", "bias_directions", "dial.directions=20", "group_size=[2,3]",
                       "dial.kl=[0.1,1]", "--figures", folder));
   CU_ASSERT(cli_has(folder, "bias_directions_directions.png"));
@@ -96,8 +90,6 @@ TEST(directions_are_drawn_as_they_are_printed) {
     CU_ASSERT_DOUBLE_EQUAL(
         drawn_median(folder, "bias_directions_directions.tsv", "gepo unclipped", k), median, 1e-15);
   }
-  cJSON_Delete(printed);
-  cli_scratch_remove(folder);
 }
 
 /* The results behind the documents: what is drawn is what is stored. */
@@ -122,7 +114,6 @@ TEST(stored_directions_are_drawn_with_a_column_for_each_world) {
   REFUSED(2, "as the others are", "plot", first, "paper/results/frontier.tsv", "-o", folder);
   REFUSED(2, "begins with none of the files given", "plot", first, "-l", "other.tsv=x", "-o",
           folder);
-  cli_scratch_remove(folder);
 }
 
 TEST(unknown_and_impossible_figures_are_refused) {
@@ -131,11 +122,9 @@ TEST(unknown_and_impossible_figures_are_refused) {
   cli_result r = CLI("bias", "four_arms", "--figures", folder, "--figure", "curve");
   CU_ASSERT_EQUAL(r.code, 2);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "did you mean 'curves'?"));
-  cli_result_fini(&r);
   REFUSED(2, "figure curves does not apply: it needs a dial", "theory", "--figures", folder,
           "--figure", "curves");
   CU_ASSERT(CLI_GIVES(2, "bias", "four_arms", "--figure", "curves"));
   CU_ASSERT(CLI_GIVES(0, "theory", "--figures", folder, "--figure", "theorem1_constant"));
   CU_ASSERT(cli_has(folder, "theorem1_constant.pdf") && !cli_has(folder, "weight_variance.tsv"));
-  cli_scratch_remove(folder);
 }
