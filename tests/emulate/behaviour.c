@@ -20,7 +20,6 @@ static void spread(llm_fixture *f, uint64_t entity, double scale) {
   for (size_t i = 0; i < f->n; ++i)
     theta[i] += scale * rng_normal(rng_block(rng_stream_at(5, RNG_TEST, entity), i));
   llm_set(f, theta);
-  free(theta);
 }
 
 /* Draws a batch with some parameters and updates with others, on both devices. Single precision
@@ -43,7 +42,6 @@ static void compare(const char *sampling, int sets) {
     llm_update(&f, &b[k], metrics[k]);
     theta[k] = llm_theta(&f);
     n = f.n;
-    llm_close(&f);
   }
   CU_ASSERT_EQUAL_FATAL(b[0].n_tokens, b[1].n_tokens);
   CU_ASSERT_EQUAL(memcmp(b[0].token, b[1].token, b[0].n_tokens * sizeof *b[0].token), 0);
@@ -65,7 +63,6 @@ static void compare(const char *sampling, int sets) {
   for (size_t i = 0; i < n; ++i) worst = fmax(worst, fabs(theta[1][i] - theta[0][i]));
   CU_ASSERT(worst < 1e-3);
   for (size_t k = 0; k < 2; ++k) {
-    free(theta[k]);
     batch_fini(&b[k]);
   }
 }
@@ -89,7 +86,6 @@ TEST(sets_for_metrics_alone_are_the_cpus_only) {
     CU_ASSERT_EQUAL(!isnan(metrics[METRIC_KEPT_MASS]), k == 0);
     CU_ASSERT(metrics[METRIC_KEPT_MASS_Q] > 0);
     batch_fini(&b);
-    llm_close(&f);
   }
 }
 

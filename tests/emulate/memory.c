@@ -198,7 +198,6 @@ TEST(the_plan_covers_what_a_run_takes) {
     CU_ASSERT(peak > need.total - need.activations - need.generation - need.scratch);
     CU_ASSERT(need.one_version == need.reference);
     CU_ASSERT(need.one_version == f.n * f.llm->backend->element);
-    llm_close(&f);
     CU_ASSERT_EQUAL(in_use(other), alone);
     backend_free(other);
   }
@@ -272,17 +271,12 @@ static void compare_places(const char *text) {
   for (size_t i = 0; i < 2; ++i) llm_train(both[i], 3, 4, metrics);
   double *a = llm_theta(&roomy), *b = llm_theta(&small);
   CU_ASSERT(memcmp(a, b, roomy.n * sizeof *a) == 0);
-  free(a);
-  free(b);
   small.learner.ops->release(small.llm, 0);
   leave_room(&small, 3);
   hold(&small); /* there is room again */
   CU_ASSERT(!is_aside(&small, 2));
   small.learner.ops->release(small.llm, 1); /* one that is aside */
   emulate_memory_limit(SIZE_MAX);
-  llm_close(&roomy);
-  llm_close(&small);
-  llm_close(&later);
 }
 
 TEST(held_versions_draw_the_same_wherever_they_are) {

@@ -27,7 +27,6 @@ TEST(what_is_too_old_gives_its_slot_back) {
   CU_ASSERT_EQUAL(s.fate[FATE_ABORTED].tokens, 10000);
   CU_ASSERT_EQUAL(s.fate[FATE_STALE].units, 0);
   CU_ASSERT_EQUAL(s.begun, 31 + 10 + 2);
-  schedule_fini(&s);
 }
 
 TEST(without_it_the_slot_is_taken_until_the_end) {
@@ -35,7 +34,6 @@ TEST(without_it_the_slot_is_taken_until_the_end) {
   CU_ASSERT_EQUAL(s.aborted, 0);
   CU_ASSERT_EQUAL(s.fate[FATE_STALE].units, 1);
   CU_ASSERT_EQUAL(s.begun, 110 + 1 + 2);
-  schedule_fini(&s);
 }
 
 typedef struct ends {
@@ -62,9 +60,7 @@ TEST(a_trace_shows_when) {
   ASSERT_OK(sim_build(&s, &spec, text, 1, 31, &err));
   ASSERT_OK(schedule_build_traced(&traced, spec, 1, 31, &trace, &err));
   CU_ASSERT_EQUAL(e.n, 10);
-  schedule_fini(&s);
   schedule_fini(&traced);
-  cluster_free(spec);
 }
 
 /* Whatever the rules, no response begins its training staler than the window, everything started
@@ -100,8 +96,6 @@ TEST(books_balance_where_units_are_cancelled) {
     CU_ASSERT_EQUAL(s[0].aborted, 0);
     CU_ASSERT(s[1].aborted > 0);
     CU_ASSERT(s[1].fate[FATE_STALE].units < s[0].fate[FATE_STALE].units);
-    schedule_fini(&s[0]);
-    schedule_fini(&s[1]);
   }
 }
 

@@ -28,13 +28,11 @@ static compared compare(const char *text, size_t updates) {
   if (status == GL_OK) status = sim_theory_measure(&c.seen, &c.s, spec, &err);
   if (status != GL_OK) fprintf(stderr, "%s gave: %s\n", text, err.text);
   CU_ASSERT_EQUAL_FATAL(status, GL_OK);
-  cluster_free(spec);
   return c;
 }
 
 static void compared_fini(compared *c) {
   sim_theory_fini(&c->said);
-  schedule_fini(&c->s);
 }
 
 /* Every quantity, to rounding; and every share of staleness. period: divides a block's updates. */
@@ -177,8 +175,6 @@ TEST(samplers_that_never_wait_are_busy_all_the_time) {
     ASSERT_OK(sim_build(&s, &spec, text, seed, 2000, &err));
     ASSERT_OK(sim_theory_measure(&m, &s, spec, &err));
     ASSERT_CLOSE(m.mean[THEORY_SAMPLER_UTILISATION], 1, 1e-12);
-    schedule_fini(&s);
-    cluster_free(spec);
   }
 }
 
@@ -223,8 +219,6 @@ static theory say(const char *text) {
   theory said;
   ASSERT_OK(sim_build(&s, &spec, text, 1, 1, &err));
   ASSERT_OK(sim_theory_of(&said, spec, &err));
-  schedule_fini(&s);
-  cluster_free(spec);
   return said;
 }
 
@@ -366,8 +360,6 @@ TEST(clusters_outside_of_every_range_are_told_the_condition) {
     const int named = strstr(err.text, cases[i].condition) != NULL;
     CU_ASSERT(named);
     if (!named) fprintf(stderr, "%s gave: %s\n", cases[i].cluster, err.text);
-    schedule_fini(&s);
-    cluster_free(spec);
   }
 }
 
@@ -378,6 +370,4 @@ TEST(a_short_schedule_measures_no_long_run) {
   gl_error err = {0};
   CU_ASSERT_EQUAL_FATAL(sim_build(&s, &spec, "{preset: sync}", 1, 99, &err), GL_OK);
   CU_ASSERT_EQUAL(sim_theory_measure(&m, &s, spec, &err), GL_EINPUT);
-  schedule_fini(&s);
-  cluster_free(spec);
 }

@@ -18,7 +18,6 @@ TEST(generation_and_training_take_turns) {
   CU_ASSERT_EQUAL(s.gpus.switches, 10); /* the last begins when the clock ends */
   CU_ASSERT_EQUAL(s.gpus.seconds, 25);
   ASSERT_CLOSE(s.clock.sampler_utilisation, 50. / 98, 1e-12);
-  schedule_fini(&s);
 }
 
 /* Evaluations hold the GPUs, too. */
@@ -30,7 +29,6 @@ TEST(evaluations_stop_generation) {
                      1, 5);
   for (size_t k = 0; k < 5; ++k)
     CU_ASSERT_EQUAL(s.updates[k].start_s, 13 + 20 * (double)k + 100 * floor((double)k / 2));
-  schedule_fini(&s);
 }
 
 /* Responses take 10 and 25 s. The slow one has 10 s behind it when the first update begins, 20 s at
@@ -51,7 +49,6 @@ TEST(what_is_not_finished_goes_on_after_the_update) {
     CU_ASSERT_EQUAL(s.segments[slow->first_segment + k].version, (int64_t)k);
     ASSERT_CLOSE(s.segments[slow->first_segment + k].from, from[k], 1e-12);
   }
-  schedule_fini(&s);
 }
 
 #define ELASTIC                                                                                    \
@@ -68,7 +65,6 @@ TEST(elastic_gpus_generate_while_the_learner_waits) {
   for (size_t k = 0; k < 3; ++k) ASSERT_CLOSE(s.updates[k].start_s, starts[k], 1e-12);
   ASSERT_CLOSE(s.batches[5].generated_s, 46, 1e-12);
   CU_ASSERT_EQUAL(s.batches[5].sampler, 1);
-  schedule_fini(&s);
 }
 
 /* Where enough waits when an update ends the GPUs stay. */
@@ -76,7 +72,6 @@ TEST(elastic_gpus_stay_while_there_is_enough) {
   schedule s = sim_must_build(ELASTIC "batches: 1}}", 1, 4);
   for (size_t k = 0; k < 4; ++k) CU_ASSERT_EQUAL(s.updates[k].start_s, 13 + 8 * (double)k);
   CU_ASSERT_EQUAL(s.gpus.switches, 1);
-  schedule_fini(&s);
 }
 
 /* One sampler has its own GPUs and ends a response every 10 s; the other is on the learner's, which
@@ -146,7 +141,6 @@ TEST(a_cycle_takes_its_mean_time) {
     const double cycle = (s.updates[UPDATES - 1].start_s - s.updates[0].start_s) / (UPDATES - 1);
     const double error = sqrt(take) * m / slots / sqrt(UPDATES - 1);
     CU_ASSERT(fabs(cycle - (take * m / slots + 18)) < 3.89 * error);
-    schedule_fini(&s);
   }
 }
 
@@ -178,7 +172,6 @@ TEST(books_balance_with_colocated_gpus) {
     CU_ASSERT(s.clock.learner_utilisation > 0 && s.clock.learner_utilisation < 1);
     CU_ASSERT(s.gpus.switches > 0);
     ASSERT_CLOSE(s.waited_s, s.waiting_integral_s, 1e-9);
-    schedule_fini(&s);
   }
 }
 

@@ -175,7 +175,6 @@ TEST(known_lengths_give_the_schedule_of_their_dist) {
     schedule dist = sim_must_build(text, 3, UPDATES);
     CU_ASSERT(same_schedule(&s, &dist));
     schedule_fini(&s);
-    schedule_fini(&dist);
   }
 }
 

@@ -28,7 +28,6 @@ static void check_case(const char *text, FILE *golden) {
   CU_ASSERT_EQUAL(ids, 0); /* which ones; those that end together have no order */
   CU_ASSERT_EQUAL(same, n);
   CU_ASSERT_EQUAL(s.decoding.preemptions, preemptions);
-  schedule_fini(&s);
 }
 
 TEST(a_second_simulation_agrees) {
@@ -70,7 +69,6 @@ TEST(responses_begun_together_end_at_their_closed_form) {
       ASSERT_CLOSE(end[k], now, 1e-12);
     }
   }
-  schedule_fini(&s);
 }
 
 /* Slots that are never idle decode n v(n) tokens a second; the responses under way at both ends of
@@ -94,7 +92,6 @@ TEST(full_slots_decode_at_the_measured_speed) {
     for (size_t k = 0; k < s.n_batches; ++k) tokens += s.batches[k].tokens;
     ASSERT_CLOSE(tokens / s.clock.simulated_s, cases[i].tokens_per_s, 0.001);
     ASSERT_CLOSE(s.decoding.tokens_per_s, cases[i].tokens_per_s, 1e-12);
-    schedule_fini(&s);
   }
 }
 
@@ -145,8 +142,6 @@ TEST(a_constant_speed_is_the_one_without_load) {
       ASSERT_CLOSE(s[0].batches[k].generated_s, s[1].batches[k].generated_s, 1e-6);
     }
     CU_ASSERT_EQUAL(ids, 0);
-    schedule_fini(&s[0]);
-    schedule_fini(&s[1]);
   }
 }
 
@@ -197,9 +192,7 @@ TEST(books_balance_where_responses_are_preempted) {
       CU_ASSERT_EQUAL(traced.clock.simulated_s, s.clock.simulated_s);
       CU_ASSERT_EQUAL(w.n > w.open && w.seconds > 0, tight == 1);
       seconds[tight] = s.clock.simulated_s;
-      schedule_fini(&s);
       schedule_fini(&traced);
-      cluster_free(spec);
     }
     CU_ASSERT(seconds[1] > 1.05 * seconds[0]);
   }

@@ -24,7 +24,6 @@ TEST(calls_wait_for_the_place) {
   ASSERT_CLOSE(s.environment.wait_s, 7. / 4, 1e-12);
   ASSERT_CLOSE(s.environment.busy, 8 * 7. / 172, 1e-12);
   ASSERT_CLOSE(s.slot_utilisation, 2 * (74 + 81) / (2 * 172.), 1e-12);
-  schedule_fini(&s);
 }
 
 /* With slots that are freed one slot decodes two responses of 20 s in two turns, whose calls take
@@ -40,7 +39,6 @@ TEST(a_response_that_is_back_comes_before_new_ones) {
   CU_ASSERT_EQUAL(s.batches[1].generated_s, 50);
   CU_ASSERT_EQUAL(s.batches[2].generated_s, 60);
   ASSERT_CLOSE(s.slot_utilisation, 1, 1e-9);
-  schedule_fini(&s);
 }
 
 static void check_case(const char *text, FILE *golden) {
@@ -59,7 +57,6 @@ static void check_case(const char *text, FILE *golden) {
   CU_ASSERT_EQUAL(same, n);
   CU_ASSERT_EQUAL(s.environment.calls, (double)calls);
   ASSERT_CLOSE(s.environment.wait_s, wait, 1e-9);
-  schedule_fini(&s);
 }
 
 TEST(a_second_simulation_agrees) {
@@ -116,7 +113,6 @@ TEST(waits_are_those_of_a_closed_network) {
       schedule s = sim_must_build(text, 100 + run, 4000);
       const double x[2] = {s.environment.wait_s, s.environment.busy};
       for (size_t k = 0; k < 2; ++k) sum[k] += x[k], squares[k] += x[k] * x[k];
-      schedule_fini(&s);
     }
     for (size_t k = 0; k < 2; ++k) {
       const double mean = sum[k] / RUNS;
@@ -159,7 +155,6 @@ TEST(books_balance_with_environments) {
                  s.segments[k].to <= 1);
     CU_ASSERT_EQUAL(wrong, 0);
     ASSERT_CLOSE(s.waited_s, s.waiting_integral_s, 1e-9);
-    schedule_fini(&s);
   }
 }
 
@@ -177,8 +172,6 @@ TEST(short_calls_change_nothing) {
   for (size_t i = 0; i < a.n_batches; ++i)
     CU_ASSERT(a.batches[i].id == b.batches[i].id &&
               fabs(a.batches[i].generated_s - b.batches[i].generated_s) < 1e-9);
-  schedule_fini(&a);
-  schedule_fini(&b);
 }
 
 TEST(what_environments_do_not_go_with_is_refused) {

@@ -20,7 +20,6 @@ TEST(batches_wait_for_the_place) {
   CU_ASSERT_EQUAL(s.updates[1].start_s, 49);
   CU_ASSERT_EQUAL(s.grader.wait_s, 4); /* 0, 4 and 8 s */
   ASSERT_CLOSE(s.grader.busy, 24. / 54, 1e-12);
-  schedule_fini(&s);
 }
 
 /* n samplers of exponential generation without a gate send a Poisson process. With exponential
@@ -49,7 +48,6 @@ TEST(waits_are_those_of_erlangs_formula) {
     schedule s = sim_must_build(text, 3, UPDATES);
     ASSERT_CLOSE(s.grader.wait_s / (waits / (c * mu - lambda)), 1, 0.12);
     ASSERT_CLOSE(s.grader.busy, a, 0.04);
-    schedule_fini(&s);
   }
 }
 
@@ -67,7 +65,6 @@ TEST(what_takes_too_long_is_rejected) {
   ASSERT_CLOSE(s.grader.timed_out / n, p, 4 * sqrt(p * (1 - p) / n));
   ASSERT_CLOSE(s.grader.busy * s.clock.simulated_s / n / (10 * (1 - p)), 1, 0.02);
   CU_ASSERT_EQUAL(s.grader.wait_s, 0);
-  schedule_fini(&s);
 }
 
 TEST(books_balance_with_a_grader) {
@@ -91,7 +88,6 @@ TEST(books_balance_with_a_grader) {
     CU_ASSERT_EQUAL(s.fate[FATE_PENDING].units, s.pending);
     CU_ASSERT(s.grader.busy > 0 && s.grader.busy <= 12.1 && s.grader.wait_s >= 0);
     ASSERT_CLOSE(s.waited_s, s.waiting_integral_s, 1e-9);
-    schedule_fini(&s);
   }
 }
 

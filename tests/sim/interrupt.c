@@ -54,7 +54,6 @@ TEST(constant_times_give_the_closed_form) {
     ASSERT_CLOSE(s.recomputed_tokens, cost * cases[i / 2].tokens, 1e-6);
     ASSERT_CLOSE(s.clock.sampler_utilisation, 1 - s.interrupted_s / s.clock.simulated_s, 1e-9);
     ASSERT_CLOSE(s.slot_utilisation, s.clock.sampler_utilisation, 1e-9);
-    schedule_fini(&s);
   }
 }
 
@@ -70,7 +69,6 @@ TEST(a_batch_stands_still_too) {
     ASSERT_CLOSE(s.segments[b->first_segment].to, 9 / 30.0, 1e-9);
   }
   ASSERT_CLOSE(s.interrupted_s, 4 * (UPDATES - 1), 1e-9);
-  schedule_fini(&s);
 }
 
 /* Weights come every 5 s and each takes 7 s to take over: those that come meanwhile wait, the
@@ -85,7 +83,6 @@ TEST(weights_that_come_meanwhile_are_taken_over_next) {
   CU_ASSERT(s.interrupted_s < 4 * s.clock.simulated_s);
   CU_ASSERT(s.interrupted_s > 0.5 * s.clock.simulated_s);
   for (size_t i = 0; i < s.n_segments; ++i) CU_ASSERT(s.segments[i].to > s.segments[i].from);
-  schedule_fini(&s);
 }
 
 /* What takes no time changes nothing. */
@@ -104,8 +101,6 @@ TEST(no_time_is_what_it_was) {
       CU_ASSERT_EQUAL(a.batches[k].n_segments, b.batches[k].n_segments);
     }
     CU_ASSERT(!a.interrupts && !b.interrupts);
-    schedule_fini(&a);
-    schedule_fini(&b);
   }
 }
 
@@ -140,9 +135,7 @@ TEST(a_trace_is_told_of_every_interruption) {
   CU_ASSERT(h.n > 100 && h.lost > 0);
   CU_ASSERT_EQUAL((uint64_t)h.n, s.n_interrupts);
   ASSERT_CLOSE(h.seconds, s.interrupted_s, 1e-6);
-  schedule_fini(&s);
   schedule_fini(&again);
-  cluster_free(spec);
 }
 
 /* --- what does not go together --- */

@@ -49,7 +49,6 @@ TEST(schedules_and_times_are_those_of_a_second_simulation) {
     ASSERT_CLOSE(s.network.weights.mean * (double)weights, weights_s, 1e-9);
     ASSERT_CLOSE(s.network.batches.mean * (double)batches, batches_s, 1e-9);
     ++cases;
-    schedule_fini(&s);
   }
   CU_ASSERT(cases >= 27);
   fclose(golden);
@@ -78,7 +77,6 @@ TEST(n_transfers_at_once_take_n_times_as_long_or_queue) {
     ASSERT_CLOSE(s.network.weights.p95, 14, 0.006);
     ASSERT_CLOSE(s.network.egress_utilisation, 19 * 12 / s.clock.simulated_s, 1e-12);
     CU_ASSERT_EQUAL(s.clock.bytes_down, 20 * 4 * 300 - (queue ? 900 : 0));
-    schedule_fini(&s);
   }
 }
 
@@ -100,7 +98,6 @@ TEST(poisson_batches_take_what_queueing_theory_says) {
     const double expected = queue ? size + rho * size / (2 * (1 - rho)) : size / (1 - rho);
     CU_ASSERT(fabs(s.network.batches.mean / expected - 1) < 0.04);
     CU_ASSERT(fabs(s.network.ingress_utilisation / rho - 1) < 0.02);
-    schedule_fini(&s);
   }
 }
 
@@ -113,7 +110,6 @@ TEST(a_handshake_comes_before_every_transfer) {
   ASSERT_CLOSE(s.network.weights.p50, 3.5, 1e-12);
   ASSERT_CLOSE(s.network.batches.p95, 2.5, 1e-12);
   CU_ASSERT(isnan(s.network.egress_utilisation));
-  schedule_fini(&s);
 }
 
 /* Of ten transfers to a sampler nine have a twentieth of the bytes: (9 / 20 + 1) / 10 on average.
@@ -129,7 +125,6 @@ TEST(deltas_save_the_bytes_that_they_say) {
     CU_ASSERT_EQUAL(s.network.fulls, 2 * full);
     CU_ASSERT_EQUAL(s.network.deltas, 2 * (100 - full));
     ASSERT_CLOSE(s.clock.bytes_down, 2 * 1000 * (full + 0.05 * (100 - full)), 1e-12);
-    schedule_fini(&s);
   }
 }
 
@@ -152,7 +147,6 @@ TEST(sites_are_as_far_away_as_their_matrix_says) {
   ASSERT_CLOSE(s.network.weights.mean, weights * 2 / 3, 1e-9);
   ASSERT_CLOSE(s.network.batches.p50, batches, 0.006);
   CU_ASSERT_EQUAL(s.network.sites, 2);
-  schedule_fini(&s);
 }
 
 /* Packets of 1,000 bytes that the link loses with 0.1 and the way with 0.2 are lost with 0.28: so
@@ -168,7 +162,6 @@ TEST(losses_of_link_and_way_add_up) {
       3, 200);
   const double n = 1000 * 200;
   CU_ASSERT(fabs(s.clock.retransmissions / n - 0.28 / 0.72) < 4 * sqrt(0.28) / 0.72 / sqrt(n));
-  schedule_fini(&s);
 }
 
 /* One sampler: the first update starts at 80 and ends at 87, weights of 10 s follow, and an outage
@@ -190,7 +183,6 @@ TEST(an_outage_stops_what_flows) {
     CU_ASSERT_EQUAL(s.network.interrupted, 1);
     CU_ASSERT_EQUAL(s.network.outage_s, 60);
     ASSERT_CLOSE(s.clock.bytes_down, (lost ? 300 : 0) + 3 * 1000, 1e-12);
-    schedule_fini(&s);
   }
 }
 
@@ -208,7 +200,6 @@ TEST(drawn_outages_last_as_long_as_their_dists) {
   CU_ASSERT(fabs(s.network.outage_s / s.clock.simulated_s - 0.25) < 4 * sqrt(variance));
   CU_ASSERT_EQUAL(other.network.outage_s, again.network.outage_s);
   CU_ASSERT(other.network.outage_s != s.network.outage_s);
-  schedule_fini(&s), schedule_fini(&other), schedule_fini(&again);
 }
 
 /* --- relays --- */
@@ -230,7 +221,6 @@ TEST(weights_come_through_relays_when_a_recurrence_says) {
     ASSERT_CLOSE(s.updates[2].start_s - s.updates[1].end_s, trained, 1e-9);
     CU_ASSERT(busy * s.clock.simulated_s <= 2 * sending * 61.7 * (1 + 1e-9));
     ++cases;
-    schedule_fini(&s);
   }
   CU_ASSERT(cases >= 30);
   fclose(golden);
@@ -249,7 +239,6 @@ TEST(a_shard_that_is_greeted_holds_up_no_other) {
   CU_ASSERT_EQUAL(s.network.weights.n, 2);
   ASSERT_CLOSE(s.network.weights.mean, (20 + 46) / 2.0, 1e-12);
   ASSERT_CLOSE(s.network.weights.max, 46, 1e-12);
-  schedule_fini(&s);
 }
 
 /* A full tree of depth d with S shards of W / S bytes, all at B bytes a second: a node's S f sends
@@ -269,7 +258,6 @@ TEST(a_tree_of_relays_is_a_pipeline) {
     const double f = (double)fanout[i], d = (double)depth[i], n = (double)shards[i];
     ASSERT_CLOSE(s.network.weights.max, (n + d - 1) * f * 640 / (n * 10), 1e-9);
     CU_ASSERT_EQUAL(s.network.weights.n, 3 * (double)samplers);
-    schedule_fini(&s);
   }
 }
 
@@ -292,7 +280,6 @@ TEST(relays_skip_versions_that_they_cannot_keep_up_with) {
     CU_ASSERT(s.clock.retransmissions > 100 && s.network.interrupted > 2);
     CU_ASSERT_EQUAL((double)s.begun, s.clock.batches_trained + s.clock.batches_dropped +
                                          s.clock.batches_lost + (double)s.pending);
-    schedule_fini(&s);
   }
 }
 
@@ -327,7 +314,6 @@ TEST(a_network_of_plenty_is_no_network) {
                   b.segments[b.batches[k].first_segment].version;
     CU_ASSERT_EQUAL(same, a.n_batches);
     CU_ASSERT(a.clock.retransmissions > 0);
-    schedule_fini(&a), schedule_fini(&b);
   }
 }
 
@@ -358,7 +344,6 @@ TEST(everything_balances_under_trouble) {
     CU_ASSERT(s.network.egress_utilisation > 0.05 && s.network.egress_utilisation <= 1);
     CU_ASSERT(s.network.ingress_utilisation > 0.02 && s.network.ingress_utilisation <= 1);
     CU_ASSERT(s.network.fulls > 10 && s.network.deltas > 10 && s.network.interrupted > 3);
-    schedule_fini(&s);
   }
 }
 
@@ -457,6 +442,4 @@ TEST(no_closed_form_speaks_of_a_network) {
   CU_ASSERT_EQUAL(sim_theory_of(&said, spec, &err), GL_EINPUT);
   CU_ASSERT_STRING_EQUAL(
       err.text, "no closed form holds for this cluster: all need: cluster.network is left out");
-  schedule_fini(&s);
-  cluster_free(spec);
 }

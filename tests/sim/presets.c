@@ -19,7 +19,6 @@ TEST(every_preset_runs_without_further_fields) {
     CU_ASSERT_EQUAL(s.n_updates, 60);
     CU_ASSERT(s.clock.samples_per_s > 0);
     if (p->ahead == 0) CU_ASSERT_EQUAL(s.clock.staleness_max, 0);
-    schedule_fini(&s);
   }
   CU_ASSERT(n >= 33);
 }
@@ -50,7 +49,6 @@ TEST(presets_with_relays_hand_weights_on) {
              names[i], fanout[i], shards);
     schedule s = sim_must_build(text, 1, 60);
     ASSERT_CLOSE(s.network.weights.max, 6.4 * (shards + depth[i] - 1) * fanout[i] / shards, 1e-9);
-    schedule_fini(&s);
   }
 }
 
@@ -97,8 +95,6 @@ TEST(every_gated_preset_is_synchronous_at_a_bound_of_zero) {
       CU_ASSERT(same_schedule(&in_turns, &s));
       CU_ASSERT_EQUAL(s.clock.staleness_max, 0);
       CU_ASSERT_EQUAL(s.clock.samples_per_s, in_turns.clock.samples_per_s);
-      schedule_fini(&in_turns);
-      schedule_fini(&s);
     }
   }
   CU_ASSERT(gated >= 14);
@@ -127,17 +123,14 @@ TEST(verl_s_bound_is_a_share_of_what_is_published_at_once) {
         begun_early += (int64_t)u - version > cases[i].publish_every - 1;
       }
     CU_ASSERT_EQUAL(begun_early > 0, cases[i].ahead > 3);
-    schedule_fini(&s);
   }
 }
 
 TEST(a_preset_of_groups_takes_other_units_and_lengths) {
   schedule s = sim_must_build("{preset: skyrl, unit: batch, generation: 50, ahead: 0}", 1, 10);
   CU_ASSERT_EQUAL(s.updates[0].start_s, 50);
-  schedule_fini(&s);
   s = sim_must_build("{preset: roll_flash, lengths: 100, tokens_per_s: 10, ahead: 0}", 1, 10);
   CU_ASSERT_EQUAL(s.updates[0].start_s, 10);
-  schedule_fini(&s);
   sim_must_refuse("{preset: skyrl, generation: 50}");
   sim_must_refuse("{preset: skyrl, in_flight: true}");
 }
@@ -157,7 +150,6 @@ TEST(verl_v1_drops_by_global_steps) {
     }
   CU_ASSERT_EQUAL(most, 7);
   CU_ASSERT(s.fate[FATE_STALE].units > 0);
-  schedule_fini(&s);
 }
 
 /* prime-rl 0.8 cancels what its predecessor finished in vain. */
@@ -169,11 +161,9 @@ TEST(prime_rl_08_cancels) {
   schedule s = sim_must_build(text, 1, 400);
   CU_ASSERT(s.aborted > 0);
   CU_ASSERT(s.clock.staleness_max <= 8);
-  schedule_fini(&s);
   snprintf(text, sizeof text, form, "prime_rl");
   s = sim_must_build(text, 1, 400);
   CU_ASSERT_EQUAL(s.aborted, 0);
-  schedule_fini(&s);
 }
 
 /* torchtitan: with strict FIFO no update trains what is more than target_offpolicy_steps behind,
@@ -187,7 +177,6 @@ TEST(torchtitan_s_target_bounds_staleness) {
              ahead);
     schedule s = sim_must_build(text, 1, 200);
     CU_ASSERT_EQUAL(s.clock.staleness_max, ahead);
-    schedule_fini(&s);
   }
 }
 

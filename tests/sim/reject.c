@@ -26,7 +26,6 @@ TEST(an_update_takes_generations_until_enough_are_accepted) {
                  error = 10 * sqrt(n * p) / (1 - p) / sqrt(updates);
     ASSERT_CLOSE(s.clock.simulated_s / updates, expected, 4 * error / expected);
     CU_ASSERT_EQUAL(s.clock.staleness_max, 0);
-    schedule_fini(&s);
   }
 }
 
@@ -60,7 +59,6 @@ TEST(rejected_units_have_their_fate_and_give_their_places_back) {
     ASSERT_CLOSE((double)f[FATE_REJECTED].units / arrived, 0.4, 4 * sqrt(0.24 / arrived) + 0.02);
     CU_ASSERT_EQUAL(s.clock.batches_dropped,
                     (double)(f[FATE_STALE].units + f[FATE_ABORTED].units + f[FATE_REJECTED].units));
-    schedule_fini(&s);
   }
 }
 

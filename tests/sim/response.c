@@ -88,7 +88,6 @@ TEST(lengths_set_the_time_and_the_bytes_of_batches) {
     CU_ASSERT_EQUAL(b->generated_s - b->start_s, (24 + 1) / 2.0);
     CU_ASSERT_EQUAL(b->arrived_s - b->generated_s, 1);
   }
-  schedule_fini(&s);
 }
 
 /* Batch k of a sampler has the same lengths whatever the network does; new weights still split it.
@@ -109,7 +108,6 @@ TEST(lengths_depend_on_the_batch_alone) {
       CU_ASSERT(b->tokens >= 16);
       if ((uint32_t)b->id < 40) tokens[run][b->sampler][(uint32_t)b->id] = b->tokens;
     }
-    schedule_fini(&s[run]);
   }
   for (size_t i = 0; i < 3; ++i)
     for (size_t k = 0; k < 40; ++k) {

@@ -20,7 +20,6 @@ TEST(the_next_update_comes_after_down_time_and_recovery) {
   CU_ASSERT_EQUAL(s.restarts.n, 1);
   CU_ASSERT_EQUAL(s.restarts.stopped_s, 10);
   CU_ASSERT_EQUAL(s.restarts.again, 0);
-  schedule_fini(&s);
 }
 
 /* The restart at 38 s comes in the third generation, that at 70 s 2 s before the end of the third
@@ -35,7 +34,6 @@ TEST(an_update_that_is_interrupted_is_made_again) {
   CU_ASSERT_EQUAL(s.clock.batches_lost, 2);
   CU_ASSERT_EQUAL(s.clock.batches_trained, 3);
   ASSERT_CLOSE(s.clock.learner_utilisation, 20.0 / 88, 1e-12); /* 5 s of the lost one too */
-  schedule_fini(&s);
 }
 
 /* Checkpoints after every third update: a restart in the fifth goes back to the third. */
@@ -50,7 +48,6 @@ TEST(updates_after_the_last_checkpoint_are_made_again) {
   CU_ASSERT_EQUAL(s.n_batches, 5);
   CU_ASSERT_EQUAL(s.clock.batches_lost, 2);
   for (size_t i = 0; i < 5; ++i) CU_ASSERT_EQUAL(s.updates[i].version, (int64_t)i);
-  schedule_fini(&s);
 }
 
 /* A learner that is behind: with every batch lost, staleness begins at 0 and grows again; a queue
@@ -71,7 +68,6 @@ TEST(what_survives_decides_the_staleness_after_a_restart) {
     for (size_t k = 0; k < 4; ++k)
       CU_ASSERT_EQUAL(schedule_staleness(&s, &s.updates[11 + k], &s.batches[11 + k]),
                       cases[i].expected[k]);
-    schedule_fini(&s);
   }
 }
 
@@ -103,8 +99,6 @@ static void check_frozen(const char *responses, int at) {
   }
   CU_ASSERT_EQUAL(a.environment.calls, b.environment.calls);
   ASSERT_CLOSE(a.environment.wait_s, b.environment.wait_s, 1e-9);
-  schedule_fini(&a);
-  schedule_fini(&b);
 }
 
 TEST(what_is_frozen_goes_on_where_it_was) {
@@ -138,7 +132,6 @@ TEST(places_are_free_after_a_restart_that_keeps_nothing) {
     ASSERT_CLOSE(s.batches[1].generated_s, all ? 91 : 35 + 81, 1e-12);
     CU_ASSERT_EQUAL(s.environment.calls, all ? 4 : 5);
     ASSERT_CLOSE(s.environment.wait_s, 7. / (all ? 4 : 5), 1e-12);
-    schedule_fini(&s);
   }
 }
 
@@ -167,7 +160,6 @@ TEST(the_time_of_an_update_has_its_closed_form) {
     const double error = sqrt(squares / (double)n / (double)n);
     ASSERT_CLOSE(s.clock.simulated_s / updates, expected, 4 * error / expected);
     CU_ASSERT(error < 0.02 * expected);
-    schedule_fini(&s);
   }
 }
 
@@ -243,7 +235,6 @@ TEST(books_balance_with_restarts) {
       CU_ASSERT(strstr(survive[k], "checkpoint") == NULL || s.restarts.again > 0 ||
                 s.restarts.n < 3);
       check_books(&s);
-      schedule_fini(&s);
     }
 }
 
@@ -269,7 +260,6 @@ TEST(restarts_that_let_nothing_be_finished_are_an_error) {
                             &err),
                   GL_ENUMERIC);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "restarts in a row"));
-  cluster_free(spec);
 }
 
 typedef struct span_counts {
@@ -296,7 +286,5 @@ TEST(a_trace_reports_them) {
   CU_ASSERT_EQUAL(n.restarts, 2);
   CU_ASSERT_EQUAL(n.lost_updates, 1);
   CU_ASSERT_EQUAL(n.down_s, 20);
-  schedule_fini(&s);
   schedule_fini(&traced);
-  cluster_free(spec);
 }

@@ -24,7 +24,6 @@ TEST(sync_updates_take_the_sum_of_their_parts) {
     CU_ASSERT_EQUAL(s.updates[u].end_s, (double)(u + 1) * 118 - 5);
   }
   CU_ASSERT_EQUAL(s.clock.staleness_max, 0);
-  schedule_fini(&s);
 }
 
 static const char noise[] =
@@ -46,7 +45,6 @@ TEST(bounded_staleness_holds_for_many_unequal_samplers) {
     schedule s = sim_must_build(text, 2, 300);
     CU_ASSERT(s.clock.staleness_max <= cases[i].ahead);
     if (cases[i].ahead > 1) CU_ASSERT(s.clock.staleness_max > 1);
-    schedule_fini(&s);
   }
 }
 
@@ -66,7 +64,6 @@ TEST(fifo_and_lifo_train_in_their_order_of_arrival) {
                        : s.batches[i].arrived_s <= s.batches[k].arrived_s);
       }
     CU_ASSERT(waited > 50);
-    schedule_fini(&s);
   }
 }
 
@@ -91,7 +88,6 @@ TEST(batches_and_waiting_times_balance_under_every_rule) {
     CU_ASSERT(s.clock.batches_lost > 10);
     CU_ASSERT(s.waiting_integral_s > 0);
     ASSERT_CLOSE(s.waited_s / s.waiting_integral_s, 1, 1e-9);
-    schedule_fini(&s);
   }
 }
 
@@ -103,7 +99,6 @@ TEST(a_full_buffer_drops_its_oldest_batch) {
   CU_ASSERT_EQUAL(s.batches[1].arrived_s, 900); /* of 200 to 1100, 900, 1000 and 1100 are left */
   CU_ASSERT_EQUAL(s.batches[2].arrived_s, 1900);
   CU_ASSERT_EQUAL(s.clock.batches_dropped, 7 + 9 + 8); /* the run ends as 3100 arrives */
-  schedule_fini(&s);
 }
 
 TEST(empirical_dists_interpolate_what_was_measured) {
@@ -206,8 +201,6 @@ TEST(summaries_have_the_documented_keys) {
   ASSERT_CLOSE(number_at(staleness, "mean"), sum / 40, 1e-12);
   CU_ASSERT(member_at(json, "ks_distance") == NULL);
   cJSON_Delete(json);
-  schedule_fini(&s);
-  cluster_free(spec);
 }
 
 /* A preset is its defaults: written out, they give the same schedule. */
@@ -222,8 +215,6 @@ TEST(a_preset_is_its_defaults_written_out) {
   for (size_t i = 0; i < a.n_batches; ++i)
     CU_ASSERT(a.batches[i].id == b.batches[i].id && a.batches[i].start_s == b.batches[i].start_s);
   CU_ASSERT(a.clock.staleness_mean == b.clock.staleness_mean && a.clock.staleness_max > 0);
-  schedule_fini(&a);
-  schedule_fini(&b);
 }
 
 TEST(names_that_no_table_has_are_refused_with_the_nearest) {
@@ -244,7 +235,6 @@ TEST(names_that_no_table_has_are_refused_with_the_nearest) {
     CU_ASSERT_EQUAL(sim_build(&s, &spec, wrong[i].text, 1, 1, &err), GL_EINPUT);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, wrong[i].says));
     if (strstr(err.text, wrong[i].says) == NULL) fprintf(stderr, "%s\n", err.text);
-    cluster_free(spec);
   }
 }
 
@@ -296,7 +286,6 @@ static void count_out_of_order(const char *queue, const char *more, size_t *vers
   uint64_t units = 0;
   for (int f = 0; f < FATES; ++f) units += s.fate[f].units;
   CU_ASSERT_EQUAL(units, s.begun);
-  schedule_fini(&s);
 }
 
 /* Groups of slow samplers come late: the queue oldest_version, which does not wait for them, trains

@@ -52,7 +52,6 @@ TEST(every_unit_has_one_fate) {
       CU_ASSERT_EQUAL(sum_of(s.fate[f].by_length, LENGTH_CLASSES), s.fate[f].units);
       CU_ASSERT_EQUAL(sum_of(s.fate[f].by_prompt, PROMPT_CLASSES), i == 3 ? 0 : s.fate[f].units);
     }
-    schedule_fini(&s);
   }
 }
 
@@ -64,7 +63,6 @@ TEST(classes_are_those_of_the_longest_response) {
   CU_ASSERT(expected[5] > 10 && expected[6] > 10);
   for (size_t k = 0; k < LENGTH_CLASSES; ++k)
     CU_ASSERT_EQUAL(s.fate[FATE_TRAINED].by_length[k], expected[k]);
-  schedule_fini(&s);
 }
 
 /* The quarters of the distribution of prompts hold a quarter of what is drawn each, within four
@@ -87,7 +85,6 @@ TEST(a_window_starves_slow_prompts) {
   CU_ASSERT(before < 0.5);
   CU_ASSERT(s.fate[FATE_TRAINED].longest / (double)s.fate[FATE_TRAINED].units <
             0.7 * s.fate[FATE_STALE].longest / (double)s.fate[FATE_STALE].units);
-  schedule_fini(&s);
 }
 
 /* Nothing is thrown away for its age, and nothing is older than the window, whatever the network
@@ -108,7 +105,6 @@ TEST(waiting_keeps_every_unit_within_the_window) {
     CU_ASSERT(s.clock.staleness_max <= ahead + (double)(i % 2));
     CU_ASSERT_EQUAL(s.fate[FATE_STALE].units, 0);
     CU_ASSERT(s.clock.batches_lost > 0);
-    schedule_fini(&s);
   }
 }
 
@@ -122,7 +118,6 @@ TEST(without_waiting_the_window_throws_away) {
            slow);
   schedule s = sim_must_build(text, 4, 150);
   CU_ASSERT(s.fate[FATE_STALE].units > 20);
-  schedule_fini(&s);
 }
 
 TEST(stale_units_can_be_trained_with_less_weight) {
@@ -137,7 +132,6 @@ TEST(stale_units_can_be_trained_with_less_weight) {
   CU_ASSERT(s.n_staleness > 4);
   CU_ASSERT_EQUAL(s.fate[FATE_STALE].units, 0);
   ASSERT_CLOSE(s.weight_sum, weights, 1e-9);
-  schedule_fini(&s);
 }
 
 /* An update takes 1000 s, a batch 100: of those that wait, a full queue keeps the newest, or the
@@ -157,7 +151,6 @@ TEST(a_full_queue_evicts_as_it_is_told) {
     schedule s = sim_must_build(text, 1, 3);
     CU_ASSERT_EQUAL(s.batches[0].arrived_s, 100);
     CU_ASSERT_EQUAL(s.batches[1].arrived_s, cases[i].second);
-    schedule_fini(&s);
   }
 }
 

@@ -22,8 +22,6 @@ static void read_cluster(staleness_reading out[STALENESS_DEFINITIONS], const cha
   cluster_spec *spec;
   ASSERT_OK(sim_build(&s, &spec, text, seed, updates, &err));
   ASSERT_OK(staleness_read(out, &s, spec, seed, optimiser, &err));
-  schedule_fini(&s);
-  cluster_free(spec);
 }
 
 TEST(counters_agree_with_a_count_from_the_events) {
@@ -113,8 +111,6 @@ TEST(runs_have_the_tokens_that_the_clock_sent) {
     ASSERT_OK(schedule_token_runs(&s, spec, 5, add_tokens, &sums, &err));
     end_unit_sums(&sums);
     CU_ASSERT_EQUAL(sums.units, s.n_batches);
-    schedule_fini(&s);
-    cluster_free(spec);
   }
 }
 

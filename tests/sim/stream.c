@@ -45,7 +45,6 @@ TEST(schedules_are_those_of_a_second_simulation) {
     if (same != updates) fprintf(stderr, "%zu of %zu updates agree: %s\n", same, updates, text);
     with_drops += dropped > 0;
     ++cases;
-    schedule_fini(&s);
   }
   CU_ASSERT(cases >= 26 && with_drops >= 6);
   fclose(golden);
@@ -78,8 +77,6 @@ TEST(constant_lengths_give_what_batches_give) {
     CU_ASSERT_EQUAL(whole.clock.sampler_utilisation, parts.clock.sampler_utilisation);
     ASSERT_CLOSE(whole.clock.staleness_mean, parts.clock.staleness_mean, 1e-12);
     CU_ASSERT_EQUAL(whole.clock.staleness_max, parts.clock.staleness_max);
-    schedule_fini(&whole);
-    schedule_fini(&parts);
   }
 }
 
@@ -108,7 +105,6 @@ TEST(a_group_takes_the_longest_of_its_responses) {
   CU_ASSERT(fabs(sum / n - 3000 * harmonic(GROUP)) < 4 * deviation / sqrt(n));
   CU_ASSERT(fabs(s.clock.simulated_s / UPDATES - 5 - 3000 * harmonic(BATCH)) <
             4 * deviation / sqrt(UPDATES));
-  schedule_fini(&s);
 }
 
 /* Slots that are never idle decode concurrency x tokens_per_s tokens a second, and responses leave
@@ -124,7 +120,6 @@ TEST(full_slots_make_as_many_responses_as_they_have_tokens) {
   CU_ASSERT_EQUAL(s.clock.batches_trained, 400 * BATCH);
   const double rate = 3 * 20 * 5.0 / 800;
   CU_ASSERT(fabs(s.clock.samples_per_s / rate - 1) < 4 / sqrt(400 * BATCH));
-  schedule_fini(&s);
 }
 
 /* --- books --- */
@@ -165,7 +160,6 @@ TEST(units_and_waiting_times_balance_under_every_rule) {
     CU_ASSERT(s.slot_utilisation > 0 && s.slot_utilisation <= 1);
     CU_ASSERT(s.slot_utilisation <= s.clock.sampler_utilisation + 1e-12);
     CU_ASSERT((s.aborted > 0) == (strstr(rules[i / 2], "drop") != NULL));
-    schedule_fini(&s);
   }
 }
 
@@ -197,7 +191,6 @@ TEST(segments_cover_every_response_once) {
     ++mixed;
   }
   CU_ASSERT(mixed > 100);
-  schedule_fini(&s);
 }
 
 /* With wait and drop a unit is of one version, and that is the one its sampler had at its start. */
@@ -209,7 +202,6 @@ TEST(waiting_and_dropping_leave_units_of_one_version) {
     schedule s = sim_must_build(text, 7, 150);
     for (size_t i = 0; i < s.n_batches; ++i) CU_ASSERT_EQUAL(s.batches[i].n_segments, 1);
     CU_ASSERT_EQUAL(s.n_segments, s.n_batches);
-    schedule_fini(&s);
   }
 }
 
@@ -238,7 +230,6 @@ TEST(prompts_are_slow_for_all_their_responses) {
     }
     const double responses = 20 * BATCH, mean = sum / responses;
     CU_ASSERT(fabs(mean - 500) < 4 * 800 / sqrt(12 * responses / GROUP));
-    schedule_fini(&s);
   }
 }
 
@@ -264,7 +255,6 @@ TEST(an_update_of_tokens_takes_units_until_it_has_them) {
       if (update->n_batches > most) most = update->n_batches;
     }
     CU_ASSERT(i >= 4 || fewest < most);
-    schedule_fini(&s);
   }
 }
 
@@ -315,9 +305,7 @@ TEST(a_coupled_clock_asks_for_the_lengths_of_every_unit) {
     CU_ASSERT_FATAL(schedule_build_coupled(&again, spec, 1, 30, &hooks, &err) == GL_OK);
     CU_ASSERT_EQUAL(again.n_updates, 30);
     CU_ASSERT(again.n_batches == s.n_batches && again.clock.simulated_s > s.clock.simulated_s);
-    schedule_fini(&s);
     schedule_fini(&again);
-    cluster_free(spec);
   }
 }
 

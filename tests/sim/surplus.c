@@ -25,7 +25,6 @@ TEST(what_is_left_is_dropped_or_waits) {
   for (size_t i = 0; i < 8; ++i) CU_ASSERT_EQUAL(s.updates[i].end_s, 25 * (double)(i + 1));
   CU_ASSERT_EQUAL(s.aborted, 8);
   CU_ASSERT_EQUAL(s.clock.staleness_max, 0);
-  schedule_fini(&s);
   snprintf(text, sizeof text, by_hand, "");
   s = sim_must_build(text, 1, 2);
   CU_ASSERT_EQUAL(s.aborted, 0);
@@ -34,7 +33,6 @@ TEST(what_is_left_is_dropped_or_waits) {
   CU_ASSERT_EQUAL(s.batches[2].sampler, 2);
   CU_ASSERT_EQUAL(schedule_staleness(&s, &s.updates[1], &s.batches[2]), 1);
   CU_ASSERT_EQUAL(schedule_staleness(&s, &s.updates[1], &s.batches[3]), 0);
-  schedule_fini(&s);
 }
 
 /* The N-th of M exponential times of mean m comes after m (H_M - H_{M-N}) on average, with variance
@@ -62,7 +60,6 @@ TEST(exponential_lengths_have_their_order_statistics) {
       CU_ASSERT_EQUAL(
           s.begun, (uint64_t)(aborts ? (UPDATES - 1) * begun + begun : (UPDATES - 1) * N + begun));
       CU_ASSERT_EQUAL(s.aborted, (uint64_t)(aborts ? UPDATES * (begun - N) : 0));
-      schedule_fini(&s);
     }
 }
 
@@ -94,7 +91,6 @@ TEST(books_balance_with_a_surplus) {
       for (size_t u = 1; u < s.n_updates && aborts; ++u)
         for (size_t k = 0; k < s.updates[u].n_batches; ++k)
           CU_ASSERT(s.batches[s.updates[u].first_batch + k].start_s >= s.updates[u - 1].start_s);
-      schedule_fini(&s);
     }
 }
 

@@ -44,7 +44,6 @@ static told *listen(const char *preset, schedule *s, schedule *silent) {
   CU_ASSERT_EQUAL_FATAL(schedule_build_traced(s, spec, 3, 300, &trace, &err), GL_OK);
   CU_ASSERT_EQUAL(cluster_samplers(spec), SAMPLERS);
   CU_ASSERT_FATAL(t->n < MOST);
-  cluster_free(spec);
   return t;
 }
 
@@ -101,7 +100,7 @@ static void check(const char *preset) {
     if (t->span[i].kind != SPAN_UPLOAD) continue;
     CU_ASSERT(t->span[i].to_s - t->span[i].from_s > 7 - 1e-9);
   }
-  schedule_fini(&s), schedule_fini(&silent);
+  schedule_fini(&s);
   free(t);
 }
 
@@ -138,7 +137,6 @@ TEST(a_chart_by_hand) {
     CU_ASSERT(a->from_s == b->from_s && a->to_s == b->to_s);
     CU_ASSERT(a->batch == b->batch && a->version == b->version);
   }
-  schedule_fini(&s), schedule_fini(&silent);
-  cluster_free(spec);
+  schedule_fini(&s);
   free(t);
 }

@@ -78,7 +78,9 @@ void cli_wait_for_work(pid_t pid, double seconds) {
 
 char *cli_read(const char *path) {
   char *text = files_text(path);
-  return text != NULL ? text : calloc(1, 1);
+  if (text == NULL) text = calloc(1, 1);
+  test_at_end(free, text);
+  return text;
 }
 
 cli_result cli_run(const char *input, const char *const *arguments) {

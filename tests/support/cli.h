@@ -60,7 +60,7 @@ pid_t cli_start(const char *const *arguments);
 pid_t cli_start_writing(const char *out, const char *err, const char *const *arguments);
 #define CLI_START_WRITING(out, err, ...)                                                           \
   cli_start_writing(out, err, (const char *const[]){__VA_ARGS__, NULL})
-/* All of a file, with a zero behind it; the caller frees. */
+/* All of a file, with a zero behind it, until the end of the test. */
 char *cli_read(const char *path);
 /* `gepolab bias` of a recipe's text, with one option. */
 cli_result cli_bias(const char *recipe, const char *option);

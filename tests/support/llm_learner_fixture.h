@@ -62,10 +62,25 @@ static inline gl_status llm_try(llm_fixture *f, const char *text, llm_choice cho
   return status;
 }
 
+static inline void llm_close(llm_fixture *f) {
+  learner_fini(&f->learner);
+  cfg_free(f->doc);
+}
+
+static inline void llm_end(void *f) {
+  llm_close(f);
+}
+
+static inline void llm_close_at_end(const llm_fixture *f) {
+  test_at_end(llm_end, test_copy(f, sizeof *f));
+}
+
+/* Until the end of the test. */
 static inline llm_fixture llm_open_with(const char *text, llm_choice choice) {
   llm_fixture f;
   ASSERT_OK(llm_try(&f, text, choice, 0, &err));
   CU_ASSERT_PTR_NOT_NULL_FATAL(f.llm);
+  llm_close_at_end(&f);
   return f;
 }
 
@@ -73,18 +88,15 @@ static inline llm_fixture llm_open(const char *text, uint64_t seed) {
   return llm_open_with(text, (llm_choice){.seed = seed, .threads = 1});
 }
 
-static inline void llm_close(llm_fixture *f) {
-  learner_fini(&f->learner);
-  cfg_free(f->doc);
-}
-
+/* Numbers until the end of the test. */
 static inline double *llm_doubles(size_t n) {
   double *values = calloc(n, sizeof *values);
   CU_ASSERT_PTR_NOT_NULL_FATAL(values);
+  test_at_end(free, values);
   return values;
 }
 
-/* The parameters, malloc'd. */
+/* The parameters, until the end of the test. */
 static inline double *llm_theta(const llm_fixture *f) {
   double *theta = llm_doubles(f->n);
   ASSERT_OK(model_get(f->llm->model, theta, &err));
@@ -165,7 +177,6 @@ static inline void llm_jitter(llm_fixture *f, double scale, uint64_t entity) {
     theta[i] += scale * rng_normal(rng_block(rng_stream_at(5, RNG_TEST, entity), i));
   gl_error err = {0};
   CU_ASSERT_FATAL(llm_learner_stand_at(&f->learner, theta, f->llm->update.version, &err) == GL_OK);
-  free(theta);
 }
 
 /* The loss of a batch at theta + h direction. */
@@ -175,7 +186,6 @@ static inline double llm_loss_at(llm_fixture *f, const double *theta, const doub
   double *moved = llm_doubles(f->n);
   for (size_t i = 0; i < f->n; ++i) moved[i] = theta[i] + h * direction[i];
   llm_set(f, moved);
-  free(moved);
   llm_update(f, b, metrics);
   return metrics[METRIC_LOSS];
 }

@@ -28,18 +28,30 @@ static inline void task_close(task_fixture *f) {
   cfg_free(f->doc);
 }
 
+static inline void task_end(void *f) {
+  task_close(f);
+}
+
+/* Until the end of the test. */
 static inline task_fixture task_open(const char *text, uint64_t seed) {
   task_fixture f;
   gl_error err = {0};
   if (task_try(&f, text, seed, &err) != GL_OK) fprintf(stderr, "%s: %s\n", text, err.text);
   CU_ASSERT_PTR_NOT_NULL_FATAL(f.t);
+  test_at_end(task_end, test_copy(&f, sizeof f));
   return f;
 }
 
+static inline void problem_end(void *p) {
+  problem_fini(p);
+}
+
+/* Until the end of the test. */
 static inline problem task_get(const task *t, task_split split, uint64_t i) {
   problem p;
   ASSERT_OK(task_problem(t, split, i, &p, &err));
   CU_ASSERT_PTR_NOT_NULL_FATAL(p.prompt);
+  test_at_end(problem_end, test_copy(&p, sizeof p));
   return p;
 }
 

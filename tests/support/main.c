@@ -62,6 +62,13 @@ void test_at_end(void (*release)(void *), void *what) {
   ends.at[ends.n++].what = what;
 }
 
+void *test_copy(const void *bytes, size_t size) {
+  void *copy = malloc(size);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(copy);
+  test_at_end(free, copy);
+  return memcpy(copy, bytes, size);
+}
+
 static void test_ends(void) {
   while (ends.n > 0) {
     --ends.n;

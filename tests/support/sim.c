@@ -5,6 +5,14 @@
 
 #include <string.h>
 
+static void schedule_end(void *s) {
+  schedule_fini(s);
+}
+
+static void cluster_end(void *spec) {
+  cluster_free(spec);
+}
+
 gl_status sim_build(schedule *s, cluster_spec **spec, const char *text, uint64_t seed,
                     size_t updates, gl_error *err) {
   cfg_doc *doc = NULL;
@@ -14,6 +22,8 @@ gl_status sim_build(schedule *s, cluster_spec **spec, const char *text, uint64_t
   if (status == GL_OK) status = cluster_parse(spec, cfg_root(doc), 8, 8, err);
   cfg_free(doc);
   if (status == GL_OK) status = schedule_build(s, *spec, seed, updates, err);
+  test_at_end(cluster_end, *spec);
+  test_at_end(schedule_end, test_copy(s, sizeof *s));
   return status;
 }
 
@@ -25,7 +35,6 @@ schedule sim_must_build(const char *text, uint64_t seed, size_t updates) {
     fprintf(stderr, "%s\n", err.text);
     CU_FAIL("the cluster runs");
   }
-  cluster_free(spec);
   return s;
 }
 
@@ -36,6 +45,4 @@ void sim_must_refuse(const char *text) {
   CU_ASSERT_EQUAL(sim_build(&s, &spec, text, 1, 1, &err), GL_EINPUT);
   CU_ASSERT(strncmp(err.text, "test:1:", 7) == 0);
   if (strncmp(err.text, "test:1:", 7) != 0) fprintf(stderr, "%s gave: %s\n", text, err.text);
-  schedule_fini(&s);
-  cluster_free(spec);
 }

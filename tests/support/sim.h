@@ -4,7 +4,7 @@
 
 #include "sim/schedule.h"
 
-/* Builds the schedule of a section given as text; *spec is the caller's, also after an error. */
+/* Builds the schedule of a section given as text; both are released when the test ends. */
 gl_status sim_build(schedule *s, cluster_spec **spec, const char *text, uint64_t seed,
                     size_t updates, gl_error *err);
 /* The same where it must succeed. */

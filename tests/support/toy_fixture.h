@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A world made from `world:` and `sampling:` of a recipe. */
+/* A world made from `world:` and `sampling:` of a recipe, until the end of the test. */
 typedef struct world_fixture {
   cfg_doc *doc;
   toy_world *world;
@@ -24,6 +24,11 @@ static inline cfg_doc *fixture_recipe(const char *text) {
   return doc;
 }
 
+static inline void world_end(void *f) {
+  toy_world_free(((world_fixture *)f)->world);
+  cfg_free(((world_fixture *)f)->doc);
+}
+
 static inline world_fixture world_open(const char *text, uint64_t seed) {
   world_fixture f = {.doc = fixture_recipe(text)};
   const cfg_node *root = cfg_root(f.doc);
@@ -33,17 +38,21 @@ static inline world_fixture world_open(const char *text, uint64_t seed) {
   f.e = toy_world_enumerable(f.world);
   f.k = f.e.max_responses;
   f.n = f.e.n_parameters;
+  test_at_end(world_end, test_copy(&f, sizeof f));
   return f;
 }
 
-static inline void world_close(world_fixture *f) {
-  toy_world_free(f->world);
-  cfg_free(f->doc);
-}
-
-static inline double *fixture_doubles(size_t n) {
+/* Numbers of a fixture's function, which frees them. */
+static inline double *fixture_scratch(size_t n) {
   double *values = calloc(n, sizeof *values);
   CU_ASSERT_PTR_NOT_NULL_FATAL(values);
+  return values;
+}
+
+/* Numbers until the end of the test. */
+static inline double *fixture_doubles(size_t n) {
+  double *values = fixture_scratch(n);
+  test_at_end(free, values);
   return values;
 }
 
@@ -58,7 +67,7 @@ static inline void fixture_normals(double *to, size_t n, double scale, uint64_t 
 static inline void world_log_responses(const world_fixture *f, const double *theta, size_t x,
                                        int truncated, double *logp) {
   const size_t width = f->e.max_length;
-  double *token = fixture_doubles(f->k * width);
+  double *token = fixture_scratch(f->k * width);
   gl_error err = {0};
   int has = f->e.ops->log_probs_truncated != NULL;
   gl_status status = truncated && has
@@ -74,7 +83,7 @@ static inline void world_log_responses(const world_fixture *f, const double *the
 
 /* sum_y p(y) r(y) of prompt x as the sum over the list of responses. */
 static inline double world_return(const world_fixture *f, const double *theta, size_t x) {
-  double *logp = fixture_doubles(2 * f->k), *reward = logp + f->k, sum = 0;
+  double *logp = fixture_scratch(2 * f->k), *reward = logp + f->k, sum = 0;
   world_log_responses(f, theta, x, 0, logp);
   f->e.ops->rewards(f->e.self, x, reward);
   for (size_t y = 0; y < f->k; ++y) sum += exp(logp[y]) * reward[y];
@@ -122,16 +131,22 @@ static inline gl_status learner_try(learner_fixture *f, const char *text, uint64
   return status;
 }
 
+static inline void learner_close(learner_fixture *f) {
+  learner_fini(&f->learner);
+  cfg_free(f->doc);
+}
+
+static inline void learner_end(void *f) {
+  learner_close(f);
+}
+
+/* Until the end of the test. */
 static inline learner_fixture learner_open(const char *text, uint64_t seed) {
   learner_fixture f;
   ASSERT_OK(learner_try(&f, text, seed, &err));
   CU_ASSERT_PTR_NOT_NULL_FATAL(f.toy);
+  test_at_end(learner_end, test_copy(&f, sizeof f));
   return f;
-}
-
-static inline void learner_close(learner_fixture *f) {
-  learner_fini(&f->learner);
-  cfg_free(f->doc);
 }
 
 /* Draws positions [from, to) of batch id at the learner's version. */

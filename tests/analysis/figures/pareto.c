@@ -35,7 +35,6 @@ TEST(points_stand_by_kind_with_their_intervals) {
                                "0\trecommended\t3\t2.5\t3.5\t250\t240\t260\n\n\n");
   CU_ASSERT_PTR_NOT_NULL(strstr(gp, "limit = 3.25"));
   CU_ASSERT_PTR_NOT_NULL(strstr(gp, "'recommended'"));
-  free(data), free(gp);
 }
 
 TEST(without_a_limit_there_is_no_line_and_without_points_no_figure) {
@@ -46,7 +45,6 @@ TEST(without_a_limit_there_is_no_line_and_without_points_no_figure) {
   char *gp = cli_read("build/pareto_test/pareto.gp");
   CU_ASSERT_PTR_NULL(strstr(gp, "limit = 3.25"));
   CU_ASSERT_PTR_NULL(strstr(gp, "dashed: the limit"));
-  free(gp);
   d.n = 0;
   CU_ASSERT_EQUAL(figure_of_pareto(&d, &q, &err), GL_EINPUT);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no candidate to draw"));

@@ -40,7 +40,6 @@ TEST(shares_are_in_per_cent_and_gradients_are_points) {
   CU_ASSERT_PTR_NOT_NULL(strstr(gp, "'discard'"));
   CU_ASSERT_PTR_NOT_NULL(strstr(gp, "'wait'"));
   CU_ASSERT_PTR_NOT_NULL(strstr(gp, "downweight, by hand"));
-  free(data), free(gp);
 }
 
 TEST(without_a_policy_there_is_no_figure) {

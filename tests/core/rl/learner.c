@@ -146,7 +146,6 @@ TEST(evaluations_score_prompts_as_they_are) {
     CU_ASSERT_EQUAL(metrics[METRIC_REWARD_MEAN], 0);
     ASSERT_CLOSE(learner_score(&l), 1, 1e-15);
     batch_fini(&b);
-    learner_close(&l);
   }
 }
 
@@ -229,7 +228,6 @@ TEST(the_mean_number_of_draws_is_the_closed_form) {
     const double error = sqrt(cases[i].variance / BATCHES);
     CU_ASSERT(fabs(sum / BATCHES - cases[i].mean) < 4.9 * error);
   }
-  learner_close(&f);
 }
 
 /* The groups of an id are the same in rounds of any size: those of one large batch. */
@@ -279,11 +277,9 @@ TEST(groups_are_those_of_a_larger_batch) {
       f.toy->update.version = 0;
       group_rounds_fini(&rounds);
       batch_fini(&b);
-      learner_close(&f);
       f = learner_open(worlds[w], 3);
     }
     batch_fini(&all);
-    learner_close(&f);
   }
 }
 
@@ -306,7 +302,6 @@ TEST(a_first_round_is_the_batch_without_a_filter) {
     batch_fini(&plain);
   }
   CU_ASSERT(equal > 10 && equal < 40);
-  learner_close(&f);
 }
 
 /* Every reward is 0 where no prompt is solvable. */
@@ -329,7 +324,6 @@ TEST(an_exhausted_filter_fills_up_or_fails) {
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "only 0 of 6 groups"));
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "max_num_gen_batches"));
   CU_ASSERT(rounds.lengths == NULL && b.token == NULL);
-  learner_close(&f);
 }
 
 /* --- reading --- */

@@ -132,7 +132,6 @@ TEST(a_learners_step_is_that_of_its_factor) {
     learner_update(&l, &b, metrics);
     moved[k] = metrics[METRIC_GRAD_NORM];
     batch_fini(&b);
-    learner_close(&l);
   }
   CU_ASSERT(moved[0] > 0);
   ASSERT_CLOSE(moved[1] / moved[0], weight_noise_factor(0.5, 2, 0, 0, 0), 1e-12);
@@ -186,7 +185,6 @@ TEST(a_learner_without_wrong_responses_has_the_gradient_of_the_right_ones) {
     learner_update(&l, &b, metrics);
     norm[k] = metrics[METRIC_GRAD_NORM];
     batch_fini(&b);
-    learner_close(&l);
   }
   CU_ASSERT(norm[0] > 0);
   ASSERT_CLOSE(norm[1], norm[0] / 2, 1e-12); /* advantages of 1 and of 0.5 */
@@ -221,6 +219,5 @@ TEST(different_right_responses_are_counted) {
       CU_ASSERT_EQUAL(metrics[METRIC_DISTINCT_RIGHT], 1);
     }
     batch_fini(&b);
-    learner_close(&l);
   }
 }

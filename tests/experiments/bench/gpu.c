@@ -60,7 +60,6 @@ TEST(without_a_device_it_says_so_and_ends_well) {
   r = ALONE("bench", "gpu", "-o", path);
   char *written = cli_read(path);
   CU_ASSERT(r.code == 0 && strstr(written, "\"skipped\":\t\"no CUDA device") != NULL);
-  free(written);
   for (size_t i = 0; i < 2; ++i) {
     cJSON *json = answer(0, ALONE("bench", "gpu", "--json", "--only", only[i]));
     CU_ASSERT_PTR_NOT_NULL(strstr(text_at(json, "skipped"), "no CUDA device"));

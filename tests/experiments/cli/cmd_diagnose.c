@@ -58,7 +58,6 @@ TEST(the_html_page_is_written_whole) {
   CU_ASSERT_PTR_NOT_NULL(strstr(page, "<h2 id=\"changes\">7. What to change</h2>"));
   CU_ASSERT_PTR_NOT_NULL(strstr(page, "</html>"));
   CU_ASSERT_PTR_NOT_NULL(strstr(page, "No cause is beyond its limit"));
-  free(page);
   folder_remove(&f);
 }
 
@@ -313,7 +312,6 @@ static cJSON *object_of_line(const char *path, long line) {
   CU_ASSERT_PTR_NOT_NULL_FATAL(at);
   at[strcspn(at, "\n")] = '\0';
   cJSON *tree = json_parsed(at);
-  free(text);
   CU_ASSERT_PTR_NOT_NULL_FATAL(tree);
   return tree;
 }
@@ -382,7 +380,6 @@ TEST(text_and_page_have_the_sources) {
   CU_ASSERT_PTR_NOT_NULL(strstr(page, "logp, logq [1]"));
   CU_ASSERT_PTR_NOT_NULL(strstr(page, "run.jsonl:1-"));
   CU_ASSERT_PTR_NOT_NULL(strstr(page, "nats per token [1]. Limit: "));
-  free(page);
   folder_remove(&f);
 }
 

@@ -68,7 +68,6 @@ static void make_study(const char *path, const char *study, size_t n_steps) {
 static int holds(const char *path, const char *wanted) {
   char *text = cli_read(path);
   int same = strcmp(text, wanted) == 0;
-  free(text);
   return same;
 }
 
@@ -192,7 +191,6 @@ static void stopped(const char *folder, const char *arguments, int is_ignored, i
   CU_ASSERT(system(line) != -1);
   char *text = cli_read(cli_path(path, folder, "code"));
   *code = atoi(text);
-  free(text);
   *said = cli_read(cli_path(path, folder, "err"));
 }
 
@@ -229,7 +227,6 @@ TEST(a_full_disk_below_the_output_is_told) {
   CU_ASSERT_EQUAL(how >> 8, 1);
   char path[128], *said = cli_read(cli_path(path, folder, "err"));
   CU_ASSERT_PTR_NOT_NULL(strstr(said, "cannot write to standard output: No space left on device"));
-  free(said);
 }
 
 /* --- names that mean something elsewhere --- */
@@ -306,7 +303,6 @@ TEST(every_figure_of_a_study_with_such_names_is_drawn_and_runs_nothing) {
   /* quotes doubled, the rest as it is shown */
   CU_ASSERT_PTR_NOT_NULL(
       strstr(tsv, "\t\"100%d a\"\"b'\\n\\x1b[31m\\t`touch ran`|$(touch ran)\\{"));
-  free(tsv);
   snprintf(path, sizeof path, "%s/best_last.pdf", figures);
   CU_ASSERT_EQUAL(access(path, R_OK), 0);
   snprintf(path, sizeof path, "%s/ran", figures);

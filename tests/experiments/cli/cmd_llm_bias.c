@@ -136,7 +136,6 @@ TEST(a_figure_has_a_column_for_each_checkpoint) {
     CU_ASSERT(x == 0 || x == 2);
   }
   CU_ASSERT(lines >= 8 && panels != 0);
-  free(text);
   snprintf(path, sizeof path, "%s/tiny_gradients.png", folder);
   CU_ASSERT_EQUAL(access(path, R_OK), 0);
 }

@@ -161,7 +161,6 @@ static void check_lines(const char *shell, const char *driver, const typed *own,
   char *answer = offered(&g, asked);
   for (size_t i = 0; i < N_LINES; ++i) check_line(&g, answer, &lines[i]);
   for (size_t i = 0; i < n_own; ++i) check_line(&g, answer, &own[i]);
-  free(answer);
 }
 
 /* What follows a key is part of the word that bash offers. */
@@ -198,7 +197,6 @@ static void check_options(const ground *g, const char *command) {
     CU_ASSERT(has_line(words, name));
   }
   CU_ASSERT(n > 0);
-  free(words);
 }
 
 TEST(bash_offers_every_option_of_every_help) {
@@ -227,7 +225,6 @@ TEST(bash_offers_every_command) {
   }
   CU_ASSERT(n > 12);
   CU_ASSERT_EQUAL(count_lines(words), n + 4); /* the line itself, help, --help, --version */
-  free(words);
 }
 
 TEST(other_shells_are_refused) {

@@ -35,8 +35,7 @@ static void bench_make(bench *b) {
 static char *exported(const char *db, const char *table) {
   cli_result r = CLI("export", db, "-t", table);
   CU_ASSERT_EQUAL(r.code, 0);
-  char *text = strdup(r.out);
-  return text;
+  return r.out;
 }
 
 /* The table without its first three columns: the study, the place in it, and the run's key, which
@@ -67,11 +66,9 @@ TEST(sets_change_nothing_else_of_a_study) {
     char *a = without_keys(exported(b.db, tables[i])),
          *c = without_keys(exported(b.plain_db, tables[i]));
     CU_ASSERT(strlen(a) > 200 && strcmp(a, c) == 0);
-    free(a), free(c);
   }
   char *none = exported(b.plain_db, "set_evals");
   CU_ASSERT(strchr(none, '\n') == none + strlen(none) - 1); /* a header alone */
-  free(none);
 }
 
 TEST(scores_do_not_depend_on_workers_or_on_merging) {
@@ -94,7 +91,6 @@ TEST(scores_do_not_depend_on_workers_or_on_merging) {
   char *merged = exported(joined, "set_evals");
   CU_ASSERT_STRING_EQUAL(one, merged);
   CU_ASSERT(CLI_GIVES(0, "check", joined));
-  free(one), free(three), free(merged);
 }
 
 static double number_of(const cJSON *o, const char *key) {
@@ -151,7 +147,6 @@ TEST(commands_take_a_set_by_name) {
   char *data = cli_read(path);
   CU_ASSERT(data != NULL && strstr(data, "s, sorted'") != NULL &&
             strstr(data, "s, one \\& two'") != NULL);
-  free(data);
   /* The table of exports from a study: rows are algorithms and settings, columns are sets. */
   cli_result each = CLI("analyze", b.db, "--each-set", "--json");
   cJSON *d = json_parsed(each.out);
@@ -187,7 +182,6 @@ TEST(reports_and_outcomes_know_the_sets) {
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "Evaluation scores by set"));
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "<td>one &amp; two</td>"));
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "<td>sorted</td>"));
-  free(text);
   r = CLI("outcomes", b.db, "--set", "sorted");
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "chosen on one half of the problems"));

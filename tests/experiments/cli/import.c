@@ -95,7 +95,6 @@ TEST(quantities_that_an_export_cannot_have_are_not_in_the_figure) {
   char *script = cli_read(cli_path(path, figures, "time_to_score.gp"));
   CU_ASSERT_STRING_EQUAL(notes, "not in the data: simulated hours (no values)\n");
   CU_ASSERT_PTR_NULL(strstr(script, "simulated hours (no values)"));
-  free(notes), free(script);
 }
 
 /* With --no-notes the text below a figure is in NAME.txt and not in the picture. */
@@ -113,11 +112,9 @@ TEST(notes_of_a_figure_can_be_left_to_a_file) {
     char *script = cli_read(cli_path(path, folder, "window.gp"));
     CU_ASSERT_EQUAL(strstr(script, "Each point averages up to 3 updates") == NULL, without);
     CU_ASSERT_EQUAL(cli_has(folder, "window.txt"), without);
-    free(script);
   }
   char *notes = cli_read(cli_path(path, folder, "window.txt"));
   CU_ASSERT_PTR_NOT_NULL(strstr(notes, "Each point averages up to 3 updates"));
-  free(notes);
 }
 
 /* What is logged before the first update, and every 64 updates, stands where it was logged. */

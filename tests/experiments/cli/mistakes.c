@@ -214,7 +214,6 @@ TEST(a_file_that_is_no_recipe_is_answered_by_what_it_is) {
   CU_ASSERT(CLI_GIVES(0, "study", "export", study, "-o", cli_path(text, folder, "t.tsv")));
   char *tsv = cli_read(text);
   CU_ASSERT_EQUAL(strncmp(tsv, "study\t", 6), 0);
-  free(tsv);
   static const char assigned[] = "steps=10\nworld.kind=bandit\n";
   cli_write(cli_path(text, folder, "assigned.yaml"), assigned, sizeof assigned - 1);
   REFUSED(2, "a file has key: value", "run", text);
@@ -377,7 +376,6 @@ TEST(names_that_are_not_utf_8_leave_json_valid) {
   CU_ASSERT_EQUAL(utf8_valid_prefix(text, strlen(text)), strlen(text));
   json = json_parsed(text);
   CU_ASSERT(cJSON_GetArraySize(member_at(json, "resources")) > 0);
-  free(text);
   cli_path(path, folder, "q\xff.yaml");
   cli_write(path, "world: {kind: bandit}\n", 22);
   REFUSED(2, "rename the file, or give the recipe a name", "run", path);
@@ -432,6 +430,4 @@ TEST(a_run_that_is_stopped_says_how_far_it_came) {
   CU_ASSERT(number_at(json, "steps") > 0);
   CU_ASSERT(cJSON_IsNumber(member_at(json, "best")));
   CU_ASSERT_PTR_NOT_NULL(strstr(told, "with --checkpoint DIR"));
-  free(printed);
-  free(told);
 }

@@ -34,7 +34,6 @@ static kept keep(const char *path) {
 static void check_kept(kept *k) {
   char *now = cli_read(k->path);
   CU_ASSERT_STRING_EQUAL(now, k->text);
-  free(now), free(k->text);
 }
 
 TEST(an_output_onto_the_input_is_refused) {

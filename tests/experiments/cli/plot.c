@@ -64,13 +64,11 @@ TEST(a_clock_is_drawn_as_a_timeline_between_two_times) {
   CU_ASSERT_PTR_NOT_NULL(strstr(data, "\n0\tbatches of 3\tbatch under way\t40\t45\t-"));
   CU_ASSERT_PTR_NOT_NULL(strstr(data, "\n0\tlearner\twaiting\t0\t45\t-"));
   CU_ASSERT_PTR_NOT_NULL(strstr(data, "\n0\tlearner\ttraining\t45\t75\t-"));
-  free(data);
   CU_ASSERT(
       CLI_GIVES(0, "sim", "quickstart", one, "steps=6", "-t", "-f", figures, "--between", "50,60"));
   data = cli_read(path);
   CU_ASSERT_PTR_NOT_NULL(strstr(data, "\n0\tlearner\ttraining\t50\t60\t-"));
   CU_ASSERT_PTR_NULL(strstr(data, "waiting"));
-  free(data);
   CU_ASSERT(CLI_GIVES(2, "sim", "quickstart", "--between", "0,60"));
   CU_ASSERT(CLI_GIVES(2, "sim", "quickstart", "-t", "-f", figures, "--between", "60"));
   CU_ASSERT(CLI_GIVES(2, "sim", "quickstart", "-t", "-f", figures, "--between", "60,60"));
@@ -104,7 +102,6 @@ TEST(hops_between_relays_are_drawn) {
     CU_ASSERT_PTR_NOT_NULL(strstr(data, line));
   }
   CU_ASSERT_PTR_NULL(strstr(data, "3 sends on"));
-  free(data);
 }
 
 /* Of the distributions that a sweep names, the constant one is told and the uniform one is 1 / 8
@@ -128,9 +125,7 @@ TEST(the_dists_of_all_cells_are_drawn_as_densities) {
     const double density = strtod(strchr(at + sizeof "\n0\tuniform 2 to 10", '\t'), NULL);
     CU_ASSERT(density == 0 || (density > 0.1249 && density < 0.1251));
   }
-  free(data);
   data = cli_read(cli_path(path, figures, "densities.gp"));
   CU_ASSERT_PTR_NOT_NULL(strstr(data, "2.5 % are 2 s, 2.5 % are 10 s"));
-  free(data);
   CU_ASSERT(CLI_GIVES(2, "sim", "quickstart", "-d", "-f", figures, "cluster={preset: fifo}"));
 }

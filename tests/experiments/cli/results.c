@@ -36,7 +36,6 @@ TEST(a_document_that_differs_is_found_and_written) {
   CU_ASSERT(CLI_GIVES(0, "results", "check", document));
   char *text = cli_read(document);
   CU_ASSERT_STRING_EQUAL(text, "rho\n0.82\n");
-  free(text);
   CU_ASSERT(CLI_GIVES(2, "results", "keep", document));
   CU_ASSERT(CLI_GIVES(2, "results", "show", document));
   CU_ASSERT_NOT_EQUAL(unlink(source), -1);
@@ -60,7 +59,6 @@ TEST(every_stored_result_says_how_it_came_about) {
     CU_ASSERT(commit && strspn(commit + 10, "0123456789abcdef") == 40);
     char *command = strstr(text, "# command: "), *end = command ? strchr(command, '\n') : NULL;
     CU_ASSERT(end && memchr(command, '/', (size_t)(end - command)) == NULL);
-    free(text);
     n++;
   }
   closedir(results);

@@ -142,12 +142,10 @@ TEST(the_figure_shows_the_policies_that_the_cluster_can_have) {
   const char *at = strstr(table, "\tdownweight\t5\t");
   CU_ASSERT_PTR_NOT_NULL_FATAL(at);
   ASSERT_CLOSE(strtod(at + strlen("\tdownweight\t5\t"), NULL), share, 1e-3);
-  free(table);
   r = CLI("selection", "what_arrives", "steps=60", "cluster.ahead=2",
           "cluster.learner.queue=oldest_version", "-f", folder);
   CU_ASSERT_EQUAL_FATAL(r.code, 0);
   CU_ASSERT_STRING_EQUAL(r.err, "");
   table = cli_read(path);
   CU_ASSERT_EQUAL(lines_of(table, "\twait\t"), 6);
-  free(table);
 }

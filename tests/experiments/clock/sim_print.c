@@ -29,8 +29,6 @@ static char *printed(const char *cluster,
   CU_ASSERT_PTR_NOT_NULL_FATAL(to);
   print(&s, spec, to);
   fclose(to);
-  schedule_fini(&s);
-  cluster_free(spec);
   return text;
 }
 
@@ -102,6 +100,4 @@ TEST(json_has_the_same_numbers) {
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"compared_source\":\"a\\nb\""));
   free(text);
   cJSON_Delete(json);
-  schedule_fini(&s);
-  cluster_free(spec);
 }

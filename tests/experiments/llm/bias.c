@@ -98,7 +98,6 @@ static gl_status accumulate(const void *self, const double *theta, size_t x,
   run(w, theta, x, NULL, coefficient);
   if (status == GL_OK) status = model_gradient_get(w->f.llm->model, g, err);
   for (size_t i = 0; i < w->f.n; ++i) grad[i] += g[i];
-  free(g);
   return status;
 }
 
@@ -157,7 +156,6 @@ static void listed_init(listed *w, const char *more) {
 
 static void listed_fini(listed *w) {
   problem_set_fini(&w->prompts);
-  llm_close(&w->f);
 }
 
 static enumerable view_of(const listed *w) {
@@ -287,8 +285,6 @@ static void check_coverage(int stale) {
   for (size_t i = 0; i < ROWS; ++i) lab_result_fini(&exact[i]);
   gradient_sample_fini(&reference);
   gradient_sample_fini(&sample);
-  free(now);
-  free(old);
   listed_fini(&w);
 }
 

@@ -158,7 +158,6 @@ TEST(tokens_that_the_tokenizer_lacks_give_no_text) {
   CU_ASSERT_PTR_NOT_NULL_FATAL(unused);
   unused[0] = ' ', unused[1] = '0';
   cli_write(path, text, strlen(text));
-  free(text);
   cJSON *json = CLI_JSON("llm", "generate", p.model, "1+2=", "-n", "40", "-t", "100", "--json");
   const cJSON *one, *token;
   int beyond = 0, fits = 1;

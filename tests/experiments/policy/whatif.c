@@ -274,7 +274,6 @@ TEST(a_log_becomes_figures) {
   CU_ASSERT_PTR_NOT_NULL_FATAL(data);
   CU_ASSERT_PTR_NOT_NULL(strstr(data, "\n0\tgrpo\t2\t"));
   CU_ASSERT_PTR_NULL(strstr(data, "gspo"));
-  free(data);
   const char only[] = "{\"rewards\": [1, 0], \"logp\": [[-1], [-2]], \"logq\": [[-2], [-1]]}\n";
   cli_write(cli_path(bare, folder, "bare.jsonl"), only, sizeof only - 1);
   r = CLI("whatif", bare, "-f", figures, "--width", "icml");

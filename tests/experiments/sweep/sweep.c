@@ -279,7 +279,6 @@ TEST(a_crashed_tuning_run_is_tried_again_before_any_rate_is_chosen) {
   CU_ASSERT_PTR_NOT_NULL(strstr(told, "\"optimizer.lr\":0.02"));
   CU_ASSERT_PTR_NOT_NULL(strstr(told, "signal 9"));
   CU_ASSERT_PTR_NOT_NULL(strstr(told, "same command"));
-  free(told);
   cli_result again = CLI("sweep", b.recipe, "-o", b.db, "-j", "2", "-q", "--json", few, longer);
   CU_ASSERT_EQUAL(again.code, 0);
   CU_ASSERT_EQUAL(printed_number(&again, "tuning_already_known"), 7);
@@ -413,6 +412,5 @@ TEST(a_study_that_is_overwritten_during_a_sweep_is_noticed) {
                                 : "the file was deleted, moved or replaced while it was open";
     CU_ASSERT_PTR_NOT_NULL(strstr(told, says));
     CU_ASSERT_PTR_NOT_NULL(strstr(told, b.db));
-    free(told);
   }
 }

@@ -60,7 +60,6 @@ static cJSON *expected_of(const char *name) {
   char *text = cli_read(path);
   CU_ASSERT_PTR_NOT_NULL_FATAL(text);
   cJSON *tree = json_parsed(text);
-  free(text);
   CU_ASSERT_PTR_NOT_NULL_FATAL(tree);
   return tree;
 }
@@ -125,7 +124,6 @@ TEST(prompts_and_masked_tokens_are_counted) {
     CU_ASSERT_EQUAL(b->sample[i].n_masked, length - prompt - trained);
     line = end + 1;
   }
-  free(text);
   token_log_close(log);
 }
 

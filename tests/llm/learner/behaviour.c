@@ -84,7 +84,6 @@ TEST(a_batch_has_the_sets_of_the_dists_it_was_drawn_from) {
   for (size_t k = 0; k < b.n_tokens; ++k) kept += kept_count(&f.llm->spec.kept, set_of(&f, &b, k));
   CU_ASSERT(kept > b.n_tokens && kept <= 4 * b.n_tokens);
   batch_fini(&b);
-  llm_close(&f);
 }
 
 /* A step of plain gradient descent at rate 1 is minus the gradient of the loss that the update
@@ -118,11 +117,7 @@ static void check_gradient(const char *world, const char *algorithm) {
     const double down = llm_loss_at(&f, theta, direction, -h, &b);
     ASSERT_CLOSE((up - down) / (2 * h), slope, 2e-6);
   }
-  free(theta);
-  free(after);
-  free(direction);
   batch_fini(&b);
-  llm_close(&f);
 }
 
 TEST(the_replayed_step_is_a_finite_difference_of_the_loss) {
@@ -147,7 +142,6 @@ TEST(on_policy_replayed_ratios_are_one) {
     batch b = llm_draw(&f, 7);
     llm_update(&f, &b, metrics[k]);
     batch_fini(&b);
-    llm_close(&f);
   }
   ASSERT_CLOSE(metrics[0][METRIC_IW_MEAN], 1, 1e-10);
   ASSERT_CLOSE(metrics[0][METRIC_KL_K3], 0, 1e-10);
@@ -190,11 +184,7 @@ TEST(scores_have_the_same_bits_whatever_is_shared) {
       CU_ASSERT(memcmp(a->entropy, b->entropy, a->n_tokens * sizeof *a->entropy) == 0);
       for (size_t k = 0; k < whole.n; ++k) worst = fmax(worst, fabs(theta[k] - moved[k]));
       CU_ASSERT(worst < 1e-12);
-      free(moved);
-      llm_close(&other);
     }
-    free(theta);
-    llm_close(&whole);
   }
 }
 
@@ -240,10 +230,8 @@ TEST(sets_do_not_depend_on_how_a_batch_is_drawn) {
     CU_ASSERT(llm_same_batch(&whole, &b) && b.kept_words == whole.kept_words &&
               memcmp(b.kept, whole.kept, b.n_tokens * b.kept_words * sizeof *b.kept) == 0);
     batch_fini(&b);
-    llm_close(&g);
   }
   batch_fini(&whole);
-  llm_close(&f);
 }
 
 TEST(a_batch_without_its_sets_is_refused) {
@@ -262,8 +250,6 @@ TEST(a_batch_without_its_sets_is_refused) {
   CU_ASSERT_EQUAL(f.learner.ops->update(f.llm, &one, 1, metrics, &err), GL_EINPUT);
   batch_fini(&mine);
   batch_fini(&other);
-  llm_close(&f);
-  llm_close(&raw);
 }
 
 /* --- what the learner gives to what samplers kept --- */
@@ -337,7 +323,6 @@ TEST(the_learners_mass_and_entropies_of_what_was_kept_are_sums) {
         ASSERT_CLOSE(metrics[METRIC_ENTROPY_TAIL], right[2], worlds[i].tolerance);
         CU_ASSERT(right[0] < 0.99 && fabs(right[0] - metrics[METRIC_KEPT_MASS_Q]) > 1e-4);
         batch_fini(&b);
-        llm_close(&f);
       }
 }
 
@@ -359,7 +344,6 @@ TEST(watching_changes_no_bit_of_a_step) {
         theta[watched] = llm_theta(&f);
         n = f.n;
         batch_fini(&b);
-        llm_close(&f);
       }
       CU_ASSERT(isnan(metrics[0][METRIC_KEPT_MASS]) && metrics[1][METRIC_KEPT_MASS] > 0);
       CU_ASSERT(metrics[1][METRIC_GRAD_NORM] > 1e-6);
@@ -367,8 +351,6 @@ TEST(watching_changes_no_bit_of_a_step) {
       static const int same[] = {METRIC_LOSS, METRIC_GRAD_NORM, METRIC_ENTROPY, METRIC_KEPT_MASS_Q};
       for (size_t k = 0; k < 4; ++k)
         CU_ASSERT_EQUAL(memcmp(&metrics[0][same[k]], &metrics[1][same[k]], sizeof(double)), 0);
-      free(theta[0]);
-      free(theta[1]);
     }
 }
 
@@ -398,7 +380,6 @@ TEST(what_is_not_recorded_has_no_metrics) {
     CU_ASSERT_EQUAL(!isnan(metrics[METRIC_ENTROPY_KEPT]), worlds[i].sets);
     CU_ASSERT_EQUAL(!isnan(metrics[METRIC_KEPT_MASS_Q]), i > 0);
     batch_fini(&b);
-    llm_close(&f);
   }
 }
 
@@ -464,7 +445,6 @@ TEST(draws_follow_the_distorted_dist_that_the_batch_records) {
       apart = fmax(apart, fabs(b.logq[b.token_start[k]] - policy[b.token[b.token_start[k]]]));
     CU_ASSERT(apart > 1e-4); /* it is not the policy's distribution */
     batch_fini(&b);
-    llm_close(&f);
   }
 }
 
@@ -502,7 +482,6 @@ TEST(recorded_dists_are_the_distorted_ones) {
   CU_ASSERT(other.logq[0] != z[other.token[0]] - log(sum));
   batch_fini(&b);
   batch_fini(&other);
-  llm_close(&f);
 }
 
 /* logq: learner records the policy of the version: on-policy its ratios are 1, though tokens come
@@ -534,7 +513,6 @@ TEST(a_learner_records_its_own_dist) {
       if (k == 1) ASSERT_CLOSE(b[k].logq_trunc[last], own - log(mass), 1e-11);
     }
     llm_update(&f, &b[k], metrics[k]);
-    llm_close(&f);
   }
   CU_ASSERT_EQUAL_FATAL(b[0].n_tokens, b[1].n_tokens);
   CU_ASSERT_EQUAL(memcmp(b[0].token, b[1].token, b[0].n_tokens * sizeof *b[0].token), 0);
@@ -555,7 +533,6 @@ TEST(a_learner_that_records_whole_dists_has_ratio_one) {
   ASSERT_CLOSE(metrics[METRIC_IW_MEAN], 1, 1e-12);
   ASSERT_CLOSE(metrics[METRIC_KEPT_MASS_Q], metrics[METRIC_KEPT_MASS], 1e-12);
   batch_fini(&b);
-  llm_close(&f);
 }
 
 TEST(scores_know_nothing_of_samplers) {
@@ -567,7 +544,6 @@ TEST(scores_know_nothing_of_samplers) {
     snprintf(text, sizeof text, BEGIN SORT ", warmup: {steps: 60}}\nsampling: %s", samplings[i]);
     llm_fixture f = llm_open(text, 3);
     score[i] = llm_score(&f);
-    llm_close(&f);
   }
   CU_ASSERT(score[0] > 0.1);
   CU_ASSERT(score[1] == score[0] && score[2] == score[0]);
@@ -615,9 +591,6 @@ TEST(a_mixture_is_of_whole_responses_and_recorded_with_its_own_probability) {
       ASSERT_CLOSE(sum, log(0.7 * exp(mine) + 0.3 * exp(other)), 1e-10);
     }
     batch_fini(&b);
-    free(first);
-    free(now);
-    llm_close(&f);
   }
 }
 
@@ -634,7 +607,6 @@ TEST(a_mixture_needs_whole_batches) {
   batch whole = llm_draw(&f, 1); /* the learner goes on */
   CU_ASSERT(whole.n_responses == f.n_groups * f.group_size);
   batch_fini(&whole);
-  llm_close(&f);
 }
 
 /* A held version draws the mixture that it drew while it was current; so does a learner that was
@@ -662,8 +634,6 @@ TEST(a_mixture_outlives_updates_and_files) {
   batch_fini(&before);
   batch_fini(&again);
   batch_fini(&loaded);
-  llm_close(&f);
-  llm_close(&g);
 }
 
 /* --- what is refused --- */

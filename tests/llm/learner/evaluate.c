@@ -29,7 +29,6 @@ static size_t scores_of(llm_fixture *f, double *score) {
 static double score_in(const char *world) {
   llm_fixture f = moved(world);
   const double score = llm_score(&f);
-  llm_close(&f);
   return score;
 }
 
@@ -51,7 +50,6 @@ TEST(each_set_is_scored_as_the_world_that_it_describes) {
   CU_ASSERT(score[5] != score[0]); /* the same problems at draws of its own */
   CU_ASSERT(llm_score(&f) == score[0]);
   CU_ASSERT(score[0] > 0);
-  llm_close(&f);
 }
 
 TEST(halves_are_every_other_problem_and_do_not_change_the_whole) {
@@ -62,7 +60,6 @@ TEST(halves_are_every_other_problem_and_do_not_change_the_whole) {
   CU_ASSERT(score[0] == plain);
   ASSERT_CLOSE(score[0], (score[1] + score[2]) / 2, 1e-14);
   CU_ASSERT(score[1] != score[2]);
-  llm_close(&f);
 }
 
 /* What sets do is not seen by what is trained. */
@@ -79,9 +76,7 @@ TEST(training_goes_on_the_same_with_sets_and_without) {
     theta[sets] = llm_theta(&f);
     CU_ASSERT(memcmp(metrics[0], metrics[sets], sizeof metrics[0]) == 0);
     CU_ASSERT(memcmp(theta[0], theta[sets], f.n * sizeof **theta) == 0);
-    llm_close(&f);
   }
-  free(theta[0]), free(theta[1]);
 }
 
 TEST(threads_and_devices_do_not_change_scores) {
@@ -96,7 +91,6 @@ TEST(threads_and_devices_do_not_change_scores) {
     llm_fixture f = llm_open_with(text, (llm_choice){.seed = 3, .threads = 1 + i % 2});
     CU_ASSERT_EQUAL_FATAL(scores_of(&f, score[i]), 6);
     CU_ASSERT(memcmp(score[0], score[i], sizeof score[0]) == 0);
-    llm_close(&f);
   }
 }
 
@@ -106,10 +100,8 @@ TEST(a_broken_model_has_no_scores) {
   double *theta = llm_theta(&f);
   for (size_t i = 0; i < f.n; ++i) theta[i] = NAN;
   llm_set(&f, theta);
-  free(theta);
   scores_of(&f, score);
   CU_ASSERT(isnan(score[0]) && isnan(score[1]) && isnan(score[2]));
-  llm_close(&f);
 }
 
 TEST(wrong_sets_are_refused_at_their_place) {

@@ -54,11 +54,6 @@ TEST(a_gradient_is_the_step_of_an_update) {
     CU_ASSERT_EQUAL(metrics[METRIC_REWARD_MEAN], of_update[METRIC_REWARD_MEAN]);
     CU_ASSERT_EQUAL(f.llm->update.version, 5);
     batch_fini(&b);
-    free(gradient);
-    free(now);
-    free(same);
-    free(after);
-    llm_close(&f);
   }
 }
 
@@ -86,10 +81,6 @@ TEST(the_own_dist_is_that_of_a_recipe_without_samplers) {
   batch_fini(&own);
   batch_fini(&plain);
   batch_fini(&sampled);
-  free(a);
-  free(b);
-  llm_close(&cut);
-  llm_close(&whole);
 }
 
 TEST(what_has_no_gradient_is_refused) {
@@ -116,9 +107,6 @@ TEST(what_has_no_gradient_is_refused) {
                                  &err) == GL_EINPUT);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "not finite"));
   batch_fini(&b);
-  free(theta);
-  free(gradient);
-  llm_close(&f);
 }
 
 /* --- the cosine of consecutive gradients --- */
@@ -176,13 +164,9 @@ TEST(the_cosine_is_that_of_two_dumped_gradients) {
         ASSERT_CLOSE(metrics[METRIC_GRAD_COSINE], right, 1e-9);
         CU_ASSERT(fabs(right) > 1e-4 && fabs(right) < 0.9999);
       }
-      free(last);
       last = now;
       batch_fini(&b);
     }
-    free(last);
-    free(theta);
-    llm_close(&f);
   }
 }
 
@@ -208,13 +192,7 @@ TEST(a_steps_cosine_is_the_mean_over_its_updates) {
     double right = cosine_of(first, second, f.n);
     if (u > 0) right = (right + cosine_of(before, first, f.n)) / 2;
     ASSERT_CLOSE(metrics[METRIC_GRAD_COSINE], right, 1e-7);
-    free(before);
     before = second;
-    free(start);
-    free(first);
     batch_fini(&b);
   }
-  free(before);
-  free(theta);
-  llm_close(&f);
 }

@@ -51,6 +51,5 @@ TEST(a_transformers_groups_are_those_of_a_larger_batch) {
     group_rounds_fini(&rounds);
     batch_fini(&b);
     batch_fini(&all);
-    llm_close(&f);
   }
 }

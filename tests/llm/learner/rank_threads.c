@@ -191,8 +191,6 @@ static void check_replicas(const llm_fixture *f) {
     CU_ASSERT(model_get(f->llm->replica[rank].model, other, &err) == GL_OK);
     CU_ASSERT(memcmp(first, other, f->n * sizeof *other) == 0);
   }
-  free(first);
-  free(other);
 }
 
 /* Three updates with a draw each; the last batch into *b. */
@@ -204,7 +202,6 @@ static double *learned(size_t devices, size_t threads, const char *world, const 
   *score = llm_score(&f);
   check_replicas(&f);
   double *theta = llm_theta(&f);
-  llm_close(&f);
   return theta;
 }
 
@@ -236,7 +233,6 @@ TEST(any_number_of_replicas_learns_the_same) {
       double *theta = learned(devices, 3, c->world, c->rest, &several, seen, &other);
       llm_fixture f = open_on(1, 1, c->world, c->rest);
       CU_ASSERT(llm_distance(theta, alone, f.n) < 1e-12);
-      llm_close(&f);
       CU_ASSERT(one.n_tokens == several.n_tokens &&
                 memcmp(one.token, several.token, one.n_tokens * sizeof *one.token) == 0);
       CU_ASSERT(score == other);
@@ -245,10 +241,8 @@ TEST(any_number_of_replicas_learns_the_same) {
       ASSERT_CLOSE(seen[METRIC_ENTROPY], metrics[METRIC_ENTROPY], 1e-10);
       CU_ASSERT(seen[METRIC_REWARD_MEAN] == metrics[METRIC_REWARD_MEAN]);
       batch_fini(&several);
-      free(theta);
     }
     batch_fini(&one);
-    free(alone);
   }
 }
 
@@ -259,16 +253,12 @@ TEST(two_runs_are_the_same_bit_for_bit) {
   double score[2], metrics[2][METRIC_COUNT];
   llm_fixture f = open_on(3, 1, world, rest);
   const size_t n = f.n;
-  llm_close(&f);
   double *theta[2] = {learned(3, 1, world, rest, &b[0], metrics[0], &score[0]),
                       learned(3, 7, world, rest, &b[1], metrics[1], &score[1])};
   CU_ASSERT(memcmp(theta[0], theta[1], n * sizeof(double)) == 0);
   CU_ASSERT(memcmp(metrics[0], metrics[1], sizeof metrics[0]) == 0);
   CU_ASSERT(llm_same_batch(&b[0], &b[1]) && score[0] == score[1]);
-  for (int i = 0; i < 2; ++i) {
-    batch_fini(&b[i]);
-    free(theta[i]);
-  }
+  for (int i = 0; i < 2; ++i) batch_fini(&b[i]);
 }
 
 TEST(held_versions_and_parts_of_a_batch_work_on_all) {
@@ -295,8 +285,6 @@ TEST(held_versions_and_parts_of_a_batch_work_on_all) {
   batch_fini(&held);
   batch_fini(&parts);
   batch_fini(&after);
-  llm_close(&f);
-  llm_close(&one);
 }
 
 /* A learner that loads what another saved goes on like it: with as many replicas bit for bit. */
@@ -327,13 +315,7 @@ TEST(a_checkpoint_serves_every_replica) {
   CU_ASSERT(memcmp(a, b, f.n * sizeof *a) == 0);
   CU_ASSERT(llm_distance(c, a, f.n) < 1e-3); /* single precision, other sums */
   CU_ASSERT(llm_draw_alike(&f, &g, 9, 2));
-  free(a);
-  free(b);
-  free(c);
   fclose(file);
-  llm_close(&f);
-  llm_close(&g);
-  llm_close(&h);
 }
 
 /* --- failures --- */
@@ -353,7 +335,6 @@ TEST(replicas_that_drift_apart_are_noticed) {
   gl_error_clear(&err);
   CU_ASSERT(f.learner.ops->update(f.llm, &one, 1, metrics, &err) == GL_OK);
   batch_fini(&b);
-  llm_close(&f);
 }
 
 /* One replica's backend fails inside an update: the others do not wait for it for ever. */
@@ -372,7 +353,6 @@ TEST(a_replica_that_fails_ends_the_update_of_all) {
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "out of memory"));
     CU_ASSERT(f.llm->update.version == 0);
     batch_fini(&b);
-    llm_close(&f);
   }
 }
 

@@ -107,7 +107,6 @@ TEST(tf32_is_told_to_the_backend) {
     llm_fixture f = llm_open(on ? LLM "tf32: true}" : LLM "tf32: false}", 3);
     CU_ASSERT_EQUAL(f.llm->spec.tf32, on);
     CU_ASSERT_EQUAL(f.llm->backend->tf32, on);
-    llm_close(&f);
   }
 }
 
@@ -138,7 +137,6 @@ TEST(responses_are_scored_by_their_whole_text) {
   free(answer);
   free(prompt);
   problem_fini(&p);
-  llm_close(&f);
 }
 
 /* --- warm-up --- */
@@ -158,8 +156,6 @@ TEST(warm_up_teaches_the_task) {
   llm_fixture cold = open_warm(0, "", NULL, 1), warm = open_warm(120, "", NULL, 1);
   double before = llm_score(&cold), after = llm_score(&warm);
   CU_ASSERT(before < 0.1 && after > 0.6);
-  llm_close(&cold);
-  llm_close(&warm);
 }
 
 /* One seen score above the wanted one stops it: fewer steps, another model. */
@@ -168,8 +164,6 @@ TEST(warm_up_stops_at_a_wanted_score) {
               stopped = open_warm(200, ", until: 0.3, check_every: 10", NULL, 1);
   double score = llm_score(&stopped), all = llm_score(&whole);
   CU_ASSERT(score >= 0.3 && score < all);
-  llm_close(&whole);
-  llm_close(&stopped);
 }
 
 static size_t files_in(const char *folder) {
@@ -203,9 +197,7 @@ static void remove_folder(const char *folder) {
 static double *end_of_run(llm_fixture f) {
   double m[METRIC_COUNT];
   llm_train(&f, 0, 2, m);
-  double *theta = llm_theta(&f);
-  llm_close(&f);
-  return theta;
+  return llm_theta(&f);
 }
 
 TEST(a_kept_warm_up_gives_the_same_run) {
@@ -235,13 +227,11 @@ TEST(a_kept_warm_up_gives_the_same_run) {
     double *got = end_of_run(open_warm(30, "", folder, round == 2 ? 2 : 1));
     CU_ASSERT(memcmp(got, want, n) == 0);
     CU_ASSERT(files_in(folder) == 1);
-    free(got);
   }
-  free(end_of_run(open_warm(31, "", folder, 1)));
+  end_of_run(open_warm(31, "", folder, 1));
   CU_ASSERT(files_in(folder) == 2);
-  free(end_of_run(open_warm(32, ", cache: false", folder, 1)));
+  end_of_run(open_warm(32, ", cache: false", folder, 1));
   CU_ASSERT(files_in(folder) == 2);
-  free(want);
   remove_folder(folder);
   snprintf(folder, sizeof folder, "%s/a", base);
   CU_ASSERT(rmdir(folder) == 0 && rmdir(base) == 0);
@@ -252,13 +242,11 @@ TEST(a_kept_warm_up_gives_the_same_run) {
 TEST(a_kept_warm_up_is_read_and_not_made_again) {
   char folder[] = "/tmp/gepolab-warm-XXXXXX", path[512] = "";
   CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
-  llm_fixture f = open_warm(1, "", folder, 1);
-  llm_close(&f);
+  open_warm(1, "", folder, 1);
   only_file(folder, path, sizeof path);
   struct stat before, after;
   CU_ASSERT(stat(path, &before) == 0);
-  f = open_warm(1, "", folder, 1);
-  llm_close(&f);
+  open_warm(1, "", folder, 1);
   CU_ASSERT(stat(path, &after) == 0 && before.st_ino == after.st_ino);
   remove_folder(folder);
 }
@@ -293,6 +281,8 @@ static seen warm_watched(const char *folder, uint64_t every, uint64_t stop_at, l
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "of 30 steps of the warm-up"));
     CU_ASSERT((folder != NULL) == (strstr(err.text, "goes on from there") != NULL));
     llm_close(f);
+  } else {
+    llm_close_at_end(f);
   }
   return s;
 }
@@ -315,7 +305,6 @@ TEST(a_stopped_warm_up_goes_on_where_it_was) {
   CU_ASSERT(s.first == 24 && s.last == 30 && s.loss == all.loss);
   double *got = end_of_run(f);
   CU_ASSERT(memcmp(got, want, n) == 0);
-  free(got);
   /* Done: one file, from which the run starts again at once. */
   only_file(folder, path, sizeof path);
   CU_ASSERT(files_in(folder) == 1 && strstr(path, ".part") == NULL);
@@ -323,8 +312,6 @@ TEST(a_stopped_warm_up_goes_on_where_it_was) {
   CU_ASSERT(s.last == 0);
   got = end_of_run(f);
   CU_ASSERT(memcmp(got, want, n) == 0);
-  free(got);
-  free(want);
   remove_folder(folder);
 }
 
@@ -343,8 +330,7 @@ TEST(a_killed_warm_up_loses_the_steps_since_its_last_file) {
   CU_ASSERT(child > 0 && kill(child, SIGKILL) == 0 && waitpid(child, &status, 0) == child);
   seen s = warm_watched(folder, 0, 0, &f);
   CU_ASSERT(s.first == 0 || s.first % 10 == 1); /* 0: it had ended before the signal came */
-  llm_close(&f);
-  CU_ASSERT_EQUAL(files_in(folder), 1); /* half-written ones are gone */
+  CU_ASSERT_EQUAL(files_in(folder), 1);         /* half-written ones are gone */
   remove_folder(folder);
 }
 
@@ -353,7 +339,6 @@ TEST(damaged_unfinished_work_is_begun_anew) {
   CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
   llm_fixture f;
   seen all = warm_watched(NULL, 0, 0, &f);
-  llm_close(&f);
   const double places[] = {0, 0.002, 0.01, 0.5, 0.999};
   for (size_t i = 0; i < 5; ++i) {
     (void)warm_watched(folder, 0, 9, &f);
@@ -369,7 +354,6 @@ TEST(damaged_unfinished_work_is_begun_anew) {
     fclose(file);
     seen again = warm_watched(folder, 0, 0, &f);
     CU_ASSERT(again.first == 1 && again.loss == all.loss);
-    llm_close(&f);
     only_file(folder, path, sizeof path);
     CU_ASSERT_FATAL(remove(path) == 0);
   }
@@ -391,8 +375,7 @@ TEST(a_folder_that_cannot_keep_a_warm_up_is_told) {
 /* --- the cache --- */
 
 TEST(a_cache_that_cannot_be_written_costs_nothing_but_time) {
-  llm_fixture f = open_warm(3, "", "/proc/no/such/folder", 1);
-  llm_close(&f);
+  open_warm(3, "", "/proc/no/such/folder", 1);
 }
 
 /* Processes that warm the same thing up at once leave one good file behind. */
@@ -404,8 +387,7 @@ TEST(workers_that_warm_up_at_once_do_not_break_each_other) {
   for (int i = 0; i < WORKERS; ++i) {
     worker[i] = fork();
     if (worker[i] != 0) continue;
-    llm_fixture f = open_warm(10, "", folder, 1);
-    llm_close(&f);
+    open_warm(10, "", folder, 1);
     _exit(0);
   }
   for (int i = 0; i < WORKERS; ++i) {
@@ -417,8 +399,6 @@ TEST(workers_that_warm_up_at_once_do_not_break_each_other) {
   const size_t n = plain.n * sizeof(double);
   double *want = end_of_run(plain), *got = end_of_run(open_warm(10, "", folder, 1));
   CU_ASSERT(memcmp(got, want, n) == 0);
-  free(want);
-  free(got);
   remove_folder(folder);
 }
 
@@ -481,9 +461,6 @@ TEST(a_run_continues_from_its_checkpoint_bit_by_bit) {
   free(s.bytes);
   free(end.bytes);
   free(end_whole.bytes);
-  llm_close(&whole);
-  llm_close(&first);
-  llm_close(&second);
 }
 
 TEST(a_damaged_or_foreign_checkpoint_changes_nothing) {
@@ -508,11 +485,7 @@ TEST(a_damaged_or_foreign_checkpoint_changes_nothing) {
   double *after = llm_theta(&f);
   CU_ASSERT(memcmp(before, after, f.n * sizeof *after) == 0 && f.llm->replica[0].n_held == 1);
   CU_ASSERT(f.llm->update.version == 1);
-  free(before);
-  free(after);
   free(s.bytes);
-  llm_close(&other);
-  llm_close(&f);
 }
 
 TEST(a_checkpoint_goes_on_in_its_own_arithmetic) {
@@ -531,7 +504,4 @@ TEST(a_checkpoint_goes_on_in_its_own_arithmetic) {
   if (kept != NULL) CU_ASSERT(setenv("GEPOLAB_CPU_FORM", kept, 1) == 0);
   free(kept);
   free(s.bytes);
-  llm_close(&plain);
-  llm_close(&again);
-  llm_close(&best);
 }

@@ -38,9 +38,7 @@ TEST(sums_are_right_plain_reversed_and_padded) {
     for (uint64_t i = 0; i < N; ++i) {
       problem p = task_get(f.t, TASK_TRAIN, i);
       check_sum(p.prompt, p.answer, k % 2 == 1, k >= 2);
-      problem_fini(&p);
     }
-    task_close(&f);
   }
 }
 
@@ -59,9 +57,7 @@ TEST(sums_longer_than_any_integer_are_right) {
       carry = digit / 10;
     }
     CU_ASSERT(carry == 0 && p.answer[0] != '0');
-    problem_fini(&p);
   }
-  task_close(&f);
 }
 
 /* Evaluated by dropping the modulus until the end: eight factors below 100 fit a double exactly. */
@@ -90,9 +86,7 @@ TEST(remainders_are_right) {
     sum += product;
     CU_ASSERT_STRING_EQUAL(at, "%17=");
     CU_ASSERT_EQUAL(atoi(p.answer), (int)(sum - 17 * floor(sum / 17)));
-    problem_fini(&p);
   }
-  task_close(&f);
 }
 
 /* Counts of the values are the same, and none is greater than the next. */
@@ -121,9 +115,7 @@ TEST(rows_are_sorted) {
       CU_ASSERT_EQUAL(difference, 0);
     }
     for (size_t k = 1; k < 30; ++k) CU_ASSERT(q.answer[k - 1] <= q.answer[k]);
-    problem_fini(&p), problem_fini(&q);
   }
-  task_close(&f), task_close(&g);
 }
 
 TEST(parities_are_right) {
@@ -140,9 +132,7 @@ TEST(parities_are_right) {
       for (size_t j = 0; j <= k; ++j) ones += q.prompt[j] == '1';
       CU_ASSERT(q.answer[k] == (ones % 2 == 1 ? '1' : '0'));
     }
-    problem_fini(&p), problem_fini(&q);
   }
-  task_close(&f), task_close(&g);
 }
 
 /* --- brackets --- */
@@ -186,10 +176,8 @@ TEST(every_completion_that_balances_within_the_bound_is_right) {
     char longer[16];
     snprintf(longer, sizeof longer, "%s()()", p.answer);
     CU_ASSERT(task_score(f.t, &p, longer, 1) == (strlen(longer) <= 4));
-    problem_fini(&p);
   }
   CU_ASSERT(several > 30);
-  task_close(&f);
 }
 
 TEST(brackets_open_no_deeper_than_told) {
@@ -204,10 +192,8 @@ TEST(brackets_open_no_deeper_than_told) {
     }
     CU_ASSERT(depth == strlen(p.answer) && depth > 0);
     CU_ASSERT(balances(p.prompt, p.answer));
-    problem_fini(&p);
   }
   CU_ASSERT_EQUAL(deepest, 5);
-  task_close(&f);
 }
 
 /* --- countdown --- */
@@ -216,7 +202,6 @@ static double countdown_score(const char *section, const char *prompt, const cha
   task_fixture f = task_open(section, 1);
   problem p = {(char *)(uintptr_t)prompt, (char *)(uintptr_t) ""};
   double score = task_score(f.t, &p, response, 1);
-  task_close(&f);
   return score;
 }
 
@@ -318,11 +303,9 @@ TEST(countdown_answers_evaluate_to_the_target) {
       superfluous += task_score(f.t, &p, p.answer, 1) == 1;
       *open = '(', *close = ')';
     }
-    problem_fini(&p);
   }
   CU_ASSERT(parentheses > N / 4 && divisions > N / 10);
   CU_ASSERT(superfluous * 20 < pairs);
-  task_close(&f);
 }
 
 TEST(expressions_are_exact_and_bounded) {
@@ -417,7 +400,6 @@ TEST(graded_rewards_are_shares) {
     task_fixture f = task_open(table[i].section, 1);
     problem p = {(char *)(uintptr_t)table[i].prompt, (char *)(uintptr_t)table[i].answer};
     ASSERT_CLOSE(task_score(f.t, &p, table[i].response, 1), table[i].score, 1e-15);
-    task_close(&f);
   }
 }
 
@@ -450,28 +432,22 @@ TEST(operands_are_uniform) {
     problem p = task_get(a.t, TASK_TRAIN, i);
     CU_ASSERT_FATAL(sscanf(p.prompt, "%u+%u=", &x, &y) == 2 && x < 100 && y < 100);
     ++pairs[x / 5 * 20 + y / 5];
-    problem_fini(&p);
     p = task_get(b.t, TASK_TRAIN, i);
     CU_ASSERT_FATAL(sscanf(p.prompt, "%u+%u=", &x, &y) == 2 && x >= 10 && y >= 10);
     ++two_digits[x - 10];
-    problem_fini(&p);
     p = task_get(c.t, TASK_TRAIN, i);
     CU_ASSERT_FATAL(sscanf(p.prompt, "(%u%c%u)", &x, &operation, &y) == 3 && x < 7 && y < 7);
     ++remainders[x * 7 + y];
-    problem_fini(&p);
     p = task_get(d.t, TASK_TRAIN, i);
     ++bits[strtoul(p.prompt, NULL, 2)];
-    problem_fini(&p);
     p = task_get(e.t, TASK_TRAIN, i);
     ++lengths[strlen(p.answer) - 2];
-    problem_fini(&p);
   }
   check_uniform(pairs, 400, DRAWS);
   check_uniform(two_digits, 90, DRAWS);
   check_uniform(remainders, 49, DRAWS);
   check_uniform(bits, 64, DRAWS);
   check_uniform(lengths, 4, DRAWS);
-  task_close(&a), task_close(&b), task_close(&c), task_close(&d), task_close(&e);
 }
 
 /* The rejection leaves what is not rejected uniform: every training prompt of 64 is as likely. */
@@ -482,11 +458,9 @@ TEST(the_training_split_is_uniform_over_its_problems) {
   for (uint64_t i = 0; i < DRAWS; ++i) {
     problem p = task_get(f.t, TASK_TRAIN, i);
     ++count[strtoul(p.prompt, NULL, 2)];
-    problem_fini(&p);
   }
   for (size_t k = 0; k < 64; ++k)
     if (count[k] > 0) packed[n++] = count[k], total += count[k];
   CU_ASSERT(n > 30 && n < 60 && total == DRAWS);
   check_uniform(packed, n, total);
-  task_close(&f);
 }

@@ -81,7 +81,6 @@ TEST(a_file_beside_the_recipe_is_read_and_wrapped_in_the_template) {
     CU_ASSERT(task_score(t.t, &p, "\\boxed{13}", 1) == 0);
     CU_ASSERT(task_score(t.t, &p, "2 12 \\frac12", 1) == 0);
     CU_ASSERT(task_score(t.t, &p, "", 1) == 0);
-    problem_fini(&p);
   }
   problem p;
   gl_error err = {0};
@@ -100,7 +99,6 @@ TEST(the_last_number_counts_where_the_section_says_so) {
   CU_ASSERT(task_score(t.t, &p, "There are 5, so 1250.", 1) == 1);
   CU_ASSERT(task_score(t.t, &p, "1250 - 1 = 1249", 1) == 0);
   CU_ASSERT(task_score(t.t, &p, "\\boxed{1250}, as 1 + 1 = 2", 1) == 1);
-  problem_fini(&p);
   task_close(&t);
   folder_remove(&f);
 }
@@ -128,7 +126,6 @@ TEST(a_share_of_the_file_is_held_out) {
   for (uint64_t i = 0; i < 2000; ++i) {
     problem p = i < train ? task_get(t.t, TASK_TRAIN, i) : task_get(t.t, TASK_HELD_OUT, i - train);
     seen[atoi(p.prompt + 1)] ^= 1;
-    problem_fini(&p);
   }
   for (size_t i = 0; i < 2000; ++i) CU_ASSERT(seen[i] == 1);
   task_close(&t);
@@ -146,7 +143,6 @@ TEST(prompts_of_a_held_out_file_are_no_training_prompts) {
   for (uint64_t i = 0; i < 90; ++i) {
     problem p = task_get(t.t, TASK_TRAIN, i);
     CU_ASSERT(atoi(p.prompt + 1) < 90);
-    problem_fini(&p);
   }
   task_close(&t);
   folder_remove(&f);

@@ -75,7 +75,6 @@ TEST(without_weights_the_step_is_the_gradient_at_the_sampler) {
       expected(&f, &others, p, q, size, g);
       for (size_t k = 0; k < f.n; ++k) ASSERT_CLOSE(g[k], gradient[k], 1e-13);
     }
-    world_close(&f);
   }
 }
 
@@ -95,7 +94,6 @@ TEST(two_bits_rise_to_a_half_and_fall_to_nothing) {
     ASSERT_CLOSE(gradient[0], s * (1 - s) * (1 - 2 * s), 1e-13);
   }
   CU_ASSERT(value < 1e-7);
-  world_close(&f);
 }
 
 /* x(t+1) = x(t) - a x(t-S) shrinks below the bound on a and grows above it. */
@@ -142,7 +140,6 @@ TEST(right_responses_alone_never_score_below_their_sampler) {
     expected(&f, &plain, q, q, 2, g);
     for (size_t k = 0; k < f.n; ++k) far[k] = q[k] + 1e5 * g[k];
     line_ends_wrong += world_return(&f, far, 0) < 1e-6;
-    world_close(&f);
   }
   CU_ASSERT(line_ends_wrong >= 3 && line_ends_wrong < 30); /* both happen */
 }
@@ -188,7 +185,6 @@ TEST(a_lower_baseline_keeps_the_responses_that_are_worth_it) {
     }
   }
   CU_ASSERT(support[0] == 3 && support[1] == 2 && support[2] == 1);
-  world_close(&f);
 }
 
 TEST(a_higher_baseline_strengthens_what_the_policy_prefers) {
@@ -208,7 +204,6 @@ TEST(a_higher_baseline_strengthens_what_the_policy_prefers) {
     CU_ASSERT((p[vertex] > 0.999) == attracts);
     if (vertex == 3) CU_ASSERT(attracts); /* the wrong arm */
   }
-  world_close(&f);
 }
 
 /* --- proposition 7 --- */
@@ -260,7 +255,6 @@ TEST(contexts_move_by_their_own_flow) {
     flow(&f, &right, q, 50, 100, p);
     CU_ASSERT(p[off * 2] == q[off * 2] && p[off * 2 + 1] == q[off * 2 + 1]);
   }
-  world_close(&f);
 }
 
 /* --- proposition 8 --- */
@@ -294,7 +288,6 @@ TEST(a_score_of_zero_absorbs) {
       expected(&f, &std, theta, theta, size, g);
       ASSERT_CLOSE(g[0], root / n, 1e-13);
     }
-  world_close(&f);
 }
 
 /* --- clips, gates and masks --- */
@@ -323,5 +316,4 @@ TEST(clips_gates_and_masks_leave_right_responses_alone) {
   }
   expected(&f, &plain, p, q, 3, g);
   CU_ASSERT(fabs(g[2] / pp[2] - g[3] / pp[3]) > 0.01);
-  world_close(&f);
 }

@@ -41,7 +41,6 @@ static void check_drawn(const batch *b, const response_tree *t, const double *di
     chi += (count[y] - expected) * (count[y] - expected) / expected;
   }
   CU_ASSERT(gsl_cdf_chisq_Q(chi, (double)(t->n_responses - 1)) > 1e-6);
-  free(count);
 }
 
 TEST(draws_follow_the_distorted_dist_that_the_batch_records) {
@@ -68,7 +67,6 @@ TEST(draws_follow_the_distorted_dist_that_the_batch_records) {
         ASSERT_CLOSE(recorded(&b, b.logq, k), along(t, by_learner ? policy : b.dist, y), 1e-12);
       }
       batch_fini(&b);
-      learner_close(&l);
     }
 }
 
@@ -96,7 +94,6 @@ TEST(noise_has_the_address_of_its_batch_and_the_size_it_was_given) {
   batch_fini(&a);
   batch_fini(&again);
   batch_fini(&other);
-  learner_close(&l);
 }
 
 /* log((1 - share) Q + share U) of whole responses. */
@@ -125,8 +122,6 @@ TEST(a_mixture_is_of_whole_responses_and_recorded_with_its_own_probability) {
       ASSERT_CLOSE(recorded(&b, b.logq, i), log(mixture), 1e-12);
     }
     batch_fini(&b);
-    free(first);
-    learner_close(&l);
   }
 }
 
@@ -140,7 +135,6 @@ TEST(a_mixture_needs_whole_batches) {
   CU_ASSERT_EQUAL(l.learner.ops->draw(l.toy, &r, &b, &err), GL_EINPUT);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "behaviour_mixture"));
   batch_fini(&b);
-  learner_close(&l);
 }
 
 /* --- replay --- */
@@ -196,7 +190,6 @@ TEST(replayed_gradients_are_those_of_autograd) {
   CU_ASSERT_EQUAL(t.n, kept);
   for (size_t i = 0; i < PARAMETERS; ++i) ASSERT_CLOSE(t.kept_gradient[i], second[i], 1e-10);
   lab_tables_fini(&t);
-  world_close(&f);
 }
 
 #define OFF_POLICY                                                                                 \
@@ -222,7 +215,6 @@ static double loss_of(size_t i, double step) {
   learner_fixture l = moved(&b, i, step);
   learner_update(&l, &b, metrics);
   batch_fini(&b);
-  learner_close(&l);
   return metrics[METRIC_LOSS];
 }
 
@@ -239,7 +231,6 @@ static size_t other_sets(toy_learner *l, const batch *b) {
     for (size_t e = 4 * n; e < 4 * n + 4; ++e) differ |= isinf(mine[e]) != isinf(theirs[e]);
     nodes += (size_t)differ;
   }
-  free(mine);
   return nodes;
 }
 
@@ -256,7 +247,6 @@ TEST(the_replayed_step_is_a_finite_difference_of_the_loss) {
     ASSERT_CLOSE(before[i] - l.toy->theta[i], slope, 1e-7);
   }
   batch_fini(&b);
-  learner_close(&l);
 }
 
 /* On-policy the replayed ratio is 1, whatever is truncated; the raw one of the learner against the
@@ -273,7 +263,6 @@ TEST(on_policy_replayed_ratios_are_one) {
     batch b = learner_draw(&l, 1);
     learner_update(&l, &b, metrics[k]);
     batch_fini(&b);
-    learner_close(&l);
   }
   ASSERT_CLOSE(replay[METRIC_IW_MEAN], 1, 1e-12);
   ASSERT_CLOSE(replay[METRIC_KL_K3], 0, 1e-12);
@@ -306,7 +295,6 @@ TEST(on_policy_replay_estimates_the_gradient_of_the_kept_dist) {
     CU_ASSERT(r.cosine_kept > 1 - 1e-12);
     lab_result_fini(&r);
   }
-  world_close(&f);
 }
 
 /* --- rates --- */
@@ -342,7 +330,6 @@ TEST(rates_follow_the_effective_sample_size) {
     step[k] = l.toy->theta[moving] - before;
     rate[k] = metrics[METRIC_LR];
     batch_fini(&b);
-    learner_close(&l);
   }
   CU_ASSERT(ess < 0.9 && step[0] != 0);
   ASSERT_CLOSE(step[1] / step[0], sqrt(ess), 1e-9);

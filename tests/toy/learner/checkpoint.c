@@ -66,9 +66,6 @@ static void check_continuation(const char *optimizer, const char *algorithm) {
   free(s.bytes);
   free(end.bytes);
   free(end_whole.bytes);
-  learner_close(&whole);
-  learner_close(&first);
-  learner_close(&second);
 }
 
 TEST(a_run_continues_from_its_checkpoint_bit_by_bit) {
@@ -135,7 +132,6 @@ TEST(a_held_version_draws_what_it_drew_while_it_was_current) {
   l.learner.ops->release(l.toy, 0);
   CU_ASSERT(refuses_version(&l, 0) && l.toy->n_held == 2);
   CU_ASSERT(same_bytes(draw_of_version(&l, 3, 8), draw_of_version(&l, 3, 8)));
-  learner_close(&l);
 }
 
 TEST(held_versions_travel_in_the_checkpoint) {
@@ -155,8 +151,6 @@ TEST(held_versions_travel_in_the_checkpoint) {
     CU_ASSERT(same_bytes(draw_of_version(&l, v, 9), draw_of_version(&other, v, 9)));
   CU_ASSERT(same_bytes(save(&l), save(&other)));
   free(s.bytes);
-  learner_close(&l);
-  learner_close(&other);
 }
 
 /* --- damage --- */
@@ -194,8 +188,6 @@ TEST(a_checkpoint_with_any_bit_flipped_or_cut_short_is_refused) {
   }
   CU_ASSERT(load(&other, s.bytes, s.size, &err) == GL_OK && other.toy->update.version == 3);
   free(s.bytes);
-  learner_close(&l);
-  learner_close(&other);
 }
 
 TEST(a_checkpoint_of_another_run_is_refused_by_name) {
@@ -218,10 +210,8 @@ TEST(a_checkpoint_of_another_run_is_refused_by_name) {
     gl_error err = {0};
     CU_ASSERT(load(&other, s.bytes, s.size, &err) == GL_EINPUT);
     CU_ASSERT(strstr(err.text, table[i].says) != NULL);
-    learner_close(&other);
   }
   free(s.bytes);
-  learner_close(&l);
 }
 
 TEST(a_checkpoint_that_cannot_be_written_is_reported) {
@@ -229,14 +219,12 @@ TEST(a_checkpoint_that_cannot_be_written_is_reported) {
   FILE *full = fopen("/dev/full", "wb");
   gl_error err = {0};
   if (full == NULL) {
-    learner_close(&l);
     SKIP("no /dev/full");
   }
   setvbuf(full, NULL, _IONBF, 0);
   CU_ASSERT(l.learner.ops->save(l.toy, full, &err) == GL_EIO);
   CU_ASSERT(strstr(err.text, strerror(ENOSPC)) != NULL);
   fclose(full);
-  learner_close(&l);
 }
 
 /* --- foreign batches --- */
@@ -281,14 +269,11 @@ TEST(batches_that_do_not_fit_the_world_are_refused) {
   double metrics[METRIC_COUNT];
   learner_update(&l, &b, metrics); /* whole again, it trains */
   batch_fini(&b);
-  learner_close(&l);
   l = learner_open(text, 1);
   l.n_groups = 1;
   b = learner_draw(&l, 1);
   refuse_batch(&l, &b, "minibatches");
   batch_fini(&b);
-  learner_close(&foreign);
-  learner_close(&l);
 }
 
 /* --- divergence --- */
@@ -316,8 +301,6 @@ TEST(parameters_that_are_not_finite_are_a_result) {
     free(s.bytes);
     batch_fini(&before);
     batch_fini(&after);
-    learner_close(&other);
-    learner_close(&l);
   }
 }
 
@@ -338,6 +321,5 @@ TEST(absurd_rates_never_stop_a_run) {
     train(&l, 6, 10, metrics);
     CU_ASSERT(l.toy->update.version == 11 && isfinite(metrics[METRIC_REWARD_MEAN]));
     batch_fini(&stale);
-    learner_close(&l);
   }
 }

@@ -57,9 +57,6 @@ static void check_draws(const char *world, const char *sampling) {
   for (size_t y = 0; y < f.k; ++y) p[y] = exp(p[y]);
   check_counts(count, p, f.k, (double)b.n_responses);
   batch_fini(&b);
-  free(p);
-  world_close(&f);
-  learner_close(&l);
 }
 
 TEST(draws_follow_their_dist_under_temperature_and_truncation) {
@@ -97,7 +94,6 @@ TEST(prompts_are_drawn_uniformly) {
   for (size_t x = 0; x < 7; ++x) p[x] = 1 / 7.0;
   check_counts(count, p, 7, 20000);
   batch_fini(&b);
-  learner_close(&l);
 }
 
 /* Mean and spread of the rewards of one arm. The bounds are 4.9 standard errors: once in a million
@@ -130,7 +126,6 @@ TEST(noise_has_the_mean_and_spread_it_was_given) {
     check_noise(&b, 1, 0.3, sd[i]);
     ASSERT_CLOSE(learner_score(&l), 0.3, 1e-15); /* exact quantities use the mean */
     batch_fini(&b);
-    learner_close(&l);
   }
 }
 
@@ -170,8 +165,6 @@ TEST(a_batch_does_not_depend_on_what_was_drawn_before) {
   check_equal(&other, &b);
   batch_fini(&b);
   batch_fini(&other);
-  learner_close(&one);
-  learner_close(&two);
 }
 
 /* Another seed, or another id, is another draw. */
@@ -186,8 +179,6 @@ TEST(seeds_and_batches_have_draws_of_their_own) {
   batch_fini(&a);
   batch_fini(&b);
   batch_fini(&c);
-  learner_close(&one);
-  learner_close(&two);
 }
 
 TEST(a_batch_drawn_in_parts_is_the_batch_drawn_whole) {
@@ -202,7 +193,6 @@ TEST(a_batch_drawn_in_parts_is_the_batch_drawn_whole) {
     batch_fini(&b);
   }
   batch_fini(&whole);
-  learner_close(&l);
 }
 
 /* --- what a batch records --- */
@@ -228,7 +218,6 @@ static void check_recorded(const world_fixture *f, const double *theta, const ba
       }
     }
   }
-  free(raw);
 }
 
 TEST(a_batch_records_both_log_probabilities_of_its_tokens) {
@@ -237,8 +226,6 @@ TEST(a_batch_records_both_log_probabilities_of_its_tokens) {
   batch b = learner_draw(&l, 2);
   check_recorded(&f, l.toy->theta, &b);
   batch_fini(&b);
-  world_close(&f);
-  learner_close(&l);
 }
 
 /* Position of an edge's token in its response. */
@@ -301,8 +288,6 @@ TEST(weights_that_change_in_flight_are_recorded_per_token) {
   }
   batch_fini(&trained);
   batch_fini(&b);
-  free(old_dist);
-  learner_close(&l);
 }
 
 /* Weights change at a position of its own in every response: as if all responses had changed theirs
@@ -358,7 +343,6 @@ static void responses_change_their_weights_each_by_itself(const char *world) {
   free(at);
   free(span);
   free(length);
-  learner_close(&l);
 }
 
 TEST(responses_of_a_group_change_their_weights_by_themselves) {
@@ -404,6 +388,4 @@ TEST(draws_that_make_no_sense_are_refused) {
   CU_ASSERT(l.learner.ops->draw(l.toy, &(draw_request){1, 0, 6, 5, 0.5, 1, 0, NULL, NULL, 0}, &b,
                                 &err) == GL_EINPUT);
   batch_fini(&b);
-  learner_close(&other);
-  learner_close(&l);
 }

@@ -28,7 +28,6 @@ static double score_in(const char *world) {
   snprintf(text, sizeof text, "world: {%s}\nalgorithm: gepo\n", world);
   learner_fixture l = moved(text);
   const double score = learner_score(&l);
-  learner_close(&l);
   return score;
 }
 
@@ -48,7 +47,6 @@ TEST(each_set_is_scored_as_the_world_that_it_describes) {
   ASSERT_CLOSE(score[4], (score[5] + score[6]) / 2, 1e-14);
   CU_ASSERT(score[5] != score[6] && score[0] != score[3]);
   CU_ASSERT(learner_score(&l) == score[0]); /* the first is the run's */
-  learner_close(&l);
 }
 
 TEST(halves_are_every_other_prompt) {
@@ -59,7 +57,6 @@ TEST(halves_are_every_other_prompt) {
   CU_ASSERT_EQUAL_FATAL(scores_of(&l, score), 9);
   CU_ASSERT(score[1] == score[3] && score[2] == score[6] && score[1] != score[2]);
   ASSERT_CLOSE(score[0], (score[1] + score[2]) / 2, 1e-14);
-  learner_close(&l);
 }
 
 TEST(rewards_of_a_counted_world_may_have_more_states) {
@@ -71,7 +68,6 @@ TEST(rewards_of_a_counted_world_may_have_more_states) {
   CU_ASSERT_EQUAL_FATAL(scores_of(&l, score), 2);
   CU_ASSERT(score[1] == score_in("kind: automaton, vocabulary: 3, horizon: 4, prompts: 2, "
                                  "automaton: count, modulus: 5"));
-  learner_close(&l);
 }
 
 TEST(sets_that_do_not_fit_are_refused_at_their_place) {

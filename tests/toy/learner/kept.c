@@ -56,7 +56,6 @@ TEST(mass_and_entropies_are_those_of_the_learner_on_the_samplers_set) {
   CU_ASSERT(fabs(metrics[METRIC_KEPT_MASS] - metrics[METRIC_KEPT_MASS_Q]) > 1e-3);
   check(p, q, metrics);
   batch_fini(&old);
-  learner_close(&l);
 }
 
 TEST(without_truncation_nothing_is_kept_or_left) {
@@ -69,7 +68,6 @@ TEST(without_truncation_nothing_is_kept_or_left) {
   CU_ASSERT(isnan(metrics[METRIC_KEPT_MASS]) && isnan(metrics[METRIC_KEPT_MASS_Q]) &&
             isnan(metrics[METRIC_ENTROPY_KEPT]) && isnan(metrics[METRIC_ENTROPY_TAIL]));
   batch_fini(&b);
-  learner_close(&l);
 }
 
 /* Of the gradient's cosine: plain SGD moves along it, so that the moves of two updates have the
@@ -93,5 +91,4 @@ TEST(the_cosine_is_that_of_the_moves_of_plain_ascent) {
   }
   CU_ASSERT_FATAL(xx > 0 && yy > 0);
   ASSERT_CLOSE(metrics[METRIC_GRAD_COSINE], xy / sqrt(xx * yy), 1e-12);
-  learner_close(&l);
 }

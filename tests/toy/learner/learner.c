@@ -73,8 +73,6 @@ static void exact_gradient(const world_fixture *f, const double *theta, double *
         grad[j] += exp(logp[y]) * f->world->reward[x * f->k + y] * score[y * f->n + j] /
                    (double)f->e.n_prompts;
   }
-  free(score);
-  free(logp);
 }
 
 /* The mean step of plain gradient ascent at rate 1 is the gradient itself, exactly. */
@@ -96,9 +94,6 @@ static void check_unbiased(const char *text, int off_policy) {
     size += fabs(grad[j]);
   }
   CU_ASSERT(size > 0.05);
-  free(theta);
-  world_close(&f);
-  learner_close(&l);
 }
 
 static const char *const gradient_worlds[] = {
@@ -148,8 +143,6 @@ TEST(a_batch_counts_in_the_step_by_its_weight) {
     }
     CU_ASSERT(size > 0.01);
     for (size_t k = 0; k < 2; ++k) batch_fini(&b[k]);
-    free(theta);
-    learner_close(&l);
   }
 }
 
@@ -219,8 +212,6 @@ TEST(single_responses_are_trained_as_the_part_of_their_group_that_is_there) {
     batch_fini(&group);
     batch_fini(&other);
     batch_fini(&three);
-    free(theta);
-    learner_close(&l);
   }
 }
 
@@ -239,7 +230,6 @@ TEST(a_group_of_another_prompt_is_not_continued) {
   CU_ASSERT_EQUAL(l.learner.ops->update(l.toy, (batch *[2]){&b[0], &b[1]}, 2, metrics, &err),
                   GL_EINTERNAL);
   for (size_t k = 0; k < 2; ++k) batch_fini(&b[k]);
-  learner_close(&l);
 }
 
 /* Each minibatch takes the weights of its own groups: with a weight of 0 for one batch, the step of
@@ -271,7 +261,6 @@ TEST(minibatches_keep_the_weights_of_their_groups) {
     }
     for (size_t k = 0; k < 2; ++k) {
       batch_fini(&b[k]);
-      learner_close(&l[k]);
     }
   }
   CU_ASSERT(size > 0.01);
@@ -340,7 +329,6 @@ TEST(the_averaged_policy_is_the_mean_of_its_definition) {
     batch_fini(&b);
   }
   CU_ASSERT(apart > 1e-3);
-  learner_close(&l);
 }
 
 /* --- learning --- */
@@ -367,7 +355,6 @@ static double gain(const char *row, size_t lag, uint64_t seed) {
   }
   double after = learner_score(&l);
   for (size_t i = 0; i <= lag; ++i) batch_fini(&waiting[i]);
-  learner_close(&l);
   return after - before;
 }
 
@@ -419,7 +406,6 @@ static void check_epochs(const char *row) {
     }
     CU_ASSERT(size > 0.01 * 1e-7);
     batch_fini(&b);
-    learner_close(&l);
   }
 }
 
@@ -445,7 +431,6 @@ TEST(groups_meet_in_another_order_each_epoch) {
     memcpy(before, l.toy->update.order, sizeof before);
     batch_fini(&b);
   }
-  learner_close(&l);
 }
 
 /* The schedule counts learner steps, not the optimiser updates within them. */
@@ -461,7 +446,6 @@ TEST(the_learning_rate_follows_the_version) {
     ASSERT_CLOSE(metrics[METRIC_LR], expected[u], 1e-15);
     batch_fini(&b);
   }
-  learner_close(&l);
 }
 
 /* Seven groups in three parts: 2, 2 and 3 groups, all used. */
@@ -474,7 +458,6 @@ TEST(uneven_minibatches_are_allowed) {
   learner_update(&l, &b, metrics);
   CU_ASSERT(l.toy->optimizer.steps == 6 && isfinite(metrics[METRIC_GRAD_NORM]));
   batch_fini(&b);
-  learner_close(&l);
 }
 
 /* Two batches trained together are the batch that holds both groups. */
@@ -496,9 +479,6 @@ TEST(several_batches_train_as_one) {
   ASSERT_CLOSE(metrics[METRIC_REWARD_MEAN], 0.375, 1e-15);
   batch_fini(&first);
   batch_fini(&second);
-  learner_close(&a);
-  learner_close(&c);
-  learner_close(&d);
 }
 
 /* --- exact metrics --- */
@@ -571,7 +551,6 @@ TEST(exact_metrics_agree_with_enumeration_under_mixed_versions) {
   ASSERT_CLOSE(metrics[METRIC_STALENESS], stale, 1e-12);
   CU_ASSERT(metrics[METRIC_STALENESS_MAX] == 4);
   batch_fini(&mixed);
-  learner_close(&l);
 }
 
 TEST(on_policy_divergences_are_zero) {
@@ -584,7 +563,6 @@ TEST(on_policy_divergences_are_zero) {
   for (size_t i = 0; i < sizeof zero / sizeof *zero; ++i) CU_ASSERT(metrics[zero[i]] == 0);
   ASSERT_CLOSE(metrics[METRIC_ENTROPY], log(4), 1e-14);
   batch_fini(&b);
-  learner_close(&l);
 }
 
 /* p = (0.8, 0.2), rewards (1, 0), one group holding both arms, on policy.
@@ -606,7 +584,6 @@ TEST(the_estimation_error_is_what_the_hand_finds) {
     learner_update(&l, &b, metrics);
     ASSERT_CLOSE(metrics[METRIC_ESTIMATION_ERROR], expected[i], 1e-12);
     batch_fini(&b);
-    learner_close(&l);
   }
 }
 
@@ -637,7 +614,6 @@ TEST(weights_see_the_dist_that_the_recipe_names) {
     ASSERT_CLOSE(metrics[METRIC_IW_MEAN], expected, 1e-12);
     CU_ASSERT(metrics[METRIC_KL_EXACT] == 0); /* between the policies themselves */
     batch_fini(&b);
-    learner_close(&l);
   }
 }
 
@@ -656,5 +632,4 @@ TEST(the_reference_policy_attracts) {
   }
   ASSERT_CLOSE(first, 0.7 * log(2.8) + 0.3 * log(0.4), 1e-12);
   CU_ASSERT(metrics[METRIC_KL_REF] < first / 4);
-  learner_close(&l);
 }

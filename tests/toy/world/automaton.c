@@ -74,11 +74,6 @@ static void check_twins(const char *about, const char *dist) {
     CU_ASSERT(l.e.ops->accumulate_score(l.e.self, theta, x, coefficient, listed, &err) == GL_OK);
     for (size_t i = 0; i < c.n; ++i) ASSERT_CLOSE(grad[i], listed[i], 1e-12);
   }
-  free(theta);
-  free(logp);
-  free(coefficient);
-  world_close(&c);
-  world_close(&l);
 }
 
 TEST(sums_over_states_are_sums_over_the_list_of_responses) {
@@ -132,13 +127,6 @@ static void check_facts(const char *about, const char *dist) {
     CU_ASSERT(kept.mass > 0 && kept.mass <= 1 + 1e-12);
     if (dist[0] == '\0') ASSERT_CLOSE(kept.mass, 1, 1e-12);
   }
-  free(theta);
-  free(cp);
-  free(lp);
-  free(scratch);
-  free(ratio);
-  world_close(&c);
-  world_close(&l);
 }
 
 TEST(exact_quantities_are_those_of_the_listed_world) {
@@ -177,8 +165,6 @@ TEST(the_gradient_is_the_finite_difference_of_the_return) {
     size += fabs(grad[i]);
   }
   CU_ASSERT(size > 1e-4);
-  free(theta);
-  world_close(&f);
 }
 
 /* --- an independent enumeration: tests/golden/automaton.py --- */
@@ -222,9 +208,6 @@ static void check_golden(const char *text, FILE *golden) {
   ASSERT_CLOSE(mass, files_number(golden), 1e-12);
   ASSERT_CLOSE(reward, files_number(golden), 1e-12);
   for (size_t i = 0; i < f.n; ++i) ASSERT_CLOSE(grad[i], files_number(golden), 1e-12);
-  free(p);
-  free(logq);
-  world_close(&f);
 }
 
 TEST(an_independent_enumeration_agrees) {
@@ -272,7 +255,6 @@ static void check_training(const char *about, const char *dist, const char *algo
     ASSERT_CLOSE(learner_score(&f[0]), learner_score(&f[1]), 1e-12);
     for (int k = 0; k < 2; ++k) batch_fini(&late[k]);
   }
-  for (int k = 0; k < 2; ++k) learner_close(&f[k]);
 }
 
 TEST(it_trains_as_its_listed_twin_does) {
@@ -299,7 +281,6 @@ TEST(a_large_world_is_learned) {
     batch_fini(&b);
   }
   CU_ASSERT(learner_score(&f) > before + 0.1);
-  learner_close(&f);
 }
 
 TEST(a_checkpoint_belongs_to_its_automaton) {
@@ -318,8 +299,6 @@ TEST(a_checkpoint_belongs_to_its_automaton) {
   rewind(file);
   CU_ASSERT(a.learner.ops->load(a.toy, file, &err) == GL_OK);
   fclose(file);
-  learner_close(&a);
-  learner_close(&b);
 }
 
 /* --- what is refused --- */

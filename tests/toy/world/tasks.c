@@ -49,8 +49,6 @@ TEST(sum_mod_rewards_the_right_remainder) {
       CU_ASSERT(reward_of(&exact, x, y) == (off == 0));
       ASSERT_CLOSE(reward_of(&graded, x, y), 1 - circular / 2.0, 1e-15);
     }
-  world_close(&exact);
-  world_close(&graded);
 }
 
 TEST(parity_counts_the_ones) {
@@ -65,7 +63,6 @@ TEST(parity_counts_the_ones) {
   for (size_t i = 0; i < sizeof table / sizeof *table; ++i)
     for (size_t x = 0; x < 4; ++x)
       CU_ASSERT(reward_of(&f, x, response(&f, table[i].digits)) == (table[i].odd == (int)(x % 2)));
-  world_close(&f);
 }
 
 /* A parity world is hard because no single token tells: under a uniform policy over two letters
@@ -75,8 +72,6 @@ TEST(parity_of_two_letters_is_solved_by_half_of_all_responses) {
       world_open("world: {kind: sequence, vocabulary: 2, horizon: 5, prompts: 2, task: parity}", 1);
   double *theta = fixture_doubles(f.n);
   for (size_t x = 0; x < 2; ++x) ASSERT_CLOSE(world_return(&f, theta, x), 0.5, 1e-14);
-  free(theta);
-  world_close(&f);
 }
 
 TEST(sorted_wants_order_and_a_number_of_distinct_letters) {
@@ -98,13 +93,11 @@ TEST(sorted_wants_order_and_a_number_of_distinct_letters) {
   };
   for (size_t i = 0; i < sizeof table / sizeof *table; ++i)
     ASSERT_CLOSE(reward_of(&f, table[i].x, response(&f, table[i].digits)), table[i].score, 1e-15);
-  world_close(&f);
   f = world_open("world: {kind: sequence, vocabulary: 4, horizon: 4, prompts: 2, task: sorted, "
                  "end_token: true, reward: graded}",
                  1);
   CU_ASSERT(reward_of(&f, 0, response(&f, "")) == 0);
   CU_ASSERT(reward_of(&f, 0, response(&f, "3")) == 1);
-  world_close(&f);
 }
 
 /* The hidden sequence is the only response that is exactly right; a graded one counts positions. */
@@ -132,8 +125,6 @@ TEST(target_counts_positions_that_match_one_hidden_sequence) {
     different += memcmp(first, hidden, 4 * sizeof *first) != 0;
   }
   CU_ASSERT(different > 0);
-  world_close(&exact);
-  world_close(&graded);
 }
 
 TEST(targets_of_every_length_occur_where_responses_can_end) {
@@ -147,7 +138,6 @@ TEST(targets_of_every_length_occur_where_responses_can_end) {
   CU_ASSERT(lengths[0] == 0);
   CU_ASSERT(lengths[1] > 10 && lengths[2] > 10 && lengths[3] > 10);
   CU_ASSERT(lengths[1] + lengths[2] + lengths[3] == 100);
-  world_close(&f);
 }
 
 /* Longest beginning of the needle (a, b) that occurs in the letters, by trying every place. */
@@ -177,5 +167,4 @@ TEST(needle_rewards_the_longest_beginning_that_occurs) {
     }
     CU_ASSERT(explanations == 1);
   }
-  world_close(&f);
 }

@@ -31,8 +31,6 @@ static void for_every_world(void (*check)(world_fixture *f, double *theta)) {
     double *theta = fixture_doubles(f.n);
     fixture_normals(theta, f.n, 1, i);
     check(&f, theta);
-    free(theta);
-    world_close(&f);
   }
 }
 
@@ -47,7 +45,6 @@ static void check_sums(world_fixture *f, double *theta) {
       for (size_t y = 0; y < f->k; ++y) sum += exp(logp[y]);
       ASSERT_CLOSE(sum, 1, 1e-12);
     }
-  free(logp);
 }
 
 TEST(probabilities_of_responses_sum_to_one) {
@@ -62,7 +59,6 @@ static double weighted(const world_fixture *f, const double *theta, size_t x,
   gl_error err = {0};
   CU_ASSERT_FATAL(f->e.ops->log_probs(f->e.self, theta, x, token, &err) == GL_OK);
   for (size_t i = 0; i < m; ++i) sum += coefficient[i] * token[i];
-  free(token);
   return sum;
 }
 
@@ -86,8 +82,6 @@ static void check_accumulated_score(world_fixture *f, double *theta) {
   CU_ASSERT(f->e.ops->accumulate_score(f->e.self, theta, x, coefficient, grad, &err) == GL_OK);
   for (size_t j = 0; j < f->n; ++j)
     ASSERT_CLOSE(grad[j] - (double)j, difference(f, theta, j, x, coefficient), 1e-7);
-  free(coefficient);
-  free(grad);
 }
 
 TEST(accumulated_scores_agree_with_central_differences) {
@@ -105,8 +99,6 @@ static void check_sequence_scores(world_fixture *f, double *theta) {
       ASSERT_CLOSE(score[y * f->n + j], difference(f, theta, j, x, coefficient), 1e-7);
     for (size_t t = 0; t < width; ++t) coefficient[y * width + t] = 0;
   }
-  free(score);
-  free(coefficient);
 }
 
 TEST(sequence_scores_agree_with_central_differences) {
@@ -124,8 +116,6 @@ TEST(the_expected_return_is_the_sum_over_responses) {
     ++l.toy->stamp;
     for (size_t x = 0; x < f.e.n_prompts; ++x) sum += world_return(&f, l.toy->theta, x);
     ASSERT_CLOSE(toy_learner_return(l.toy), sum / (double)f.e.n_prompts, 1e-13);
-    learner_close(&l);
-    world_close(&f);
   }
 }
 
@@ -148,7 +138,6 @@ TEST(the_expected_return_is_the_mean_reward_of_draws) {
   CU_ASSERT(error > 0 && error < 0.05);
   CU_ASSERT(fabs(sum / n - learner_score(&l)) < 4.9 * error);
   batch_fini(&b);
-  learner_close(&l);
 }
 
 /* The policy that copies the remainder at the last position solves sum_mod; greedily, exactly. */
@@ -161,7 +150,6 @@ TEST(greedy_evaluation_takes_the_most_probable_token) {
   for (size_t r = 0; r < 4; ++r) l.toy->theta[r * 4 + r] = 0.1;
   ++l.toy->stamp;
   ASSERT_CLOSE(learner_score(&l), 1, 1e-15);
-  learner_close(&l);
 }
 
 /* The distribution is worked out anew from the parameters: logits over the temperature, then the
@@ -200,7 +188,6 @@ static double return_of_dist(const learner_fixture *f, double temperature, size_
       total += p * w->reward[x * t->n_responses + y];
     }
   }
-  free(dist);
   return total / (double)w->n_prompts;
 }
 
@@ -232,7 +219,6 @@ TEST(an_evaluation_has_a_dist_of_its_own) {
     seen[i] = learner_score(&l);
     ASSERT_CLOSE(seen[i], return_of_dist(&l, cases[i].temperature, cases[i].top_k, cases[i].top_p),
                  1e-14);
-    learner_close(&l);
   }
   CU_ASSERT(seen[0] == seen[1] && fabs(seen[0] - seen[3]) > 1e-3);
   CU_ASSERT(fabs(seen[0] - seen[5]) > 1e-3 && fabs(seen[0] - seen[6]) > 1e-3);
@@ -250,7 +236,6 @@ TEST(one_token_kept_is_greedy_evaluation) {
              how[i]);
     learner_fixture l = learner_open(text, 7);
     score[i] = learner_score(&l);
-    learner_close(&l);
   }
   ASSERT_CLOSE(score[0], score[1], 1e-15);
   CU_ASSERT(score[0] > 0);
@@ -272,9 +257,6 @@ TEST(set_probs_gives_exactly_these_probabilities) {
   for (size_t y = 0; y < f.k; ++y) ASSERT_CLOSE(exp(logp[y]), p[y], 1e-14);
   CU_ASSERT(logp[2] == -INFINITY);
   for (size_t j = 0; j < f.n / 2; ++j) CU_ASSERT(theta[j] == 0); /* prompt 0 is untouched */
-  free(theta);
-  free(p);
-  world_close(&f);
 }
 
 TEST(set_probs_refuses_what_is_no_distribution) {
@@ -294,13 +276,11 @@ TEST(set_probs_refuses_what_is_no_distribution) {
     CU_ASSERT(status == GL_EINPUT && strstr(err.text, table[i].says) != NULL);
     CU_ASSERT(theta[0] == 7);
   }
-  world_close(&f);
   f = world_open("world: {kind: bandit, arms: 3, policy: {kind: loglinear}}", 1);
   double theta[64], p[3] = {0.2, 0.3, 0.5};
   gl_error err = {0};
   CU_ASSERT(toy_world_set_probs(f.world, 0, p, 3, theta, &err) == GL_EINPUT);
   CU_ASSERT(strstr(err.text, "tabular") != NULL);
-  world_close(&f);
 }
 
 TEST(learners_start_from_their_init) {
@@ -308,7 +288,6 @@ TEST(learners_start_from_their_init) {
   double theta[4] = {9, 9, 9, 9}, other[4];
   toy_world_initial(f.world, 1, theta);
   for (size_t j = 0; j < 4; ++j) CU_ASSERT(theta[j] == 0);
-  world_close(&f);
   f = world_open("world: {kind: bandit, arms: 4, policy: {init: {kind: normal, scale: 2}}}", 1);
   toy_world_initial(f.world, 1, theta);
   toy_world_initial(f.world, 2, other);
@@ -317,14 +296,12 @@ TEST(learners_start_from_their_init) {
     double z = rng_normal(rng_block(rng_stream_at(1, RNG_INIT, 0), j));
     CU_ASSERT(theta[j] == 2 * z);
   }
-  world_close(&f);
   f = world_open("world: {kind: bandit, arms: 2, contexts: 2, policy: {init: {kind: probs, probs: "
                  "[[0.9, 0.1], [0.25, 0.75]]}}}",
                  1);
   toy_world_initial(f.world, 1, theta);
   world_log_responses(&f, theta, 1, 0, other);
   ASSERT_CLOSE(exp(other[0]), 0.25, 1e-15);
-  world_close(&f);
 }
 
 TEST(worlds_depend_on_their_seed_alone) {
@@ -336,9 +313,6 @@ TEST(worlds_depend_on_their_seed_alone) {
   }
   CU_ASSERT(toy_world_fingerprint(a.world) == toy_world_fingerprint(b.world));
   CU_ASSERT(toy_world_fingerprint(a.world) != toy_world_fingerprint(c.world));
-  world_close(&a);
-  world_close(&b);
-  world_close(&c);
 }
 
 /* 4,000 rewards a distribution; each bound fails less than once in a million (4.9 standard errors).
@@ -362,7 +336,6 @@ TEST(random_rewards_follow_their_dist) {
     CU_ASSERT(fabs(sum / 4000 - table[i].mean) < 4.9 * table[i].sd / sqrt(4000));
     /* the kurtosis of these distributions is at most 3: var(sd) <= sd^2 / (2 n) */
     CU_ASSERT(fabs(sqrt(squares / 3999) / table[i].sd - 1) < 4.9 / sqrt(8000));
-    world_close(&f);
   }
 }
 
@@ -388,8 +361,6 @@ TEST(features_without_the_prompt_are_shared_by_all_prompts) {
   double odds = theta[(1 * 3 + 2) * 2 + 1] - theta[(1 * 3 + 2) * 2] + theta[(6 + 1) * 2 + 1] -
                 theta[(6 + 1) * 2];
   ASSERT_CLOSE(a[3 * 2 + 1] - a[2 * 2 + 1], odds, 1e-12);
-  free(theta);
-  world_close(&f);
 }
 
 TEST(explicit_and_random_features_are_inner_products) {
@@ -400,7 +371,6 @@ TEST(explicit_and_random_features_are_inner_products) {
   token_logps(&f, theta, 0, logp);
   ASSERT_CLOSE(logp[1] - logp[0], -0.4 - 0.7, 1e-14);
   ASSERT_CLOSE(logp[2] - logp[0], 1.8 - 0.7, 1e-14);
-  world_close(&f);
   /* Mean square length 1 for each prompt and token: the sum of 400 * 8 squares of N(0, 1/8) has
    * standard deviation sqrt(2 * 3200) / 8 = 10; 4.9 of them fail once in a million. */
   f = world_open("world: {kind: bandit, arms: 4, contexts: 100, policy: {kind: loglinear, "
@@ -410,7 +380,6 @@ TEST(explicit_and_random_features_are_inner_products) {
   for (size_t i = 0; i < 400 * 8; ++i)
     squares += f.world->features.value[i] * f.world->features.value[i];
   CU_ASSERT(fabs(squares - 400) < 49);
-  world_close(&f);
 }
 
 TEST(hashed_features_share_their_buckets) {
@@ -425,5 +394,4 @@ TEST(hashed_features_share_their_buckets) {
     used[t->index[i]] = 1;
   }
   for (int i = 0; i < 6; ++i) CU_ASSERT(used[i]);
-  world_close(&f);
 }

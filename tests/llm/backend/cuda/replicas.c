@@ -31,7 +31,6 @@ static gl_status compare(void *context, size_t rank, gl_error *err) {
   double *own = llm_doubles(c->f->n);
   gl_status status = model_get(c->f->llm->replica[rank].model, own, err);
   CU_ASSERT(memcmp(c->theta, own, c->f->n * sizeof *own) == 0);
-  free(own);
   return status;
 }
 
@@ -54,7 +53,6 @@ static double *learned(const char *place, batch *last, double *score) {
   comparison c = {&f, theta};
   for (size_t rank = 0; rank < f.llm->spec.devices; ++rank)
     CU_ASSERT(rank_threads_run_at(f.llm->threads, rank, compare, &c, &err) == GL_OK);
-  llm_close(&f);
   return theta;
 }
 
@@ -68,7 +66,6 @@ TEST(two_devices_learn_what_one_learns) {
   double *theta[PLACES], score[PLACES];
   llm_fixture f = open_in(places[0]);
   const size_t n = f.n;
-  llm_close(&f);
   for (size_t i = 0; i < PLACES; ++i) {
     theta[i] = learned(places[i], &b[i], &score[i]);
     CU_ASSERT(llm_distance(theta[i], theta[0], n) < 1e-5);
@@ -77,10 +74,7 @@ TEST(two_devices_learn_what_one_learns) {
     CU_ASSERT(score[i] == score[0]);
   }
   CU_ASSERT(memcmp(theta[4], theta[2], n * sizeof *theta[2]) == 0);
-  for (size_t i = 0; i < PLACES; ++i) {
-    batch_fini(&b[i]);
-    free(theta[i]);
-  }
+  for (size_t i = 0; i < PLACES; ++i) batch_fini(&b[i]);
 }
 
 TEST(a_checkpoint_serves_both_devices) {
@@ -100,11 +94,7 @@ TEST(a_checkpoint_serves_both_devices) {
   double *a = llm_theta(&f), *b = llm_theta(&g);
   CU_ASSERT(memcmp(a, b, f.n * sizeof *a) == 0);
   CU_ASSERT(llm_draw_alike(&f, &g, 9, 1));
-  free(a);
-  free(b);
   fclose(file);
-  llm_close(&f);
-  llm_close(&g);
 }
 
 /* Breaks one replica for good, by an allocation that no device has room for. */
@@ -128,7 +118,6 @@ TEST(a_device_that_fails_ends_the_update_of_both) {
     snprintf(device, sizeof device, "device %zu: ", rank);
     CU_ASSERT(strncmp(err.text, device, strlen(device)) == 0);
     batch_fini(&b);
-    llm_close(&f);
   }
 }
 
