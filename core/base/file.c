@@ -211,6 +211,39 @@ void file_abandon(file_writer *w) {
   file_release(w);
 }
 
+gl_status file_end(file_writer *w, gl_status status, gl_error *err) {
+  if (status == GL_OK) return file_commit(w, err);
+  file_abandon(w);
+  return status;
+}
+
+gl_status file_check(const char *path, gl_error *err) {
+  file_writer w;
+  if (path == NULL) return GL_OK;
+  const gl_status status = file_begin(&w, path, err);
+  if (status == GL_OK) file_abandon(&w);
+  return status;
+}
+
+gl_status file_write_text(const char *path, const char *text, gl_error *err) {
+  file_writer w;
+  const gl_status status = file_begin(&w, path, err);
+  if (status != GL_OK) return status;
+  fputs(text, w.stream);
+  return file_commit(&w, err);
+}
+
+gl_status checkpoint_put(FILE *to, const void *bytes, size_t n, gl_error *err) {
+  if (fwrite(bytes, 1, n, to) == n) return GL_OK;
+  return gl_fail(err, GL_EIO, "cannot write the checkpoint: %s", strerror(errno));
+}
+
+gl_status checkpoint_get(FILE *from, void *bytes, size_t n, gl_error *err) {
+  if (fread(bytes, 1, n, from) == n) return GL_OK;
+  return ferror(from) ? gl_fail(err, GL_EIO, "cannot read the checkpoint: %s", strerror(errno))
+                      : gl_fail(err, GL_EINPUT, "the checkpoint is cut short");
+}
+
 gl_status file_make_folder(const char *folder, gl_error *err) {
   char *path = strdup(folder);
   if (path == NULL) return gl_fail_memory(err, "a folder's name");

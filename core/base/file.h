@@ -31,6 +31,17 @@ gl_status file_name_new(const char *temporary, const char *path, gl_error *err);
 /* Removes the temporary file; path is untouched. Does nothing after a commit. */
 void file_abandon(file_writer *w);
 
+/* Commits where status is GL_OK, else abandons; returns the first error. */
+gl_status file_end(file_writer *w, gl_status status, gl_error *err);
+/* Whether file_begin() succeeds, with its errors; nothing is written. path NULL: it does. */
+gl_status file_check(const char *path, gl_error *err);
+/* Replaces the file by the text. */
+gl_status file_write_text(const char *path, const char *text, gl_error *err);
+
+/* Write and read n bytes of a checkpoint. Errors: GL_EIO, GL_EINPUT (the file ends before). */
+gl_status checkpoint_put(FILE *to, const void *bytes, size_t n, gl_error *err);
+gl_status checkpoint_get(FILE *from, void *bytes, size_t n, gl_error *err);
+
 /* Creates the folder and missing parents. Errors: GL_EIO, naming the one that cannot be created. */
 gl_status file_make_folder(const char *folder, gl_error *err);
 

@@ -1,6 +1,8 @@
 /* Hashes, the hash table and streaming checksums. */
 #include "core/base/hash.h"
 
+#include "core/base/file.h"
+
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,6 +94,17 @@ void checksum_add(checksum *c, const void *data, size_t size) {
 
 uint64_t checksum_of(const checksum *c) {
   return XXH3_64bits_digest((const XXH3_state_t *)(const void *)c->state);
+}
+
+gl_status checksum_put(FILE *to, const void *bytes, size_t n, checksum *c, gl_error *err) {
+  if (c != NULL) checksum_add(c, bytes, n);
+  return checkpoint_put(to, bytes, n, err);
+}
+
+gl_status checksum_get(FILE *from, void *bytes, size_t n, checksum *c, gl_error *err) {
+  const gl_status status = checkpoint_get(from, bytes, n, err);
+  if (status == GL_OK && c != NULL) checksum_add(c, bytes, n);
+  return status;
 }
 
 uint64_t checksum_seeded(uint64_t seed, const void *data, size_t size) {

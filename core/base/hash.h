@@ -6,9 +6,12 @@
 #ifndef GEPOLAB_CORE_BASE_HASH_H
 #define GEPOLAB_CORE_BASE_HASH_H
 
+#include "core/base/error.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum { HASH_HEX_SIZE = 33 };
 void hash_hex(const void *data, size_t size, char hex[HASH_HEX_SIZE]);
@@ -41,6 +44,11 @@ void checksum_begin(checksum *c);
 void checksum_add(checksum *c, const void *data, size_t size);
 /* The checksum of all bytes so far; more may follow. */
 uint64_t checksum_of(const checksum *c);
+
+/* checkpoint_put() and checkpoint_get() of core/base/file.h; the bytes are added to c unless it is
+ * NULL, as for the checksum itself. */
+gl_status checksum_put(FILE *to, const void *bytes, size_t n, checksum *c, gl_error *err);
+gl_status checksum_get(FILE *from, void *bytes, size_t n, checksum *c, gl_error *err);
 
 /* The checksum of one piece of data; depends on the seed. */
 uint64_t checksum_seeded(uint64_t seed, const void *data, size_t size);

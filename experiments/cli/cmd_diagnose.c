@@ -135,20 +135,14 @@ static gl_status write_html_page(const diagnosis *d, const char *path, gl_error 
   if (status == GL_OK) status = diagnose_write_sections(&h, d, err);
   html_script(&h, resources_text("experiments/report/report.js"));
   html_page_end(&h, "from the log alone: the same log gives the same page.");
-  if (status == GL_OK) return file_commit(&w, err);
-  file_abandon(&w);
-  return status;
+  return file_end(&w, status, err);
 }
 
 static gl_status write_recipe_file(const diagnosis *d, const char *path, size_t change,
                                    gl_error *err) {
   char text[4096];
-  file_writer w;
-  gl_status status = diagnosis_recipe(d, change > 0 ? change - 1 : 0, text, sizeof text, err);
-  if (status == GL_OK) status = file_begin(&w, path, err);
-  if (status != GL_OK) return status;
-  fputs(text, w.stream);
-  return file_commit(&w, err);
+  const gl_status status = diagnosis_recipe(d, change > 0 ? change - 1 : 0, text, sizeof text, err);
+  return status == GL_OK ? file_write_text(path, text, err) : status;
 }
 
 static gl_status write_results(const diagnosis *d, const diagnose_options *q, gl_error *err) {

@@ -176,14 +176,6 @@ static gl_status write_files(const page *p, const char *yaml, const char *csv, g
   return file_commit(&w, err);
 }
 
-/* Tests whether the files can be written before anything is measured. */
-static gl_status try_files(const char *yaml, gl_error *err) {
-  file_writer w;
-  gl_status status = file_begin(&w, yaml, err);
-  if (status == GL_OK) file_abandon(&w);
-  return status;
-}
-
 /* --- the command --- */
 
 typedef struct profile_options {
@@ -216,7 +208,7 @@ static gl_status profile_session(llm_session *s, const profile_options *o, gl_er
   char *csv = o->output != NULL ? csv_beside(o->output) : NULL;
   gl_status status = GL_OK;
   if (o->output != NULL && csv == NULL) status = gl_fail_memory(err, "a file name");
-  if (status == GL_OK && o->output != NULL) status = try_files(o->output, err);
+  if (status == GL_OK) status = file_check(o->output, err);
   signals_catch();
   if (status == GL_OK) status = llm_session_learner(s, NULL, err);
   progress *bar = progress_new(s->source, "repetitions", o->repetitions,

@@ -268,15 +268,6 @@ static gl_status plan_and_print(const plan_description *d, const request *q, gl_
   return status;
 }
 
-/* Tests whether the output can be written before anything is simulated. */
-static gl_status try_output(const char *path, gl_error *err) {
-  file_writer w;
-  if (path == NULL) return GL_OK;
-  gl_status status = file_begin(&w, path, err);
-  if (status == GL_OK) file_abandon(&w);
-  return status;
-}
-
 static gl_status find_trainer(request *q, gl_error *err) {
   const char *words[16];
   size_t n = 0;
@@ -310,7 +301,7 @@ static gl_status run_plan(args *a, gl_error *err) {
   if (status == GL_OK) status = load_description(&doc, &q, a, err);
   if (status == GL_OK) status = args_read_files(a, doc, err);
   if (status == GL_OK) status = plan_describe(&d, doc, err);
-  if (status == GL_OK) status = try_output(q.output, err);
+  if (status == GL_OK) status = file_check(q.output, err);
   if (status == GL_OK)
     status = q.describe ? print_description(doc, q.log.read, err) : plan_and_print(&d, &q, err);
   log_description_fini(&q.log);

@@ -267,9 +267,7 @@ static gl_status write_to(const char *path, store *from, const report_request *q
   if (signals_caught() != 0)
     status = gl_fail(err, GL_EINTERRUPTED, "stopped by %s; %s is as it was",
                      strsignal(signals_caught()), path);
-  if (status == GL_OK) return file_commit(&w, err);
-  file_abandon(&w);
-  return status;
+  return file_end(&w, status, err);
 }
 
 static gl_status run_report(args *a, gl_error *err) {

@@ -100,10 +100,7 @@ static gl_status write_kept(const results_options *q, const origin *o, const cJS
   if (status == GL_OK) {
     const stored_head head = {q->recipe, o->commit, o->processor, line, o->date};
     status = stored_write(w.stream, &head, document, p ? keeps : NULL, p, err);
-    if (status == GL_OK)
-      status = file_commit(&w, err);
-    else
-      file_abandon(&w);
+    status = file_end(&w, status, err);
   }
   pattern_free(p);
   free(line);
@@ -153,14 +150,6 @@ static size_t first_difference(const char *a, const char *b) {
   return line;
 }
 
-static gl_status write_markdown_file(const char *path, const char *text, gl_error *err) {
-  file_writer w;
-  gl_status status = file_begin(&w, path, err);
-  if (status != GL_OK) return status;
-  fputs(text, w.stream);
-  return file_commit(&w, err);
-}
-
 /* Writes the document of a path, or compares it, with its template PATH.in and the stored results.
  */
 static gl_status fill(const results_options *q, const char *path, bool writes, gl_error *err) {
@@ -171,7 +160,7 @@ static gl_status fill(const results_options *q, const char *path, bool writes, g
   gl_status status = load_text(&source, template, err);
   if (status == GL_OK) status = markers_fill(&filled, source, template, &q->from, &n, err);
   if (status == GL_OK && writes) {
-    status = write_markdown_file(path, filled, err);
+    status = file_write_text(path, filled, err);
   } else if (status == GL_OK) {
     status = load_text(&text, path, err);
     if (status == GL_OK && strcmp(text, filled) != 0)
@@ -193,10 +182,7 @@ static gl_status define(const results_options *q, const char *path, gl_error *er
   if (status == GL_OK) status = file_begin(&w, q->output, err);
   if (status == GL_OK) {
     status = markers_define(w.stream, text, path, &q->from, err);
-    if (status == GL_OK)
-      status = file_commit(&w, err);
-    else
-      file_abandon(&w);
+    status = file_end(&w, status, err);
   }
   free(text);
   return status;

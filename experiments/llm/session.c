@@ -261,9 +261,7 @@ gl_status llm_folder_prepare(const char *folder, int *made, gl_error *err) {
   if (stat(folder, &s) == 0 && !S_ISDIR(s.st_mode))
     return gl_fail(err, GL_EIO, "'%s' is a file; -o needs the name of a folder", folder);
   char *path = llm_folder_file(folder, "config.json");
-  file_writer trial;
-  gl_status status = file_begin(&trial, path, err);
-  if (status == GL_OK) file_abandon(&trial);
+  const gl_status status = file_check(path, err);
   free(path);
   return status;
 }
@@ -289,10 +287,7 @@ static gl_status copy_file(const char *source, const char *path, gl_error *err) 
   gl_status status = file_begin(&w, path, err);
   if (status == GL_OK) {
     status = copy_stream(from, w.stream, path, err);
-    if (status == GL_OK)
-      status = file_commit(&w, err);
-    else
-      file_abandon(&w);
+    status = file_end(&w, status, err);
   }
   fclose(from);
   return status;

@@ -218,15 +218,6 @@ static gl_status begin_or_resume(train_loop *l, checkpoint *c) {
   return GL_OK;
 }
 
-/* Checks before the run that the path can be written. */
-static gl_status probe(const char *path, gl_error *err) {
-  file_writer w;
-  if (path == NULL) return GL_OK;
-  gl_status status = file_begin(&w, path, err);
-  if (status == GL_OK) file_abandon(&w);
-  return status;
-}
-
 static gl_status save_final(train_loop *l) {
   const char *path = l->options->save_to;
   file_writer w;
@@ -249,7 +240,7 @@ gl_status train_run(run_result *out, const recipe *r, const train_options *optio
   train_loop l = {
       .recipe = r, .options = options, .out = out, .err = err, .begun_s = seconds_now()};
   l.saved_s = l.begun_s;
-  gl_status status = probe(options->save_to, err);
+  gl_status status = file_check(options->save_to, err);
   recipe again;
   cfg_record_begin();
   if (status == GL_OK) status = recipe_read_at(&again, r->root, err);

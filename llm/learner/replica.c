@@ -427,14 +427,6 @@ static checkpoint_header checkpoint_header_of(const llm_learner *l) {
   return h;
 }
 
-/* sum is NULL when the checksum itself is written. */
-static gl_status write_to_checkpoint(FILE *to, const void *bytes, size_t n, checksum *sum,
-                                     gl_error *err) {
-  if (sum != NULL) checksum_add(sum, bytes, n);
-  if (fwrite(bytes, 1, n, to) == n) return GL_OK;
-  return gl_fail(err, GL_EIO, "cannot write the checkpoint: %s", strerror(errno));
-}
-
 static gl_status put_held(const llm_learner *l, FILE *to, checksum *sum, gl_error *err) {
   const size_t n = model_parameters(l->model);
   double *host = calloc(n, sizeof *host);
@@ -443,8 +435,8 @@ static gl_status put_held(const llm_learner *l, FILE *to, checksum *sum, gl_erro
   for (size_t i = 0; i < r->n_held && status == GL_OK; ++i) {
     status = model_values_get(r->held[i].values, r->model, host, err);
     if (status == GL_OK)
-      status = write_to_checkpoint(to, &r->held[i].version, sizeof r->held[i].version, sum, err);
-    if (status == GL_OK) status = write_to_checkpoint(to, host, n * sizeof *host, sum, err);
+      status = checksum_put(to, &r->held[i].version, sizeof r->held[i].version, sum, err);
+    if (status == GL_OK) status = checksum_put(to, host, n * sizeof *host, sum, err);
   }
   free(host);
   return status;
@@ -455,13 +447,13 @@ gl_status llm_learner_save(void *self, FILE *to, gl_error *err) {
   const checkpoint_header h = checkpoint_header_of(l);
   checksum sum;
   checksum_begin(&sum);
-  gl_status status = write_to_checkpoint(to, &h, sizeof h, &sum, err);
+  gl_status status = checksum_put(to, &h, sizeof h, &sum, err);
   if (status == GL_OK && h.n_held > 0) status = put_held(l, to, &sum, err);
   if (status == GL_OK && h.has_gradient)
-    status = write_to_checkpoint(to, l->update.trail.last,
-                                 l->update.trail.n * sizeof *l->update.trail.last, &sum, err);
+    status = checksum_put(to, l->update.trail.last,
+                          l->update.trail.n * sizeof *l->update.trail.last, &sum, err);
   const uint64_t end = checksum_of(&sum);
-  if (status == GL_OK) status = write_to_checkpoint(to, &end, sizeof end, NULL, err);
+  if (status == GL_OK) status = checksum_put(to, &end, sizeof end, NULL, err);
   return status == GL_OK ? model_write(l->model, l->replica[0].optimizer, to, err) : status;
 }
 
@@ -511,24 +503,14 @@ static void held_free(held_values *held, size_t n) {
   free(held);
 }
 
-static gl_status read_from_checkpoint(FILE *from, void *bytes, size_t n, checksum *sum,
-                                      gl_error *err) {
-  if (fread(bytes, 1, n, from) != n)
-    return ferror(from) ? gl_fail(err, GL_EIO, "cannot read the checkpoint: %s", strerror(errno))
-                        : gl_fail(err, GL_EINPUT, "the checkpoint is cut short");
-  if (sum != NULL) checksum_add(sum, bytes, n);
-  return GL_OK;
-}
-
 /* Reads one held version. If the count is too large, reading stops at the end of the file. */
 static gl_status get_held(FILE *from, held_values **held, size_t *n_held, size_t n, checksum *sum,
                           gl_error *err) {
   held_values *one = ARRAY_ADD(*held, *n_held);
   if (one == NULL || (one->host = calloc(n, sizeof *one->host)) == NULL)
     return gl_fail_memory(err, "a checkpoint's held versions");
-  gl_status status = read_from_checkpoint(from, &one->version, sizeof one->version, sum, err);
-  return status == GL_OK ? read_from_checkpoint(from, one->host, n * sizeof *one->host, sum, err)
-                         : status;
+  gl_status status = checksum_get(from, &one->version, sizeof one->version, sum, err);
+  return status == GL_OK ? checksum_get(from, one->host, n * sizeof *one->host, sum, err) : status;
 }
 
 /* Reads held versions, and the stored elements of the last gradient into gradient[n]. */
@@ -542,8 +524,8 @@ static gl_status read_held(FILE *from, const checkpoint_header *h, held_values *
   for (uint64_t i = 0; i < h->n_held && status == GL_OK; ++i)
     status = get_held(from, held, n_held, h->n_parameters, &sum, err);
   if (status == GL_OK && h->has_gradient)
-    status = read_from_checkpoint(from, gradient, n * sizeof *gradient, &sum, err);
-  if (status == GL_OK) status = read_from_checkpoint(from, &written, sizeof written, NULL, err);
+    status = checksum_get(from, gradient, n * sizeof *gradient, &sum, err);
+  if (status == GL_OK) status = checksum_get(from, &written, sizeof written, NULL, err);
   if (status == GL_OK && written != checksum_of(&sum))
     status = gl_fail(err, GL_EINPUT, "the checkpoint is damaged: its checksum does not match");
   return status;
@@ -580,7 +562,7 @@ gl_status llm_learner_load(void *self, FILE *from, gl_error *err) {
   checkpoint_header h;
   held_values *held = NULL;
   size_t n_held = 0;
-  gl_status status = read_from_checkpoint(from, &h, sizeof h, NULL, err);
+  gl_status status = checksum_get(from, &h, sizeof h, NULL, err);
   if (status == GL_OK) status = check_checkpoint_header(l, &h, err);
   /* The next gradient's memory serves as buffer; it holds nothing between updates. */
   if (status == GL_OK)

@@ -146,22 +146,6 @@ static state_header state_header_of(const model *m, const model_optimizer *o) {
   return h;
 }
 
-/* sum is NULL when the checksum itself is written. */
-static gl_status write_state_bytes(FILE *to, const void *bytes, size_t n, checksum *sum,
-                                   gl_error *err) {
-  if (sum != NULL) checksum_add(sum, bytes, n);
-  if (fwrite(bytes, 1, n, to) == n) return GL_OK;
-  return gl_fail(err, GL_EIO, "cannot write the checkpoint: %s", strerror(errno));
-}
-
-static gl_status read_state_bytes(FILE *from, void *bytes, size_t n, checksum *sum, gl_error *err) {
-  if (fread(bytes, 1, n, from) != n)
-    return ferror(from) ? gl_fail(err, GL_EIO, "cannot read the checkpoint: %s", strerror(errno))
-                        : gl_fail(err, GL_EINPUT, "the checkpoint is cut short");
-  if (sum != NULL) checksum_add(sum, bytes, n);
-  return GL_OK;
-}
-
 gl_status model_write(const model *m, const model_optimizer *o, FILE *to, gl_error *err) {
   backend *b = m->b;
   void *array[MAX_ARRAYS], *piece = malloc(MODEL_STAGING);
@@ -170,17 +154,17 @@ gl_status model_write(const model *m, const model_optimizer *o, FILE *to, gl_err
   checksum sum;
   checksum_begin(&sum);
   if (piece == NULL) return gl_fail_memory(err, "a checkpoint");
-  gl_status status = write_state_bytes(to, &h, sizeof h, &sum, err);
+  gl_status status = checksum_put(to, &h, sizeof h, &sum, err);
   for (size_t i = 0; i < n; ++i)
     for (size_t at = 0; at < bytes && status == GL_OK; at += MODEL_STAGING) {
       const size_t k = bytes - at < MODEL_STAGING ? bytes - at : MODEL_STAGING;
       b->ops->download(b, piece, (const char *)array[i] + at, k);
       status = b->ops->status(b, err);
-      if (status == GL_OK) status = write_state_bytes(to, piece, k, &sum, err);
+      if (status == GL_OK) status = checksum_put(to, piece, k, &sum, err);
     }
   free(piece);
   const uint64_t end = checksum_of(&sum);
-  return status == GL_OK ? write_state_bytes(to, &end, sizeof end, NULL, err) : status;
+  return status == GL_OK ? checksum_put(to, &end, sizeof end, NULL, err) : status;
 }
 
 static gl_status check_state_header(const model *m, const model_optimizer *o, const state_header *h,
@@ -211,11 +195,11 @@ static gl_status read_arrays(const model *m, const model_optimizer *o, FILE *fro
   for (size_t i = 0; i < n; ++i)
     for (size_t at = 0; at < bytes && status == GL_OK; at += MODEL_STAGING) {
       const size_t k = bytes - at < MODEL_STAGING ? bytes - at : MODEL_STAGING;
-      status = read_state_bytes(from, piece, k, &sum, err);
+      status = checksum_get(from, piece, k, &sum, err);
       if (status == GL_OK && keep) b->ops->upload(b, (char *)array[i] + at, piece, k);
     }
   free(piece);
-  if (status == GL_OK) status = read_state_bytes(from, &written, sizeof written, NULL, err);
+  if (status == GL_OK) status = checksum_get(from, &written, sizeof written, NULL, err);
   if (status == GL_OK && written != checksum_of(&sum))
     status = gl_fail(err, GL_EINPUT, "the checkpoint is damaged: its checksum does not match");
   return status == GL_OK ? b->ops->status(b, err) : status;
@@ -225,7 +209,7 @@ gl_status model_read(model *m, model_optimizer *o, FILE *from, gl_error *err) {
   state_header h;
   checksum sum;
   checksum_begin(&sum);
-  gl_status status = read_state_bytes(from, &h, sizeof h, &sum, err);
+  gl_status status = checksum_get(from, &h, sizeof h, &sum, err);
   if (status == GL_OK) status = check_state_header(m, o, &h, err);
   if (status != GL_OK) return status;
   /* The first pass checks the file, the second loads it, so that a damaged file changes nothing. */

@@ -3,10 +3,10 @@
  * versions (number and parameters each), and a checksum of everything before it, in native byte
  * order. Everything else follows from the recipe and the seed. */
 #include "core/base/array.h"
+#include "core/base/file.h"
 #include "core/base/hash.h"
 #include "toy/learner/learner.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,8 +134,7 @@ static checkpoint_header describe_state(const toy_learner *l) {
 
 static gl_status put_state(FILE *to, const void *bytes, size_t n, uint64_t *hash, gl_error *err) {
   *hash = hash_64(*hash, bytes, n);
-  if (fwrite(bytes, 1, n, to) == n) return GL_OK;
-  return gl_fail(err, GL_EIO, "cannot write the checkpoint: %s", strerror(errno));
+  return checkpoint_put(to, bytes, n, err);
 }
 
 gl_status toy_learner_save(void *self, FILE *to, gl_error *err) {
@@ -182,11 +181,9 @@ typedef struct checkpoint_body {
 } checkpoint_body;
 
 static gl_status get(FILE *from, void *bytes, size_t n, uint64_t *hash, gl_error *err) {
-  if (fread(bytes, 1, n, from) != n)
-    return ferror(from) ? gl_fail(err, GL_EIO, "cannot read the checkpoint: %s", strerror(errno))
-                        : gl_fail(err, GL_EINPUT, "the checkpoint is cut short");
-  *hash = hash_64(*hash, bytes, n);
-  return GL_OK;
+  const gl_status status = checkpoint_get(from, bytes, n, err);
+  if (status == GL_OK) *hash = hash_64(*hash, bytes, n);
+  return status;
 }
 
 static gl_status read_body(FILE *from, const checkpoint_header *h, checkpoint_body *body,

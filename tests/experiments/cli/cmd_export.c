@@ -211,7 +211,6 @@ TEST(a_reader_that_stops_ends_the_command_without_a_word) {
       if (code != 128 + SIGPIPE) fprintf(stderr, "%s: %d %s\n", arguments[i], code, said);
       CU_ASSERT_EQUAL(code, 128 + SIGPIPE);
       CU_ASSERT_STRING_EQUAL(said, "");
-      free(said);
     }
 }
 

@@ -102,11 +102,7 @@ static int by_text(const void *a, const void *b) {
 static char **prompts_of(const task *t, task_split split, size_t n) {
   char **all = calloc(n, sizeof *all);
   CU_ASSERT_PTR_NOT_NULL_FATAL(all);
-  for (size_t i = 0; i < n; ++i) {
-    problem p = task_get(t, split, i);
-    all[i] = p.prompt;
-    free(p.answer);
-  }
+  for (size_t i = 0; i < n; ++i) all[i] = task_get(t, split, i).prompt;
   qsort(all, n, sizeof *all, by_text);
   return all;
 }
@@ -115,11 +111,6 @@ static size_t count_common(char **a, size_t n, char **b, size_t m) {
   size_t common = 0;
   for (size_t i = 0; i < n; ++i) common += bsearch(&a[i], b, m, sizeof *b, by_text) != NULL;
   return common;
-}
-
-static void free_all(char **all, size_t n) {
-  for (size_t i = 0; i < n; ++i) free(all[i]);
-  free(all);
 }
 
 /* Of n training problems and n / 4 held-out ones of a section, none has a prompt of the other
@@ -131,7 +122,7 @@ static void check_disjoint(const char *section, size_t n) {
   CU_ASSERT_EQUAL(count_common(held, n / 4, train, n), 0);
   CU_ASSERT_EQUAL(count_common(other_seed, n / 4, train, n), 0);
   CU_ASSERT(count_common(train, n, train, n) == n); /* the search finds */
-  free_all(train, n), free_all(held, n / 4), free_all(other_seed, n / 4);
+  free(train), free(held), free(other_seed);
 }
 
 TEST(splits_share_no_prompt) {
@@ -159,7 +150,7 @@ static size_t count_turned(const char *section, size_t n, size_t n_train,
     turn(p.prompt, text, sizeof text);
     found += bsearch(&key, train, n_train, sizeof *train, by_text) != NULL;
   }
-  free_all(train, n_train);
+  free(train);
   return found;
 }
 
