@@ -92,7 +92,6 @@ TEST(thresholds_have_hysteresis) {
     schedule s = sim_must_build(text, 1, 13);
     for (size_t k = 0; k < 12; ++k) ASSERT_CLOSE(s.updates[k].start_s, 23 + 8 * (double)k, 1e-12);
     ASSERT_CLOSE(s.updates[12].start_s, low == 2 ? 133 : 119, 1e-12);
-    schedule_fini(&s);
   }
 }
 
@@ -116,7 +115,6 @@ TEST(a_cycle_of_several_updates_takes_its_mean_time) {
     CU_ASSERT(fabs(seconds - (take * m / slots + 11 + 7 / high)) < 3.89 * error);
     CU_ASSERT(error < 0.03 * seconds);
     CU_ASSERT(fabs(s.gpus.switches - 2 * UPDATES / high) <= 2);
-    schedule_fini(&s);
   }
 }
 
