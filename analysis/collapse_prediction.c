@@ -2,6 +2,7 @@
 #include "analysis/collapse_prediction.h"
 
 #include "analysis/statistics.h"
+#include "core/base/array.h"
 #include "core/random/rng.h"
 
 #include <assert.h>
@@ -131,14 +132,9 @@ static int64_t alarm_of(const announce_series *r, size_t window, int side, doubl
   return -1;
 }
 
-static int by_number(const void *a, const void *b) {
-  const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-  return (x > y) - (x < y);
-}
-
 static void number_seeds(watch *b) {
   for (size_t i = 0; i < b->n; i++) b->seeds[i] = b->run[i].of->seed;
-  qsort(b->seeds, b->n, sizeof *b->seeds, by_number);
+  qsort(b->seeds, b->n, sizeof *b->seeds, order_unsigned);
   for (size_t i = 0; i < b->n; i++)
     if (i == 0 || b->seeds[i] != b->seeds[i - 1]) b->seeds[b->n_seeds++] = b->seeds[i];
   for (size_t i = 0; i < b->n; i++) {

@@ -167,18 +167,13 @@ typedef struct column {
   double group_size;
 } column;
 
-static int directions_ascending(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 /* The distinct group sizes, ascending; memory of the page. */
 static double *group_sizes(const directions *d, figure_page *p, size_t *n) {
   double *size = ARENA_ARRAY(&p->memory, double, d->n);
   *n = 0;
   if (size == NULL) return NULL;
   for (size_t i = 0; i < d->n; i++) size[i] = d->point[i].group_size;
-  qsort(size, d->n, sizeof *size, directions_ascending);
+  qsort(size, d->n, sizeof *size, order_real);
   for (size_t i = 0; i < d->n; i++)
     if (*n == 0 || size[*n - 1] != size[i]) size[(*n)++] = size[i];
   return size;

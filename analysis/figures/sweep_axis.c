@@ -1,6 +1,7 @@
 /* A swept quantity as the x axis, for figures with one value per cell. */
 #include "analysis/figures/data.h"
 
+#include "core/base/array.h"
 #include "core/base/json.h"
 
 #include <assert.h>
@@ -113,17 +114,12 @@ static const char *const paths[][MOST_PATHS] = {
     [X_WINDOW] = {"cluster.window", NULL, NULL},
     [X_SAMPLERS] = {"cluster.samplers", NULL, NULL}};
 
-static int by_number_ascending(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 /* Writes the distinct numbers of the groups on an axis to x, ascending. Returns how many. */
 static size_t distinct_numbers(const results *r, size_t which, double *x) {
   size_t n = 0, distinct = 0;
   for (size_t g = 0; g < r->n_groups; g++)
     if (isfinite(r->groups[g].value[which].number)) x[n++] = r->groups[g].value[which].number;
-  qsort(x, n, sizeof *x, by_number_ascending);
+  qsort(x, n, sizeof *x, order_real);
   for (size_t i = 0; i < n; i++)
     if (i == 0 || x[i] > x[distinct - 1]) x[distinct++] = x[i];
   return distinct;

@@ -1,6 +1,7 @@
 /* Builds results from gathered series and studies. */
 #include "analysis/import/gather.h"
 
+#include "core/base/array.h"
 #include "core/base/json.h"
 
 #include <math.h>
@@ -75,11 +76,6 @@ static double value_at_step(const gathered_series *s, int64_t step, size_t *at) 
   return *at < s->n && (int64_t)s->step[*at] == step ? s->value[*at] : NAN;
 }
 
-static int compare_steps(const void *a, const void *b) {
-  const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return (x > y) - (x < y);
-}
-
 /* Returns the distinct steps of all series accepted by `takes`, ascending, *n_out of them; NULL if
  * m has failed. */
 static int64_t *union_of_steps(arena *m, const item *items, size_t n,
@@ -92,7 +88,7 @@ static int64_t *union_of_steps(arena *m, const item *items, size_t n,
   for (size_t i = 0; i < n; i++)
     for (size_t k = 0; takes(items[i].of) && k < items[i].of->n; k++)
       step[used++] = (int64_t)items[i].of->step[k];
-  qsort(step, used, sizeof *step, compare_steps);
+  qsort(step, used, sizeof *step, order_signed);
   for (size_t i = 0; i < used; i++)
     if (*n_out == 0 || step[*n_out - 1] != step[i]) step[(*n_out)++] = step[i];
   return step;

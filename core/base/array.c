@@ -37,3 +37,18 @@ bool array_reserve(void *items, size_t *room, size_t wanted, size_t size) {
   if (wanted < least) wanted = least;
   return array_fit(items, room, wanted > twice ? wanted : twice, size);
 }
+
+int order_real(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+int order_signed(const void *a, const void *b) {
+  const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+int order_unsigned(const void *a, const void *b) {
+  const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return (x > y) - (x < y);
+}

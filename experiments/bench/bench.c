@@ -2,6 +2,7 @@
  * comparison (peers). */
 #include "experiments/bench/bench.h"
 
+#include "core/base/array.h"
 #include "core/base/json.h"
 #include "experiments/base/program.h"
 
@@ -310,16 +311,11 @@ double peer_run(const char *const *words, double seconds, char *text, size_t siz
 
 /* --- the arithmetic --- */
 
-static int bench_ascending(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 bench_rate bench_rate_of(double *rates, size_t n, meter_load load) {
   if (n == 0)
     return (bench_rate){
         .median = NAN, .low = NAN, .high = NAN, .load = load, .own_s = NAN, .least_s = NAN};
-  qsort(rates, n, sizeof *rates, bench_ascending);
+  qsort(rates, n, sizeof *rates, order_real);
   return (bench_rate){.median = (rates[(n - 1) / 2] + rates[n / 2]) / 2,
                       .low = rates[0],
                       .high = rates[n - 1],

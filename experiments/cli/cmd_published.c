@@ -1,6 +1,7 @@
 /* gepolab list published: published speed-ups of asynchronous systems over training in turns,
  * compared with simulated ones. */
 #include "analysis/figures/without_study.h"
+#include "core/base/array.h"
 #include "core/base/display_text.h"
 #include "experiments/base/args.h"
 #include "experiments/base/memory.h"
@@ -34,11 +35,6 @@ static double prediction_error(const declared_prediction *p) {
   return p->predicted / p->measured - 1;
 }
 
-static int published_by_size(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 /* Medians of absolute errors without any fitted case: of the speed-ups of simulated cases, and of
  * declared predictions. Predictions whose numbers were known beforehand are in neither. NaN: none.
  */
@@ -58,8 +54,8 @@ static unfitted_errors errors_of(const published_cases *cases, const declared_pr
     if (p->of[i].seen) continue;
     all[e.n++] = unseen[e.n_unseen++] = fabs(prediction_error(&p->of[i]));
   }
-  qsort(all, e.n, sizeof *all, published_by_size);
-  qsort(unseen, e.n_unseen, sizeof *unseen, published_by_size);
+  qsort(all, e.n, sizeof *all, order_real);
+  qsort(unseen, e.n_unseen, sizeof *unseen, order_real);
   if (e.n > 0) e.median = (all[(e.n - 1) / 2] + all[e.n / 2]) / 2;
   if (e.n_unseen > 0) e.median_unseen = (unseen[(e.n_unseen - 1) / 2] + unseen[e.n_unseen / 2]) / 2;
   free(all);

@@ -1,4 +1,5 @@
 /* Loads a study for its report: results, missing runs, and queries on its file. */
+#include "core/base/array.h"
 #include "core/base/json.h"
 #include "core/store/store.h"
 #include "experiments/base/memory.h"
@@ -199,15 +200,10 @@ static gl_status find_recipes(report_study *t, gl_error *err) {
 
 /* --- a study --- */
 
-static int compare_seeds(const void *a, const void *b) {
-  const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-  return (x > y) - (x < y);
-}
-
 static void find_seeds(report_study *t) {
   t->seeds = must_alloc(t->r->n_runs + 1, sizeof *t->seeds, "the seeds of a study");
   for (size_t i = 0; i < t->r->n_runs; ++i) t->seeds[i] = t->r->runs[i].seed;
-  qsort(t->seeds, t->r->n_runs, sizeof *t->seeds, compare_seeds);
+  qsort(t->seeds, t->r->n_runs, sizeof *t->seeds, order_unsigned);
   for (size_t i = 0; i < t->r->n_runs; ++i)
     if (t->n_seeds == 0 || t->seeds[t->n_seeds - 1] != t->seeds[i])
       t->seeds[t->n_seeds++] = t->seeds[i];
