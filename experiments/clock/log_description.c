@@ -26,6 +26,8 @@ typedef struct describing {
   cfg_doc *doc;
   table *said, *rows;
   double *learner; /* [n] seconds of a step that the learner works; owned */
+  double *sync;    /* [n] seconds of sending weights; NaN where a step sent none */
+  double publish;  /* steps between two that sent weights */
   double gpus, learner_gpus, sampler_gpus, groups, group_size;
   size_t samplers, concurrency;              /* of the logged run */
   double mean_length, most_length, quantile; /* the median of the longest is the mean's
@@ -149,9 +151,11 @@ static gl_status require_given(describing *d, gl_error *err) {
                             needed[i].example, needed[i].meaning);
       continue;
     }
-    if (i == 0)
-      *needed[i].value = gpus_of_sites(at);
-    else if (!cfg_number(at, needed[i].value) || !(*needed[i].value >= 1))
+    if (i == 0) *needed[i].value = gpus_of_sites(at);
+    if (i == 0 && !(d->gpus >= 1))
+      return cfg_fail(at, err, "plan.sites lists places with their GPUs, as in %s",
+                      needed[i].example);
+    if (i > 0 && (!cfg_number(at, needed[i].value) || !(*needed[i].value >= 1)))
       return cfg_fail(at, err, "%s must be a number of at least 1: %s", needed[i].path,
                       needed[i].meaning);
     (void)is_given(d, needed[i].path);
@@ -206,6 +210,8 @@ static gl_status logged_recipe(cfg_doc **out, const describing *d, gl_error *err
     snprintf(text, sizeof text, "cluster.%s=%.0f", k == 0 ? "ahead" : "window", d->window);
     status = cfg_override(*out, text, err);
   }
+  snprintf(text, sizeof text, "cluster.learner.publish_every=%.0f", d->publish);
+  if (status == GL_OK) status = cfg_override(*out, text, err);
   if (status == GL_OK && !isnan(d->tokens_per_s)) {
     snprintf(text, sizeof text, "cluster.concurrency=%zu", d->concurrency);
     status = cfg_override(*out, text, err);
@@ -220,10 +226,23 @@ static gl_status logged_recipe(cfg_doc **out, const describing *d, gl_error *err
 static void select_fitted(describing *d) {
   d->fitted = *d->log;
   d->fitted.value[CALIBRATE_TRAINER] = d->learner;
+  if (log_has(d, CALIBRATE_SYNC)) d->fitted.value[CALIBRATE_SYNC] = d->sync;
   d->fitted.name[CALIBRATE_GENERATION] = NULL;
   d->fitted.name[CALIBRATE_TRAINER] =
       find(d, "cluster.learner.step") == NULL ? d->log->name[CALIBRATE_STEP] : NULL;
   if (find(d, "cluster.delay") != NULL) d->fitted.name[CALIBRATE_SYNC] = NULL;
+}
+
+/* Steps with zero seconds of sending weights sent none, unless all are. */
+static void read_sync(describing *d) {
+  size_t sent = 0;
+  if (!log_has(d, CALIBRATE_SYNC)) return;
+  for (size_t i = 0; i < d->log->n; ++i) sent += d->log->value[CALIBRATE_SYNC][i] > 0;
+  for (size_t i = 0; i < d->log->n; ++i) {
+    const double seconds = d->log->value[CALIBRATE_SYNC][i];
+    d->sync[i] = sent > 0 && !(seconds > 0) ? NAN : seconds;
+  }
+  if (sent > 0) d->publish = round((double)d->log->n / (double)sent);
 }
 
 static void say_learner(describing *d, const char *text, double mean) {
@@ -255,6 +274,7 @@ static gl_status describe_learner(describing *d, gl_error *err) {
                    "the log has %zu steps with the seconds of the learner (of training, or of a "
                    "step and of waiting or generation); %d are needed, or cluster.learner.step=…",
                    known, (int)FIT_LEAST_VALUES);
+  read_sync(d);
   select_fitted(d);
   const char *const *name = d->fitted.name;
   const calibrate_request q = {.log = &d->fitted, .first = 1, .seeds = 1};
@@ -268,8 +288,8 @@ static gl_status describe_learner(describing *d, gl_error *err) {
     if (f->series == NULL) continue;
     status = set_field(d->doc, calibrate_field_path(i), f->text, err);
     if (f->series == name[CALIBRATE_SYNC])
-      say(d, "read", calibrate_field_path(i), f->text, "%s; mean %.4g s of %zu steps", f->series,
-          f->mean_first, f->n_first);
+      say(d, "read", calibrate_field_path(i), f->text,
+          "%s; mean %.4g s of %zu steps that sent weights", f->series, f->mean_first, f->n_first);
     else
       say_learner(d, f->text, f->mean_first);
   }
@@ -513,9 +533,11 @@ static void say_check(describing *d, const calibration *c) {
 }
 
 static gl_status described_check(describing *d, gl_error *err) {
-  const char *why = d->log->n < CALIBRATE_FEWEST                ? "it has fewer than 40 steps"
-                    : isnan(d->tokens_per_s)                    ? "the speed of samplers is given"
-                    : isnan(d->window)                          ? "its window is not known"
+  const char *why = d->log->n < CALIBRATE_FEWEST ? "it has fewer than 40 steps"
+                    : isnan(d->tokens_per_s)     ? "the speed of samplers is given"
+                    : isnan(d->window)           ? "its window is not known"
+                    : d->publish > d->window + 1
+                        ? "it sends weights less often than its window allows"
                     : d->fitted.name[CALIBRATE_TRAINER] == NULL ? "the learner's step is given"
                                                                 : NULL;
   if (why != NULL) {
@@ -559,13 +581,14 @@ gl_status log_describe(log_description *out, const calibrate_log *log, const cha
       TABLE_KEY("kind", TABLE_TEXT), TABLE_KEY("field", TABLE_TEXT), TABLE_KEY("value", TABLE_TEXT),
       TABLE_KEY("source", TABLE_TEXT)};
   static const char start[] = "steps: 200\ncluster: {preset: fifo, unit: group}\nplan: {}\n";
-  describing d = {.log = log, .mean_length = NAN, .window = NAN, .tokens_per_s = NAN};
+  describing d = {.log = log, .mean_length = NAN, .window = NAN, .tokens_per_s = NAN, .publish = 1};
   *out = (log_description){.staleness = NAN};
   gl_status status = recipe_load_text(&d.doc, start, name, overrides, n_overrides, err);
   d.said = table_document();
   d.rows = table_rows(table_field(d.said, "lines"), columns, 4);
   table_line(d.said, "%s, %zu steps:", name, log->n);
-  d.learner = MUST_ARRAY(double, log->n, "the series of a log");
+  d.learner = MUST_ARRAY(double, 2 * log->n, "the series of a log");
+  d.sync = d.learner + log->n;
   if (status == GL_OK) status = describe_all(&d, samplers, err);
   free(d.learner);
   const double seconds = mean_of_values(log->value[CALIBRATE_STEP], log->n);

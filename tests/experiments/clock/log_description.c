@@ -35,16 +35,20 @@ static double number_behind(const cJSON *page, const char *field, const char *wo
   return at != NULL ? strtod(at + strlen(word), NULL) : NAN;
 }
 
-/* verl's file logger of a synchronous run: 1.5 s of an update are in no part of their own. */
-static void write_in_turn(const char *path, double mean, double most, double tokens_per_s) {
+/* verl's file logger of a synchronous run with responses of 1,000 tokens on average, at 40
+ * tokens/s: 1.5 s of an update are in no part of their own, and weights are sent after every
+ * `every`-th. */
+static void write_in_turn(const char *path, double most, int every) {
   FILE *to = fopen(path, "w");
   CU_ASSERT_PTR_NOT_NULL_FATAL(to);
-  for (int i = 0; i < 60; ++i)
+  for (int i = 0; i < 60; ++i) {
+    const double sync = i % every == 0 ? 2 : 0;
     fprintf(to,
             "{\"step\":%d,\"data\":{\"timing_s/step\":%.17g,\"timing_s/gen\":%.17g,"
-            "\"timing_s/update_weights\":2,\"timing_s/update_actor\":6,"
-            "\"response_length/mean\":%.17g,\"response_length/max\":%.17g}}\n",
-            i + 1, most / tokens_per_s + 2 + 7.5, most / tokens_per_s, mean, most);
+            "\"timing_s/update_weights\":%g,\"timing_s/update_actor\":6,"
+            "\"response_length/mean\":1000,\"response_length/max\":%.17g}}\n",
+            i + 1, most / 40 + sync + 7.5, most / 40, sync, most);
+  }
   CU_ASSERT_EQUAL(fclose(to), 0);
 }
 
@@ -55,7 +59,7 @@ TEST(a_run_in_turn_gives_its_distributions) {
   char folder[64], path[128];
   const double most = 1000 * exp(0.7 * 2.1879450843710546 - 0.245), seconds = most / 40 + 9.5;
   cli_scratch_make(folder);
-  write_in_turn(cli_path(path, folder, "verl.jsonl"), 1000, most, 40);
+  write_in_turn(cli_path(path, folder, "verl.jsonl"), most, 1);
   cJSON *j =
       CLI_JSON("plan", path, GIVEN, QUICK, "cluster.max_tokens=30000", "--json", "--for", "verl");
   CU_ASSERT(fabs(number_behind(j, "cluster.lengths", "sigma: ") - 0.7) < 1e-4);
@@ -74,6 +78,20 @@ TEST(a_run_in_turn_gives_its_distributions) {
   CU_ASSERT(number_at(j, "recommended.responses_per_hour.mean") >
             number_at(j, "log.responses_per_hour"));
   CU_ASSERT_PTR_NOT_NULL(member_at(j, "for.settings"));
+}
+
+/* Steps that sent no weights are not delays of 0 s. */
+TEST(weights_that_are_not_sent_have_no_delay) {
+  char folder[64], path[128];
+  cli_scratch_make(folder);
+  write_in_turn(cli_path(path, folder, "verl.jsonl"), 3000, 3);
+  cJSON *j = CLI_JSON("plan", path, GIVEN, QUICK, "--json");
+  CU_ASSERT_STRING_EQUAL(line_of(j, "cluster.delay", "value"), "2");
+  CU_ASSERT_PTR_NOT_NULL(strstr(line_of(j, "cluster.delay", "source"), "of 20 steps that sent"));
+  CU_ASSERT_EQUAL(strtod(line_of(j, "cluster.learner.step", "value"), NULL), 7.5);
+  CU_ASSERT_PTR_NULL(member_at(j, "log.check"));
+  cJSON_Delete(j);
+  cli_scratch_remove(folder);
 }
 
 #define ASYNCHRONOUS                                                                               \
@@ -140,7 +158,7 @@ TEST(a_run_that_waits_gives_its_distributions) {
 TEST(the_description_can_be_kept) {
   char folder[64], path[128], kept[128], json[128];
   cli_scratch_make(folder);
-  write_in_turn(cli_path(path, folder, "verl.jsonl"), 1000, 3000, 40);
+  write_in_turn(cli_path(path, folder, "verl.jsonl"), 3000, 1);
   cli_path(kept, folder, "kept.yaml"), cli_path(json, folder, "kept.json");
   cli_result r = CLI("plan", path, GIVEN, QUICK, "--describe");
   CU_ASSERT_EQUAL_FATAL(r.code, 0);
@@ -183,7 +201,8 @@ TEST(what_a_log_lacks_is_named) {
   cli_scratch_make(folder);
   cli_write(cli_path(path, folder, "short.csv"), csv, sizeof csv - 1);
   REFUSED(2, "add cluster.lengths=", "plan", path, GIVEN);
-  write_in_turn(cli_path(path, folder, "verl.jsonl"), 1000, 3000, 40);
+  write_in_turn(cli_path(path, folder, "verl.jsonl"), 3000, 1);
+  REFUSED(2, "plan.sites lists places with their GPUs", "plan", path, GIVEN, "plan.sites=5");
   REFUSED(2, "cluster.lengths of your own", "plan", path, GIVEN, "cluster.lengths=100");
   REFUSED(2, "a plan chooses cluster.window itself", "plan", path, GIVEN, "cluster.window=2");
   CU_ASSERT(CLI_GIVES(0, "plan", path, GIVEN, QUICK, "cluster.lengths=100", "--samplers", "8",
