@@ -88,7 +88,8 @@ static void plan_print_head(const plan_result *r, FILE *to) {
 
 static void plan_print_choices(const plan_candidate *c, const plan_description *d, FILE *to) {
   if (d->n_decoding > 0) fprintf(to, "concurrency %zu, ", d->decoding[c->decoding].concurrency);
-  fprintf(to, "%lld batch%s an update, window %lld, published every %lld update%s\n",
+  fprintf(to,
+          "%lld batch%s an update, window %lld,\n                 published every %lld update%s\n",
           (long long)c->batches, c->batches == 1 ? "" : "es", (long long)c->window,
           (long long)c->publish, c->publish == 1 ? "" : "s");
 }
