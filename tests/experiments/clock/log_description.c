@@ -90,8 +90,6 @@ TEST(weights_that_are_not_sent_have_no_delay) {
   CU_ASSERT_PTR_NOT_NULL(strstr(line_of(j, "cluster.delay", "source"), "of 20 steps that sent"));
   CU_ASSERT_EQUAL(strtod(line_of(j, "cluster.learner.step", "value"), NULL), 7.5);
   CU_ASSERT_PTR_NULL(member_at(j, "log.check"));
-  cJSON_Delete(j);
-  cli_scratch_remove(folder);
 }
 
 #define ASYNCHRONOUS                                                                               \
