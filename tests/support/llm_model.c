@@ -13,12 +13,30 @@ void must(gl_status status, const gl_error *err) {
   CU_ASSERT_EQUAL_FATAL(status, GL_OK);
 }
 
+static void free_backend(void *b) {
+  backend_free(b);
+}
+
+static void free_model(void *m) {
+  model_free(m);
+}
+
+void small_model_at_end(const small_model *s) {
+  test_at_end(free_backend, s->b);
+  test_at_end(free_model, s->m);
+}
+
+static void make(small_model *s, const model_config *c, number_type type, int recompute) {
+  ASSERT_OK(backend_new(&s->b, BACKEND_CPU, type, 2, &err));
+  ASSERT_OK(model_new(&s->m, c, s->b, recompute, &err));
+  small_model_at_end(s);
+}
+
 void small_model_load(small_model *s, const char *folder, number_type type, int recompute) {
   char path[FILES_PATH];
   model_config c;
   ASSERT_OK(model_config_load(&c, files_path(folder, "config.json", path), &err));
-  ASSERT_OK(backend_new(&s->b, BACKEND_CPU, type, 2, &err));
-  ASSERT_OK(model_new(&s->m, &c, s->b, recompute, &err));
+  make(s, &c, type, recompute);
   ASSERT_OK(model_load(s->m, folder, &err));
 }
 
@@ -57,15 +75,9 @@ void small_model_make_as(small_model *s, model_type as, number_type type, int re
                           .begin = -1,
                           .end = -1,
                           .pad = -1};
-  ASSERT_OK(backend_new(&s->b, BACKEND_CPU, type, 2, &err));
-  ASSERT_OK(model_new(&s->m, &c, s->b, recompute, &err));
+  make(s, &c, type, recompute);
   ASSERT_OK(model_initialise(s->m, seed, &err));
   small_model_draw_biases(s->m);
-}
-
-void small_model_free(small_model *s) {
-  model_free(s->m);
-  backend_free(s->b);
 }
 
 double *golden_tensor(const safetensors *file, const char *name, size_t *n) {

@@ -9,12 +9,14 @@
 #define QWEN3 "tests/golden/qwen3/"
 #define DECODERS "tests/golden/decoders/"
 
-/* A model over a CPU backend of its own. */
+/* A model over a CPU backend of its own, until the end of the test. */
 typedef struct small_model {
   backend *b;
   model *m;
 } small_model;
 
+/* Releases one that a test made itself when the test ends. */
+void small_model_at_end(const small_model *s);
 /* The model in a folder, with its values. */
 void small_model_load(small_model *s, const char *folder, number_type type, int recompute);
 /* Two layers, 11 tokens, random values of some size (seed). */
@@ -24,7 +26,6 @@ void small_model_make_as(small_model *s, model_type as, number_type type, int re
                          uint64_t seed);
 /* Sets biases, which begin as zeros, to random values. */
 void small_model_draw_biases(model *m);
-void small_model_free(small_model *s);
 
 /* What transformers computed: see tests/golden/qwen3.py. */
 typedef struct golden_pass {

@@ -126,6 +126,7 @@ TEST(log_probabilities_are_those_of_the_model) {
   small_model s;
   ASSERT_OK(backend_new(&s.b, BACKEND_CPU, NUMBER_F64, 1, &err));
   ASSERT_OK(model_new(&s.m, &c, s.b, 0, &err));
+  small_model_at_end(&s);
   CU_ASSERT_EQUAL_FATAL(model_parameters(s.m), f.e.n_parameters);
   ASSERT_OK(model_set(s.m, f.theta, &err));
   double logp[27 * 3], alone[3];
@@ -140,7 +141,6 @@ TEST(log_probabilities_are_those_of_the_model) {
       CU_ASSERT(largest_difference(alone, logp + 3 * y, 3) < 1e-13);
     }
   }
-  small_model_free(&s);
   fixture_fini(&f);
 }
 

@@ -61,7 +61,6 @@ TEST(decoding_gives_the_log_probabilities_of_a_forward) {
                      types[k % 2] == NUMBER_F32 ? 1e-5 : 1e-13);
     }
     model_cache_free(cache);
-    small_model_free(&m);
   }
 }
 
@@ -100,7 +99,6 @@ TEST(what_else_is_in_the_batch_changes_no_bit) {
                       0);
   }
   model_cache_free(cache);
-  small_model_free(&m);
 }
 
 TEST(a_copied_slot_goes_on_as_the_first_would) {
@@ -123,7 +121,6 @@ TEST(a_copied_slot_goes_on_as_the_first_would) {
   CU_ASSERT_EQUAL(memcmp(a, b, sizeof a), 0);
   CU_ASSERT_EQUAL(model_cache_copy(cache, 1, SLOTS, 6, &err), GL_EINTERNAL);
   model_cache_free(cache);
-  small_model_free(&m);
 }
 
 TEST(draws_come_from_the_rows_asked_for) {
@@ -161,7 +158,6 @@ TEST(draws_come_from_the_rows_asked_for) {
       model_sample(cache, &(model_draw_rows){1, &beyond, index, NULL}, &draws, &drawn, &err),
       GL_EINTERNAL);
   model_cache_free(cache);
-  small_model_free(&m);
 }
 
 TEST(a_prefill_of_many_rows_runs_in_parts) {
@@ -188,7 +184,6 @@ TEST(a_prefill_of_many_rows_runs_in_parts) {
   free(token);
   free(logits);
   model_cache_free(cache);
-  small_model_free(&m);
 }
 
 /* --- memory --- */
@@ -221,5 +216,4 @@ TEST(a_plan_knows_what_is_needed) {
   gl_error_clear(&err);
   model_cache *cache;
   CU_ASSERT_EQUAL(model_cache_new(&cache, m.m, 4, 41, &err), GL_EINPUT);
-  small_model_free(&m);
 }

@@ -96,7 +96,6 @@ static void changing_open(changing *c, number_type type) {
 
 static void changing_close(changing *c) {
   for (size_t s = 0; s < SETS; ++s) model_values_free(c->held[s], c->s.m);
-  small_model_free(&c->s);
   safetensors_free(c->file);
   free(c->keep);
   free(c->recompute);

@@ -43,7 +43,6 @@ static void compare_logits(const char *folder, const char *expected, number_type
   }
   free(logits);
   golden_pass_free(&g);
-  small_model_free(&s);
 }
 
 static const struct {
@@ -92,7 +91,6 @@ static void compare_pass(const char *folder, const char *expected, number_type t
   }
   free(logp);
   golden_pass_free(&g);
-  small_model_free(&s);
 }
 
 TEST(gradients_are_those_of_transformers) {
@@ -155,7 +153,6 @@ static void compare_kept_pass(number_type type, int listed, int recompute, doubl
   free(logp);
   safetensors_free(file);
   golden_pass_free(&g);
-  small_model_free(&s);
 }
 
 TEST(gradients_over_kept_tokens_are_those_of_autograd) {
@@ -201,7 +198,6 @@ static void compare_differences(model_type as) {
     ASSERT_CLOSE(gradient[i] / size, (above - below) / (2 * h) / size, 1e-7);
   }
   free(theta);
-  small_model_free(&s);
 }
 
 TEST(gradients_are_central_differences_of_the_whole_model) {
@@ -244,7 +240,6 @@ TEST(gradients_accumulate_over_parts_of_a_batch) {
                 (types[i] == NUMBER_F32 ? 5e-5 : 1e-13) * largest(whole, n));
     }
     free(whole);
-    small_model_free(&s);
   }
 }
 
@@ -263,8 +258,6 @@ TEST(recomputing_gives_the_same_bits_as_keeping) {
     CU_ASSERT(largest(a, n) > 0);
     CU_ASSERT_EQUAL(memcmp(a, b, n * sizeof *a), 0);
     free(a);
-    small_model_free(&keeping);
-    small_model_free(&recomputing);
   }
 }
 
@@ -289,7 +282,6 @@ TEST(a_row_of_several_targets_is_as_good_as_several_rows) {
   CU_ASSERT(largest_difference(logp, logp + 3, 3) < 1e-14);
   CU_ASSERT(largest_difference(a, b, n) < 1e-13 * largest(a, n));
   free(a);
-  small_model_free(&s);
 }
 
 /* Four sequences: the second goes on within the first, the third from the whole second, the fourth
@@ -341,7 +333,6 @@ static void check_shared_beginnings(model_type as, number_type type, int recompu
     CU_ASSERT(memcmp(&shared_logp[j], &logp[own_target[j]], sizeof *logp) == 0);
   CU_ASSERT(largest_difference(a, b, n) < tolerance * largest(a, n));
   free(a);
-  small_model_free(&s);
 }
 
 TEST(shared_beginnings_give_the_bits_and_the_gradient_of_whole_sequences) {
@@ -385,7 +376,6 @@ TEST(wrong_trees_are_refused) {
   const shared_tokens shared = {1, tree, parent, before};
   CU_ASSERT_EQUAL(forward_shared(s.m, &rows, &shared, 0, logp, &err), GL_EINPUT);
   gl_error_clear(&err);
-  small_model_free(&s);
 }
 
 /* A backend without the operations, such as CUDA's, is not given shared beginnings. */
@@ -407,7 +397,6 @@ TEST(a_backend_that_cannot_share_says_so) {
   CU_ASSERT_EQUAL(forward_shared(s.m, &own, &shared, 0, logp, &err), GL_EINTERNAL);
   gl_error_clear(&err);
   s.b->ops = all;
-  small_model_free(&s);
 }
 
 /* --- values --- */
@@ -444,7 +433,6 @@ static void compare_copy(int aside) {
   model_values_free(copy, s.m); /* the model's own are in use then */
   must(model_forward(s.m, &r.rows, 1, 0, again, NULL, &err), &err);
   CU_ASSERT_EQUAL(memcmp(after, again, t * sizeof *before), 0);
-  small_model_free(&s);
 }
 
 TEST(a_copy_of_the_values_stays_what_it_was) {
@@ -478,8 +466,6 @@ TEST(first_values_are_normal_and_addressed) {
   CU_ASSERT(fabs(sum / m) < 5 * sd / sqrt(m));
   CU_ASSERT(fabs(square / m / (sd * sd) - 1) < 5 * sqrt(2 / m));
   free(a);
-  small_model_free(&s);
-  small_model_free(&other);
 }
 
 /* --- what is refused --- */
@@ -520,5 +506,4 @@ TEST(wrong_rows_are_refused) {
   must(model_forward(s.m, &rows, 1, 1, &logp, NULL, &err), &err);
   must(model_backward(s.m, &coefficient, &err), &err);
   CU_ASSERT_EQUAL(model_backward(s.m, &coefficient, &err), GL_EINTERNAL); /* once only */
-  small_model_free(&s);
 }

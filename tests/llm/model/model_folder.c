@@ -36,7 +36,6 @@ TEST(numbers_lie_where_their_names_say) {
   CU_ASSERT_EQUAL(n, model_config_parameters(model_configuration(s.m)));
   free(theta);
   safetensors_free(file);
-  small_model_free(&s);
 }
 
 /* bfloat16 and float16 files hold the float32 ones rounded. */
@@ -62,7 +61,6 @@ TEST(half_precision_files_are_read) {
     CU_ASSERT(changed > n / 2);
   }
   free(whole);
-  small_model_free(&s);
 }
 
 /* Copies a folder's model with one number replaced, into `to`; returns the tensor's name. */
@@ -109,7 +107,6 @@ TEST(numbers_that_are_not_finite_are_refused_by_name) {
       files_remove(folder);
       must(model_load(s.m, QWEN3 "tied", &good), &good);
     }
-  small_model_free(&s);
 }
 
 /* 1e300 in a file of float64 is infinite in float32. */
@@ -125,8 +122,6 @@ TEST(numbers_beyond_the_models_type_are_refused) {
   CU_ASSERT_EQUAL(model_load(narrow.m, folder, &err), GL_EINPUT);
   CU_ASSERT(strstr(err.text, name) != NULL && strstr(err.text, "float32") != NULL);
   files_remove(folder);
-  small_model_free(&wide);
-  small_model_free(&narrow);
 }
 
 /* --- writing --- */
@@ -142,13 +137,11 @@ TEST(a_model_written_again_is_the_file_it_was_read_from) {
   ASSERT_OK(model_save(s.m, folder, NUMBER_BF16, 0, &err));
   CU_ASSERT(files_equal(path, QWEN3 "tied_bf16/model.safetensors"));
   CU_ASSERT_EQUAL(files_count(folder), 2);
-  small_model_free(&s);
   small_model_load(&s, QWEN3 "tied", NUMBER_F64, 0);
   ASSERT_OK(model_save(s.m, folder, NUMBER_F64, 0, &err));
   ASSERT_OK(model_load(s.m, folder, &err));
   ASSERT_OK(model_save(s.m, folder, NUMBER_F32, 0, &err));
   CU_ASSERT(files_equal(path, QWEN3 "tied/model.safetensors"));
-  small_model_free(&s);
   static const char *const others[][2] = {{DECODERS "qwen2", DECODERS "qwen2/model.safetensors"},
                                           {DECODERS "llama", DECODERS "llama/model.safetensors"}};
   for (size_t i = 0; i < 2; ++i) {
@@ -156,7 +149,6 @@ TEST(a_model_written_again_is_the_file_it_was_read_from) {
     ASSERT_OK(model_save(s.m, folder, NUMBER_F32, 0, &err));
     CU_ASSERT(files_equal(path, others[i][1]));
     ASSERT_OK(model_load(s.m, folder, &err)); /* with the config.json written here */
-    small_model_free(&s);
   }
   files_remove(folder);
 }
@@ -177,8 +169,6 @@ TEST(shards_hold_the_same_model) {
   ASSERT_OK(model_get(again.m, b, &err));
   CU_ASSERT_EQUAL(memcmp(a, b, n * sizeof *a), 0);
   free(a);
-  small_model_free(&again);
-  small_model_free(&s);
   files_remove(folder);
 }
 
@@ -195,7 +185,6 @@ TEST(a_folder_that_cannot_be_written_is_told) {
   CU_ASSERT_EQUAL(model_save(s.m, "/nonexistent/folder/model", NUMBER_F32, 0, &err), GL_EIO);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "/nonexistent/folder/model"));
   CU_ASSERT_EQUAL(files_count(folder), 1);
-  small_model_free(&s);
   files_remove(folder);
 }
 
@@ -221,7 +210,6 @@ static gl_status load_with_index(const char *index, gl_error *err) {
   files_write(files_path(inner, "model.safetensors.index.json", path), index, strlen(index));
   small_model_load(&s, QWEN3 "untied", NUMBER_F32, 0);
   gl_status status = model_load(s.m, inner, err);
-  small_model_free(&s);
   files_remove(folder);
   return status;
 }
@@ -299,7 +287,6 @@ static gl_status load_with_header(const char *from, const char *to, gl_error *er
   free(bytes);
   small_model_load(&s, QWEN3 "tied", NUMBER_F32, 0);
   gl_status status = model_load(s.m, folder, err);
-  small_model_free(&s);
   files_remove(folder);
   return status;
 }
@@ -335,5 +322,4 @@ TEST(another_models_folder_is_refused) {
   gl_error_clear(&err);
   CU_ASSERT_EQUAL(model_load(s.m, DECODERS "llama", &err), GL_EINPUT);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "model_type is llama, but this model is a qwen3"));
-  small_model_free(&s);
 }

@@ -30,7 +30,6 @@ static int computes_with(model *m, const double *values) {
   ASSERT_OK(model_set(fresh.m, values, &err));
   logits_of(fresh.m, want);
   logits_of(m, got);
-  small_model_free(&fresh);
   return memcmp(want, got, sizeof want) == 0;
 }
 
@@ -58,8 +57,6 @@ TEST(new_values_are_packed_anew) {
   ASSERT_OK(model_initialise(s.m, 7, &err));
   CU_ASSERT(is_current(s.m));
   free(values);
-  small_model_free(&other);
-  small_model_free(&s);
 }
 
 TEST(a_step_is_packed_anew) {
@@ -82,7 +79,6 @@ TEST(a_step_is_packed_anew) {
     CU_ASSERT(memcmp(before, after, sizeof before) != 0);
     free(gradient);
     model_optimizer_free(o);
-    small_model_free(&s);
   }
 }
 
@@ -110,7 +106,5 @@ TEST(a_version_is_packed_when_it_is_used) {
     CU_ASSERT(computes_with(s.m, second));
     free(first);
     free(second);
-    small_model_free(&other);
-    small_model_free(&s);
   }
 }

@@ -48,7 +48,6 @@ TEST(a_step_is_a_decode_and_a_draw) {
   CU_ASSERT_EQUAL(memcmp(logq[0], logq[1], sizeof logq[0]), 0);
   CU_ASSERT_EQUAL(memcmp(cut[0], cut[1], sizeof cut[0]), 0);
   model_cache_free(cache);
-  small_model_free(&m);
 }
 
 TEST(steps_that_cannot_be_are_refused) {
@@ -75,5 +74,4 @@ TEST(steps_that_cannot_be_are_refused) {
   }
   CU_ASSERT_EQUAL(model_step_take(cache, &token, &logq, &cut, &err), GL_EINTERNAL);
   model_cache_free(cache);
-  small_model_free(&m);
 }

@@ -42,7 +42,6 @@ static void run_steps(const optimizer_spec *spec, const double *start, const dou
   }
   free(theta);
   model_optimizer_free(o);
-  small_model_free(&s);
 }
 
 TEST(steps_are_those_of_torch) {
@@ -95,7 +94,6 @@ TEST(a_long_gradient_is_shortened) {
   CU_ASSERT_EQUAL(after[1], before[1]);
   free(before);
   model_optimizer_free(o);
-  small_model_free(&s);
 }
 
 TEST(norm_weights_do_not_decay) {
@@ -125,7 +123,6 @@ TEST(norm_weights_do_not_decay) {
   CU_ASSERT_EQUAL(decayed, n - 2 * (2 * 12 + 2 * 6) - 12);
   free(before);
   model_optimizer_free(o);
-  small_model_free(&s);
 }
 
 TEST(a_gradient_that_is_not_finite_changes_nothing) {
@@ -147,7 +144,6 @@ TEST(a_gradient_that_is_not_finite_changes_nothing) {
   CU_ASSERT_EQUAL(memcmp(before, after, n * sizeof *before), 0);
   free(before);
   model_optimizer_free(o);
-  small_model_free(&s);
 }
 
 /* --- learning --- */
@@ -188,7 +184,6 @@ TEST(a_model_learns_a_few_sequences_by_heart) {
     CU_ASSERT(before < -1.5);
     CU_ASSERT(after > -0.3);
     model_optimizer_free(o);
-    small_model_free(&s);
   }
 }
 
@@ -212,7 +207,6 @@ static void trained_init(trained *t, uint64_t seed, number_type type) {
 
 static void trained_free(trained *t) {
   model_optimizer_free(t->o);
-  small_model_free(&t->s);
 }
 
 TEST(a_run_goes_on_from_its_checkpoint_bit_for_bit) {

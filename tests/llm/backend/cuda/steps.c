@@ -35,6 +35,7 @@ static int begin(small_model *s, model_cache **cache, number_type type) {
     return 0;
   }
   must(model_new(&s->m, &c, s->b, 0, &err), &err);
+  small_model_at_end(s);
   must(model_initialise(s->m, 5, &err), &err);
   must(model_cache_new(cache, s->m, SLOTS, CAPACITY, &err), &err);
   return 1;
@@ -153,7 +154,6 @@ TEST(steps_that_feed_themselves_draw_what_the_host_would) {
     CU_ASSERT((memcmp(&host, &other, sizeof host) != 0) == (dist != 3));
   }
   model_cache_free(cache);
-  small_model_free(&s);
 }
 
 /* On tensor cores, where products then copy weights before they wait for their input, and without.
@@ -176,7 +176,6 @@ TEST(steps_whose_kernels_overlap_draw_the_same) {
     fed_by_itself(cache, &draws, &self);
     CU_ASSERT_EQUAL(memcmp(&host, &self, sizeof host), 0);
     model_cache_free(cache);
-    small_model_free(&s);
   }
 }
 
@@ -210,5 +209,4 @@ TEST(only_tokens_of_the_last_step_are_taken) {
   must(model_step_take(cache, &token, &logq, &cut, &err), &err);
   CU_ASSERT_EQUAL(model_step_take(cache, &token, &logq, &cut, &err), GL_EINTERNAL);
   model_cache_free(cache);
-  small_model_free(&s);
 }
