@@ -1,5 +1,5 @@
 /* Figures of run outcomes (collapse, survival). */
-#include "analysis/figures/outcomes.h"
+#include "analysis/figures/without_study.h"
 
 #include "analysis/collapse_prediction.h"
 #include "analysis/figures/list.h"
@@ -350,7 +350,7 @@ static const char *fates_lack(const void *data, unsigned needs) {
   return (needs & STORED_NEEDS_A_COLLAPSE) ? "no run collapsed" : NULL;
 }
 
-gl_status figures_of_fates(const stability *s, const figure_request *q, gl_error *err) {
+gl_status figures_of_outcomes(const stability *s, const figure_request *q, gl_error *err) {
   static const figure_table drawn = {figures, sizeof figures / sizeof *figures, fates_lack,
                                      "the stored outcomes have no data for any figure", NULL};
   gl_status status = figures_check_highlight(q, s->algorithms, s->n_algorithms, err);

@@ -188,4 +188,12 @@ typedef struct timeline {
  * to_s), and those of figures_draw_table() (analysis/plot/draw.h). */
 gl_status figure_of_timeline(const timeline *t, const figure_request *q, gl_error *err);
 
+/* --- outcomes (outcomes.c) --- */
+
+struct stability; /* analysis/outcome.h */
+
+/* Draws `survival` and `frontier` of stored outcomes. Errors: those of figures_draw_table()
+ * (analysis/plot/draw.h), and of figures_check_highlight() for a name that is not an algorithm. */
+gl_status figures_of_outcomes(const struct stability *s, const figure_request *q, gl_error *err);
+
 #endif

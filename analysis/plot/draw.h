@@ -11,8 +11,8 @@
  * all data and scripts are then written). */
 gl_status figures_draw_table(const figure_table *t, const void *data, const figure_request *q,
                              gl_error *err);
-/* The same for one figure. missing: why its data do not suffice, NULL if they do; nothing: the
- * error then. */
+/* The same for one figure. missing: why its data do not suffice, NULL if they do. nothing: the
+ * message of the error if they do not. */
 gl_status figures_draw_one(const figure *f, const char *missing, const char *nothing,
                            const void *data, const figure_request *q, gl_error *err);
 

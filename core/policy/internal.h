@@ -208,13 +208,14 @@ void policy_objective_terms(policy_state *s);
 /* Parts of policy_objective_terms(). Whether each token's weight is z, or 0 if M2PO drops it, and
  * the ratio's gradient reaches only that token: */
 int policy_has_plain_weights(const policy_state *s);
-/* Computes the tally and coefficients of response i, whose clip is a window, from arrays of its
- * tokens. mask may be NULL. Requires policy_has_plain_weights(). */
+/* Arrays of a response's tokens. */
 typedef struct policy_tokens {
   const double *x, *u;       /* log-ratios and ratios */
   const double *logp, *mask; /* mask: 0 for tokens that M2PO drops; NULL: all 1 */
   double *coefficient;
 } policy_tokens;
+/* Computes the tally and coefficients of response i, whose clip is a window. Requires
+ * policy_has_plain_weights(). */
 void policy_windowed_terms(policy_state *s, size_t i, const policy_window *window,
                            const policy_tokens *tokens);
 /* Adds the tallies of all responses, in order. */

@@ -1,7 +1,6 @@
 /* gepolab plot and gepolab report. */
 #include "analysis/evaluation_sets.h"
 #include "analysis/figures/figures.h"
-#include "analysis/figures/outcomes.h"
 #include "analysis/figures/without_study.h"
 #include "analysis/import/gather.h"
 #include "analysis/import/read.h"
@@ -89,7 +88,7 @@ static gl_status draw_together(const gather_request *q, const staleness_histogra
 static gl_status draw_outcomes(stored *kept, const figure_request *q, gl_error *err) {
   stability s = {0};
   gl_status status = stability_of_stored(&s, kept, err);
-  if (status == GL_OK) status = figures_of_fates(&s, q, err);
+  if (status == GL_OK) status = figures_of_outcomes(&s, q, err);
   stability_fini(&s);
   return status;
 }

@@ -91,7 +91,8 @@ gl_status plan_describe(plan_description *out, cfg_doc *doc, gl_error *err);
 typedef struct plan_field {
   const char *path, *kind, *fallback, *unit, *meaning;
 } plan_field;
-/* The i-th, each below its section; NULL past the last. */
+/* The i-th field, in the order of the document: a section before the fields below it; NULL past the
+ * last. */
 const plan_field *plan_field_at(size_t i);
 
 /* --- candidate.c --- */
@@ -257,8 +258,8 @@ typedef struct plan_result {
    * indifference zone, with 95 % intervals within the whole zone. (Throughput does not count where
    * only throughput is limited and the least stale system is wanted.) Then the throughput and the
    * staleness that all removed samplers together would add. */
-  size_t left_out[PLAN_MOST_SITES]; /* [n_sites] */
-  plan_estimate throughput_without, staleness_without;
+  size_t left_out[PLAN_MOST_SITES]; /* [n_sites] samplers */
+  plan_estimate left_out_throughput, left_out_staleness;
   plan_gain *gains; /* [n_gains] */
   size_t n_gains;
   size_t simulations;

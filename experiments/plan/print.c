@@ -153,8 +153,8 @@ static void print_left_out(const plan_result *r, FILE *to) {
   if (n > 0)
     fprintf(
         to, ";\n                 they would bring %s ± %s responses/h, %+.2f ± %.2f staleness\n",
-        amount(r->throughput_without.mean, true, x), amount(r->throughput_without.half, false, y),
-        r->staleness_without.mean, r->staleness_without.half);
+        amount(r->left_out_throughput.mean, true, x), amount(r->left_out_throughput.half, false, y),
+        r->left_out_staleness.mean, r->left_out_staleness.half);
 }
 
 static void print_use(const plan_result *r, FILE *to) {

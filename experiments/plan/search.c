@@ -611,9 +611,10 @@ static gl_status leave_out_samplers(search *s, gl_error *err) {
     system_fini(&fewer);
     return status;
   }
-  r->throughput_without =
+  r->left_out_throughput =
       search_estimate(base, &fewer, base->n, offsetof(plan_measures, throughput));
-  r->staleness_without = search_estimate(base, &fewer, base->n, offsetof(plan_measures, staleness));
+  r->left_out_staleness =
+      search_estimate(base, &fewer, base->n, offsetof(plan_measures, staleness));
   system_fini(base);
   *base = fewer;
   base->setup.c = &base->candidate;

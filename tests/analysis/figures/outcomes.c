@@ -1,6 +1,6 @@
 /* The figures `survival`, `frontier` and `announcements` of a study by hand. */
-#include "analysis/figures/outcomes.h"
 #include "analysis/figures/figures.h"
+#include "analysis/figures/without_study.h"
 #include "tests/support/files.h"
 #include "tests/support/suite.h"
 
@@ -155,7 +155,7 @@ TEST(stored_outcomes_are_drawn_like_their_study) {
   stability s;
   ASSERT_OK(stability_init(&s, r, &rule, &err));
   ASSERT_OK(stability_fit(&s, &err));
-  ASSERT_OK(figures_of_fates(&s, &q, &err));
+  ASSERT_OK(figures_of_outcomes(&s, &q, &err));
   for (size_t i = 0; i < 2; i++) {
     char *text = text_of(names[i]);
     CU_ASSERT_STRING_EQUAL(text, of_study[i]);
