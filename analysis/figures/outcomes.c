@@ -1,5 +1,6 @@
 /* Figures of run outcomes (collapse, survival). */
 #include "analysis/figures/without_study.h"
+#include "analysis/outcome.h"
 
 #include "analysis/collapse_prediction.h"
 #include "analysis/figures/list.h"

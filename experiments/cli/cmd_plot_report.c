@@ -4,6 +4,7 @@
 #include "analysis/figures/without_study.h"
 #include "analysis/import/gather.h"
 #include "analysis/import/read.h"
+#include "analysis/outcome.h"
 #include "core/base/display_text.h"
 #include "core/base/file.h"
 #include "experiments/base/args.h"

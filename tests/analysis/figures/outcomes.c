@@ -1,6 +1,7 @@
 /* The figures `survival`, `frontier` and `announcements` of a study by hand. */
 #include "analysis/figures/figures.h"
 #include "analysis/figures/without_study.h"
+#include "analysis/outcome.h"
 #include "tests/support/files.h"
 #include "tests/support/suite.h"
 
