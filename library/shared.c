@@ -1,9 +1,10 @@
 /* Shared parts of the library: error conversion, objects made from recipe text, algorithms and
- * statistics. */
+ * statistics. The size of a structure that a caller of an older version has is checked
+ * where the structure is read (the batch: policy.c). */
 #include "analysis/statistics.h"
 #include "core/config/user_defined.h"
 #include "core/policy/algorithm.h"
-#include "core/policy/trainer_switches.h"
+#include "core/policy/trainer_settings.h"
 #include "core/rl/fields.h"
 #include "library/internal.h"
 #include "sim/cluster.h"

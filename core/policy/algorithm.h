@@ -293,7 +293,7 @@ int policy_needs_version_gap(const policy_algorithm *algorithm);
 int policy_needs_exact_denominator(const policy_algorithm *algorithm);
 
 /* Documentation of a published algorithm. No member is NULL. notes lists every field whose value is
- * gepolab's own choice. Settings of trainers: core/policy/trainer_switches.h. */
+ * gepolab's own choice. Settings of trainers: core/policy/trainer_settings.h. */
 typedef struct policy_algorithm_info {
   const char *source, *notes;
 } policy_algorithm_info;

@@ -1,6 +1,6 @@
 /* The published algorithms. Each is a plain baseline algorithm plus the settings of its source.
  * `notes` lists the fields that no source specifies and that are therefore gepolab's own choice,
- * and where two versions of a trainer differ. Settings of trainers: core/policy/trainer_switches.c.
+ * and where two versions of a trainer differ. Settings of trainers: core/policy/trainer_settings.c.
  */
 #include "core/policy/algorithm.h"
 

@@ -357,7 +357,7 @@ static gl_status say_rate(const gpu_run *r, row x, gl_error *err) {
 static void print_operations(const gpu_run *r, const char *what) {
   backend_work work[BACKEND_OPERATIONS];
   char key[BENCH_NAME];
-  const size_t n = r->times ? backend_watch_read(r->watch, work) : 0;
+  const size_t n = r->times ? backend_profile_read(r->profile, work) : 0;
   double all = 0;
   for (size_t i = 0; i < n; ++i) all += work[i].seconds;
   if (n > 0)
@@ -367,7 +367,7 @@ static void print_operations(const gpu_run *r, const char *what) {
     fprintf(stderr, "  %-22s %8zu %10.3f %8.3g %8.4g %6.3f\n", work[i].operation, work[i].calls,
             1e3 * work[i].seconds, 1e-12 * work[i].flops / work[i].seconds,
             1e-9 * work[i].bytes / work[i].seconds, work[i].seconds / all);
-  backend_watch_clear(r->watch);
+  backend_profile_clear(r->profile);
 }
 
 /* Measures a task of w and prints its operations; *rate is the median. */
@@ -375,7 +375,7 @@ static gl_status gpu_measure(gpu_run *r, double *rate, row x, bench_task task, w
                              gl_error *err) {
   char key[BENCH_NAME];
   bench_number *number = NULL;
-  w->watch = r->watch;
+  w->profile = r->profile;
   w->done = 0;
   gl_status status = bench_measure(
       &r->g->b, &number, (bench_row){gpu_key(r, x.what, key), x.text, x.amount, task, w}, 0, err);
@@ -489,9 +489,9 @@ static gl_status logp(gpu_run *r, gl_error *err) {
   workload w;
   gl_status status = workload_init(&w, &s->model, training_of(s), r->device, err);
   if (status == GL_OK) status = workload_train(&w, err);
-  backend_watch_clear(r->watch);
+  backend_profile_clear(r->profile);
   if (status == GL_OK) status = workload_train(&w, err);
-  for (size_t n = status == GL_OK ? backend_watch_read(r->watch, work) : 0; n-- > 0;) {
+  for (size_t n = status == GL_OK ? backend_profile_read(r->profile, work) : 0; n-- > 0;) {
     if (strcmp(work[n].operation, "output") == 0) forward = work[n].seconds;
     if (strcmp(work[n].operation, "output_backward") == 0) backward = work[n].seconds;
   }
@@ -617,10 +617,11 @@ static gl_status gpu_step(gpu_run *r, gl_error *err) {
   const struct {
     const char *what, *text;
     double value;
-  } facts[] = {{"step.peak", "GiB in use at most", (double)backend_watch_peak(r->watch) * 0x1p-30},
-               {"step.planned", "GiB planned", planned * 0x1p-30},
-               {"step.micro", "sequences of a micro-batch", (double)size.micro},
-               {"step.recompute", "1: layers are computed again", size.recompute}};
+  } facts[] = {
+      {"step.peak", "GiB in use at most", (double)backend_profile_peak(r->profile) * 0x1p-30},
+      {"step.planned", "GiB planned", planned * 0x1p-30},
+      {"step.micro", "sequences of a micro-batch", (double)size.micro},
+      {"step.recompute", "1: layers are computed again", size.recompute}};
   for (size_t i = 0; i < sizeof facts / sizeof *facts && status == GL_OK; ++i)
     status = bench_fact(&r->g->b, gpu_key(r, facts[i].what, key), facts[i].value, NAN,
                         facts[i].text, err);
@@ -688,16 +689,16 @@ static void run_own(gpu_bench *g, const gpu_options *o, const part *p, const gpu
   gl_error err = {.status = GL_OK};
   gpu_run r = {
       .g = g, .shape = s, .times = times != NULL && times[0] != '\0' && strcmp(times, "0") != 0};
-  const watch_kind kind = unrecorded                  ? WATCH_TIMES_UNRECORDED
-                          : r.times || p->run == logp ? WATCH_TIMES
-                                                      : WATCH_MEMORY;
+  const profile_kind kind = unrecorded                  ? PROFILE_TIMES_UNRECORDED
+                            : r.times || p->run == logp ? PROFILE_TIMES
+                                                        : PROFILE_MEMORY;
   const number_type type = o->kind == BACKEND_CPU ? NUMBER_F32 : NUMBER_BF16;
   if (backend_new(&r.device, o->kind, type, 0, &g->skipped) != GL_OK) return;
   snprintf(g->device, sizeof g->device, "%s", r.device->device);
-  gl_status status = backend_watch_begin(&r.watch, r.device, kind, &err);
+  gl_status status = backend_profile_begin(&r.profile, r.device, kind, &err);
   if (status == GL_OK) status = p->run(&r, &err);
   if (status != GL_OK) failed(g, p, s, err.text);
-  backend_watch_end(r.watch);
+  backend_profile_end(r.profile);
   backend_free(r.device);
 }
 

@@ -61,8 +61,8 @@ void gpu_bench_free(gpu_bench *g);
 typedef struct gpu_run {
   gpu_bench *g;
   const gpu_shape *shape; /* NULL: for the part that runs once for all shapes */
-  backend *device;        /* bfloat16 on a GPU, float32 on the CPU; watched (backend_watch) */
-  backend_watch *watch;
+  backend *device;        /* bfloat16 on a GPU, float32 on the CPU; profiled (backend_profile) */
+  backend_profile *profile;
   int times; /* 1: print the times of operations */
 } gpu_run;
 

@@ -116,7 +116,7 @@ gl_status workload_init(workload *w, const model_config *c, workload_size size, 
 
 gl_status workload_resize(workload *w, workload_size size, gl_error *err) {
   workload_release(w);
-  *w = (workload){.size = size, .m = w->m, .optimizer = w->optimizer, .watch = w->watch};
+  *w = (workload){.size = size, .m = w->m, .optimizer = w->optimizer, .profile = w->profile};
   return workload_begin(w, model_configuration(w->m)->vocabulary, err);
 }
 
@@ -131,7 +131,7 @@ void workload_fini(workload *w) {
 static gl_status workload_finish(workload *w, gl_status status, gl_error *err) {
   backend *b = model_backend(w->m);
   if (status == GL_OK) status = b->ops->status(b, err);
-  if (w->done++ == 0 && w->watch != NULL) backend_watch_clear(w->watch);
+  if (w->done++ == 0 && w->profile != NULL) backend_profile_clear(w->profile);
   return status;
 }
 

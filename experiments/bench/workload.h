@@ -3,7 +3,7 @@
 #ifndef GEPOLAB_EXPERIMENTS_BENCH_WORKLOAD_H
 #define GEPOLAB_EXPERIMENTS_BENCH_WORKLOAD_H
 
-#include "llm/backend/watch.h"
+#include "llm/backend/profiler.h"
 #include "llm/model/generate.h"
 #include "llm/model/model.h"
 
@@ -17,9 +17,9 @@ typedef struct workload_size {
 
 typedef struct workload {
   workload_size size;
-  size_t up_to;         /* tokens that generation samples; initially all */
-  backend_watch *watch; /* discards its records of the first task; NULL: none. Borrowed */
-  size_t done;          /* number of tasks done */
+  size_t up_to;             /* tokens that generation samples; initially all */
+  backend_profile *profile; /* discards its records of the first task; NULL: none. Borrowed */
+  size_t done;              /* number of tasks done */
   model *m;
   model_optimizer *optimizer;
   /* Host memory. Each token's target is the next token; slopes alternate between +1 / tokens and -1

@@ -4,13 +4,13 @@
 #include "core/config/config.h"
 #include "core/config/fields.h"
 #include "core/policy/algorithm.h"
-#include "core/policy/trainer_switches.h"
+#include "core/policy/trainer_settings.h"
 #include "experiments/base/args.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/program.h"
 #include "experiments/policy/torch_lines.h"
-#include "experiments/policy/trainer_settings.h"
+#include "experiments/policy/trainer_options.h"
 #include "experiments/policy/whatif.h"
 
 #include <stdbool.h>

@@ -6,8 +6,8 @@
  * which are undefined at its end. backend.h declares the pointers of backend_ops from it, backends
  * fill their tables from it, and tests use it to find operations that no case has called.
  *
- * A new operation needs an entry here, a line WATCH_NAME in watch.c, a function cpu_NAME in one of
- * the parts of cpu/template.c, a function op_NAME with its line CUDA_OPERATION or
+ * A new operation needs an entry here, a line PROFILE_NAME in profiler.c, a function cpu_NAME in
+ * one of the parts of cpu/template.c, a function op_NAME with its line CUDA_OPERATION or
  * CUDA_TYPED_OPERATION in one .cu file, and a case in tests/support/llm_backend_cases.c. The
  * compiler (CPU), the linker (CUDA) and the suite "llm: backend" report what is missing.
  *
@@ -312,7 +312,7 @@ OPTIONAL_OPERATION(void, fetch_free, (backend *b, backend_fetch *f)) /* NULL is 
  * NULL, too few to include in plans. */
 OPTIONAL_OPERATION(size_t, scratch, (const backend *b, const run_shape *shape))
 
-/* Time marks between operations of a device (llm/backend/watch.h). mark_set sets a mark after
+/* Time marks between operations of a device (llm/backend/profiler.h). mark_set sets a mark after
  * all operations so far. mark_seconds waits for both marks and returns the seconds between them,
  * 0 after an error. mark_new returns NULL after an error. */
 OPTIONAL_OPERATION(backend_mark *, mark_new, (backend *b))

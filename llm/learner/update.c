@@ -106,19 +106,20 @@ gl_status llm_learner_gather(llm_learner *l, batch *const *batches, size_t n, gl
 
 /* --- micro-batches --- */
 
-/* The responses that a pass includes: all, or those with a coefficient other than 0. A watched pass
- * includes all and also computes the probability of the samplers' kept tokens. */
-typedef enum pass { PASS_ALL, PASS_WATCHED, PASS_WITH_GRADIENT } pass;
+/* The responses that a pass includes: all, or those with a coefficient other than 0. PASS_KEPT_SETS
+ * includes all, and also computes the mass and the entropies of the kept sets of the samplers. */
+typedef enum pass { PASS_ALL, PASS_KEPT_SETS, PASS_WITH_GRADIENT } pass;
 
 /* A pass over responses, divided among the replicas. */
 typedef struct set_pass {
   llm_learner *l;
   const response_list *list;
   pass which;
-  score_policy policy;       /* parameters of a score */
-  double temperature;        /* for a score */
-  double *logp, *entropy;    /* results of a score, one per token; entropy NULL: not wanted */
-  double *const *part;       /* [3] results of a watched pass, one per token */
+  score_policy policy;    /* parameters of a score */
+  double temperature;     /* for a score */
+  double *logp, *entropy; /* results of a score, one per token; entropy NULL: not wanted */
+  double *const *part; /* [3] of PASS_KEPT_SETS, per token: mass and entropies of the sampler's kept
+                     set, in the order of model_kept_parts() */
   const double *coefficient; /* input of a backward, one per token */
   int keep;                  /* score: store the activations; backward: use them */
   double lr;                 /* learning rate of the step after a backward */
@@ -154,11 +155,11 @@ static bool takes(const set_pass *p, size_t j) {
 static gl_status pack_next(const set_pass *p, replica *r, size_t most, walk *at, size_t *rows,
                            gl_error *err) {
   const response_list *s = p->list;
-  const int watches = p->which == PASS_WATCHED && s->shape.words > 0;
+  const int with_sets = p->which == PASS_KEPT_SETS && s->shape.words > 0;
   size_t group = SIZE_MAX; /* the group whose prompt is being packed */
   token_pack_clear(&r->pack, model_shares(r->model));
   if (s->replays) token_pack_keep(&r->pack, &s->shape);
-  if (watches) token_pack_watch(&r->pack, &s->shape);
+  if (with_sets) token_pack_watch(&r->pack, &s->shape);
   for (; at->at < at->end; ++at->at) {
     const size_t j = at->at, before = r->pack.n_tokens, g = s->group_of[s->response[j]];
     const size_t k = first_token(s, j), from = s->prompts->start[g];
@@ -168,7 +169,7 @@ static gl_status pack_next(const set_pass *p, replica *r, size_t most, walk *at,
     if (g != group)
       token_pack_prompt(&r->pack, s->prompts->token + from, s->prompts->start[g + 1] - from);
     group = g;
-    const uint32_t *kept = s->replays || watches ? s->kept + k * s->shape.words : NULL;
+    const uint32_t *kept = s->replays || with_sets ? s->kept + k * s->shape.words : NULL;
     gl_status status =
         token_pack_add_kept(&r->pack, s->token + k, kept, response_tokens(s, j), most, &added, err);
     if (status != GL_OK) return status;
@@ -257,7 +258,7 @@ static gl_status score_walk(const set_pass *p, replica *r, walk at, gl_error *er
     scatter_scores(p->list, first, at.at, logp, r->pack.target_of, p->logp);
     if (entropy != NULL)
       scatter_scores(p->list, first, at.at, entropy, r->pack.target_of, p->entropy);
-    if (p->which == PASS_WATCHED) status = score_parts(p, r, first, at.at, err);
+    if (p->which == PASS_KEPT_SETS) status = score_parts(p, r, first, at.at, err);
     if (status != GL_OK) return status;
   }
 }
@@ -316,7 +317,7 @@ static gl_status llm_score(void *self, const token_view *view, update_score whic
   const bool whole = which == UPDATE_WHOLE;
   set_pass p = {.l = l,
                 .list = &list,
-                .which = whole ? PASS_WATCHED : PASS_ALL,
+                .which = whole ? PASS_KEPT_SETS : PASS_ALL,
                 .temperature = temperature,
                 .logp = t->logp,
                 .entropy = whole || update_wants_entropies(&l->update) ? t->entropy : NULL,

@@ -3,7 +3,7 @@
  * trainer without a line for an algorithm has no such setting at the version that was read.
  * Switches are written as `gepolab list algorithms --from` reads them; what is in brackets is none.
  */
-#include "core/policy/trainer_switches.h"
+#include "core/policy/trainer_settings.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Switches of trainers: each setting of the table that a test runs against the trainer's own code
  * gives the row of that table; the order of switches does not matter; what is not known is
  * refused. */
-#include "experiments/policy/trainer_settings.h"
+#include "experiments/policy/trainer_options.h"
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 

@@ -1,8 +1,8 @@
 /* Profiles a backend: how often each operation is called, how long it takes, its arithmetic and
  * bytes, and peak memory. It replaces the backend's table of operations, so kernels need no
- * changes. Prefix: backend_watch_. */
-#ifndef GEPOLAB_LLM_BACKEND_WATCH_H
-#define GEPOLAB_LLM_BACKEND_WATCH_H
+ * changes. Prefix: backend_profile_. */
+#ifndef GEPOLAB_LLM_BACKEND_PROFILER_H
+#define GEPOLAB_LLM_BACKEND_PROFILER_H
 
 #include "llm/backend/backend.h"
 
@@ -23,26 +23,28 @@ typedef struct backend_work {
   double seconds, flops, bytes;
 } backend_work;
 
-/* The kind of measurement. WATCH_MEMORY: only memory. WATCH_TIMES: the time of each operation; a
- * recorded graph counts as one operation, as do the operations within in_ranges.
- * WATCH_TIMES_UNRECORDED: without recording or ranges, so that their operations are listed, too. */
-typedef enum watch_kind { WATCH_MEMORY, WATCH_TIMES, WATCH_TIMES_UNRECORDED } watch_kind;
+/* The kind of measurement. PROFILE_MEMORY: only memory. PROFILE_TIMES: the time of each operation;
+ * a recorded graph counts as one operation, as do the operations within in_ranges.
+ * PROFILE_TIMES_UNRECORDED: without recording or ranges, so that their operations are listed, too.
+ */
+typedef enum profile_kind { PROFILE_MEMORY, PROFILE_TIMES, PROFILE_TIMES_UNRECORDED } profile_kind;
 
-typedef struct backend_watch backend_watch;
+typedef struct backend_profile backend_profile;
 
-/* Begins to watch b's operations. On a device times are measured between events before and after
+/* Begins to profile b's operations. On a device times are measured between events before and after
  * each operation, so they include waiting for the host's launch; on the CPU they are clock times.
  * *out is NULL after an error. Errors: GL_ENOMEM, those of the backend. */
-gl_status backend_watch_begin(backend_watch **out, backend *b, watch_kind kind, gl_error *err);
+gl_status backend_profile_begin(backend_profile **out, backend *b, profile_kind kind,
+                                gl_error *err);
 /* Restores the backend's own operations; to be called before backend_free(). NULL is allowed. */
-void backend_watch_end(backend_watch *w);
+void backend_profile_end(backend_profile *w);
 /* Discards times and calls so far, for example after a warm-up. Waits for all operations. */
-void backend_watch_clear(backend_watch *w);
+void backend_profile_clear(backend_profile *w);
 /* Writes the operations so far, longest first, into work [BACKEND_OPERATIONS]; returns their
  * number. Waits for all operations. */
-size_t backend_watch_read(backend_watch *w, backend_work *work);
+size_t backend_profile_read(backend_profile *w, backend_work *work);
 /* Peak of the bytes in use after any allocation or at this call: on a device, everything it holds;
  * on the CPU, everything used by this machine's programs. */
-size_t backend_watch_peak(backend_watch *w);
+size_t backend_profile_peak(backend_profile *w);
 
 #endif

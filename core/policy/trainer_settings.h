@@ -1,6 +1,6 @@
 /* The settings of trainers that give a published algorithm. */
-#ifndef GEPOLAB_CORE_POLICY_TRAINER_SWITCHES_H
-#define GEPOLAB_CORE_POLICY_TRAINER_SWITCHES_H
+#ifndef GEPOLAB_CORE_POLICY_TRAINER_SETTINGS_H
+#define GEPOLAB_CORE_POLICY_TRAINER_SETTINGS_H
 
 #include <stddef.h>
 

@@ -1,12 +1,12 @@
-/* The watch over a backend's operations, on the CPU: calls, arithmetic, bytes, time, memory, and
+/* The profile of a backend's operations, on the CPU: calls, arithmetic, bytes, time, memory, and
  * that operations are the backend's own again at its end. */
-#include "llm/backend/watch.h"
+#include "llm/backend/profiler.h"
 #include "llm/backend/open/open.h"
 #include "tests/support/suite.h"
 
 #include <string.h>
 
-SUITE("llm: backend watched");
+SUITE("llm: backend profiled");
 
 static const backend_work *work_named(const backend_work *work, size_t n, const char *name) {
   for (size_t i = 0; i < n; ++i)
@@ -20,15 +20,15 @@ static backend *cpu(void) {
   return b;
 }
 
-static backend_watch *watched(backend *b, watch_kind kind) {
-  backend_watch *w;
-  ASSERT_OK(backend_watch_begin(&w, b, kind, &err));
+static backend_profile *profiled(backend *b, profile_kind kind) {
+  backend_profile *w;
+  ASSERT_OK(backend_profile_begin(&w, b, kind, &err));
   return w;
 }
 
 TEST(operations_are_counted_with_their_arithmetic) {
   backend *b = cpu();
-  backend_watch *w = watched(b, WATCH_TIMES);
+  backend_profile *w = profiled(b, PROFILE_TIMES);
   backend_work work[BACKEND_OPERATIONS];
   float *x = b->ops->allocate(b, 6 * sizeof *x), *y = b->ops->allocate(b, 8 * sizeof *y);
   float *z = b->ops->allocate(b, 12 * sizeof *z);
@@ -37,7 +37,7 @@ TEST(operations_are_counted_with_their_arithmetic) {
   for (int i = 0; i < 3; ++i) b->ops->product(b, z, x, y, 3, 4, 2, 0);
   CU_ASSERT_EQUAL(z[3], 2); /* 1 * 2 + 2 * 0 */
   CU_ASSERT_EQUAL(b->ops->sum_squares(b, x, 2), 5);
-  const size_t n = backend_watch_read(w, work);
+  const size_t n = backend_profile_read(w, work);
   CU_ASSERT_EQUAL(n, 3);
   const backend_work *product = work_named(work, n, "product");
   CU_ASSERT_PTR_NOT_NULL_FATAL(product);
@@ -48,45 +48,45 @@ TEST(operations_are_counted_with_their_arithmetic) {
   CU_ASSERT_EQUAL(work_named(work, n, "upload")->bytes, 4 * (6 + 8));
   CU_ASSERT_EQUAL(work_named(work, n, "sum_squares")->calls, 1);
   for (size_t i = 1; i < n; ++i) CU_ASSERT(work[i - 1].seconds >= work[i].seconds);
-  backend_watch_clear(w);
-  CU_ASSERT_EQUAL(backend_watch_read(w, work), 0);
+  backend_profile_clear(w);
+  CU_ASSERT_EQUAL(backend_profile_read(w, work), 0);
   b->ops->release(b, x);
   b->ops->release(b, y);
   b->ops->release(b, z);
-  backend_watch_end(w);
+  backend_profile_end(w);
   backend_free(b);
 }
 
 /* Two sequences of three: each row has two pairs on average. */
 TEST(attention_counts_pairs_of_its_sequences) {
   backend *b = cpu();
-  backend_watch *w = watched(b, WATCH_TIMES);
+  backend_profile *w = profiled(b, PROFILE_TIMES);
   backend_work work[BACKEND_OPERATIONS];
   static const int32_t start[] = {0, 3, 6};
   const packed_rows rows = {6, 2, 3, start};
   const head_shape h = {2, 1, 4};
   float qk[6 * 12] = {0}, qkv[6 * 16] = {0}, out[6 * 8], lse[6 * 2];
   b->ops->attention(b, out, lse, qk, qkv, rows, h);
-  CU_ASSERT_EQUAL_FATAL(backend_watch_read(w, work), 1);
+  CU_ASSERT_EQUAL_FATAL(backend_profile_read(w, work), 1);
   CU_ASSERT_STRING_EQUAL(work[0].operation, "attention");
   CU_ASSERT_EQUAL(work[0].flops, 4 * 12 * 8);
-  backend_watch_end(w);
+  backend_profile_end(w);
   backend_free(b);
 }
 
 TEST(memory_alone_leaves_operations_as_they_are) {
   backend *b = cpu();
   const backend_ops *own = b->ops;
-  backend_watch *w = watched(b, WATCH_MEMORY);
+  backend_profile *w = profiled(b, PROFILE_MEMORY);
   backend_work work[BACKEND_OPERATIONS];
   CU_ASSERT(b->ops != own);
   CU_ASSERT(b->ops->product == own->product);
   void *x = b->ops->allocate(b, 1000);
   b->ops->zero(b, x, 1000);
   b->ops->release(b, x);
-  CU_ASSERT_EQUAL(backend_watch_read(w, work), 0);
-  CU_ASSERT(backend_watch_peak(w) > 0);
-  backend_watch_end(w);
+  CU_ASSERT_EQUAL(backend_profile_read(w, work), 0);
+  CU_ASSERT(backend_profile_peak(w) > 0);
+  backend_profile_end(w);
   CU_ASSERT_PTR_EQUAL(b->ops, own);
   backend_free(b);
 }

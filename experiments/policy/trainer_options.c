@@ -1,6 +1,6 @@
 /* Switches of trainers as fields of an algorithm: one line for each switch and value.
- * The versions are those of core/policy/trainer_switches.c. */
-#include "experiments/policy/trainer_settings.h"
+ * The versions are those of core/policy/trainer_settings.c. */
+#include "experiments/policy/trainer_options.h"
 
 #include "core/config/config.h"
 #include "experiments/base/memory.h"

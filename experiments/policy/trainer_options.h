@@ -1,10 +1,10 @@
 /* Converts a trainer's loss options (loss_mode=gspo, ...) to the gepolab algorithm with the same
  * loss. */
-#ifndef GEPOLAB_EXPERIMENTS_POLICY_TRAINER_SETTINGS_H
-#define GEPOLAB_EXPERIMENTS_POLICY_TRAINER_SETTINGS_H
+#ifndef GEPOLAB_EXPERIMENTS_POLICY_TRAINER_OPTIONS_H
+#define GEPOLAB_EXPERIMENTS_POLICY_TRAINER_OPTIONS_H
 
 #include "core/policy/algorithm.h"
-#include "core/policy/trainer_switches.h"
+#include "core/policy/trainer_settings.h"
 
 #include <stddef.h>
 
