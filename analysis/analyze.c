@@ -221,7 +221,7 @@ static void put_relations_within(table *to, const summary *s) {
 
 /* --- evaluation sets --- */
 
-/* The sets of a study, and scratch for the values of a cell's runs. */
+/* The evaluation sets of a study, and scratch for the values of a cell's runs. */
 typedef struct set_tables {
   const results *from;
   const char **name; /* [n] */
@@ -239,12 +239,12 @@ static gl_status set_tables_init(set_tables *t, const results *from, gl_error *e
   return sets_names(&t->name, &t->n, from, err);
 }
 
-/* Kinds of lines in the table of sets. */
+/* Kinds of lines in the table of evaluation sets. */
 typedef enum set_line {
-  LINE_OF_SET,    /* the set's own series */
-  LINE_AVERAGE,   /* the mean of the sets' bests, lasts and gaps */
-  LINE_OF_MEAN,   /* the series of the sets' mean */
-  LINE_OF_HALVES, /* a set's halves: best on one half, scored on the other */
+  LINE_OF_SET,    /* scores on one set */
+  LINE_AVERAGE,   /* means over the sets of their bests, lasts and gaps */
+  LINE_OF_MEAN,   /* best, last and gap of the mean score over the sets */
+  LINE_OF_HALVES, /* evaluation that is best on one half of a set, scored on the other half */
   LINE_KINDS
 } set_line;
 
@@ -343,8 +343,8 @@ static gl_status report_benchmarks(table *to, const set_tables *t, gl_error *err
   return status;
 }
 
-/* Writes the line of a cell to the table of sets, and if `halves` is not NULL the line of the set's
- * halves to that table. */
+/* Writes the line of a cell to the table of evaluation sets, and if `halves` is not NULL the line
+ * of the set's halves to that table. */
 static gl_status put_set_line(table *to, table *halves, const set_tables *t,
                               const results_cell *cell, set_line line, size_t set, gl_error *err) {
   const char *name = line == LINE_OF_SET    ? t->name[set]
@@ -388,8 +388,8 @@ static gl_status put_set_cell(table *to, table *halves, const set_tables *t,
 #define SCORE_COLUMN(NAME, HEAD)                                                                   \
   { NAME, TABLE_INTERVAL, .head = HEAD, .format = TABLE_SCORE, .value = "iqm" }
 
-/* Writes the scores by set, and for sets with halves also the best selected on one half and scored
- * on the other. */
+/* Writes the scores by evaluation set, and for sets with halves also the best selected on one half
+ * and scored on the other. */
 static gl_status put_sets(table *to, const set_tables *t, gl_error *err) {
   const char *head = setting_head(t->from);
   const table_column columns[] = {{"algorithm", TABLE_TEXT, .head = "algorithm"},
@@ -426,7 +426,7 @@ static gl_status put_sets(table *to, const set_tables *t, gl_error *err) {
   return status;
 }
 
-/* Writes nothing if the study has no sets. */
+/* Writes nothing if the study has no evaluation sets. */
 static gl_status report_sets(table *to, const results *from, gl_error *err) {
   set_tables t;
   gl_status status = set_tables_init(&t, from, err);

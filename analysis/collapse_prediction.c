@@ -56,7 +56,8 @@ announce_rule announce_rule_default(void) {
 
 enum { HIGH_SIDE, LOW_SIDE, SIDES };
 
-/* A run with a value: the largest moving average, and the largest of its negative. */
+/* A run with at least one moving average. top: by side, the largest moving average and the largest
+ * of its negative. */
 typedef struct scored {
   const announce_series *of;
   double top[SIDES];
@@ -77,8 +78,8 @@ typedef struct watch {
 
 /* --- moving average --- */
 
-/* Moving average: the mean of the numbers among the last `window` values up to k. NaN if there are
- * fewer updates so far, or no number. */
+/* Moving average: the mean of the last `window` values up to k, without NaN. NaN if there are fewer
+ * values up to k, or all are NaN. */
 static double watched(const announce_series *r, size_t window, size_t k) {
   double sum = 0, n = 0;
   if (k + 1 < window) return NAN;
@@ -152,8 +153,8 @@ static double order_of(const scored *collapsed, const scored *survived, int side
   return f > s ? 1 : (f == s ? 0.5 : 0);
 }
 
-/* Area under the ROC curve without the runs of one seed (n_starts: with all). NaN if there are no
- * collapsed or no surviving runs. */
+/* Area under the ROC curve without the runs of the seed with index left_out (n_seeds: of all runs).
+ * NaN if there are no collapsed or no surviving runs. */
 static double area_without(const watch *b, int side, size_t left_out) {
   double sum = 0, pairs = 0;
   for (size_t i = 0; i < b->n; i++) {
@@ -179,7 +180,8 @@ static int descending(const void *a, const void *b) {
   return (x < y) - (x > y);
 }
 
-/* Writes the scores of those runs to top[], descending. Returns how many. */
+/* Writes the largest moving averages of the collapsed or surviving runs, without those of the seed
+ * left_out, to top[], descending. Returns how many. */
 static size_t scores_of(const watch *b, int collapsed, int side, size_t left_out, double *top) {
   size_t n = 0;
   for (size_t i = 0; i < b->n; i++)
@@ -254,7 +256,7 @@ typedef struct resampling {
 } resampling;
 
 enum { OF_SHARE, OF_ALARMS, OF_LEAD, OF_AREAS };
-/* Areas: over whole runs, and at each lead. */
+/* Areas under ROC curves: one over whole runs, and one at each lead. */
 enum { OF_RUNS, OF_LEADS, COMPARISONS = OF_LEADS + ANNOUNCE_LEADS };
 enum { QUANTITIES = OF_AREAS + COMPARISONS };
 
@@ -315,7 +317,7 @@ static int by_lead(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* all: [n] scratch. */
+/* Collects the leads of predicted collapses with their seeds, ascending. all: [n] scratch. */
 static void collect_leads(resampling *r, lead_of_seed *all) {
   const watch *b = r->b;
   for (size_t i = 0; i < b->n; i++)
@@ -515,7 +517,7 @@ enum { ASKED = sizeof asked / sizeof asked[0] };
 typedef struct asked_runs {
   const results_run **run; /* [n] in the order of series */
   announce_series *series;
-  double **value; /* values of series for the current metric */
+  double **value; /* [n] values of each series for the current metric */
   size_t n;
   arena memory;
 } asked_runs;
@@ -609,8 +611,7 @@ static void fill_values(asked_runs *g, metric m) {
     for (size_t k = 0; k < g->run[i]->n_steps; k++) g->value[i][k] = g->run[i]->steps[k].metric[m];
 }
 
-/* Distance of the matched AUC at the first lead from 1/2; 0 if it is unknown. */
-/* Values before the onset of a collapse, or all. */
+/* Number of values before the onset of the collapse; all values of a surviving run. */
 static size_t values_before(const announce_series *r) {
   size_t n = 0;
   while (n < r->n && (!r->collapsed || r->step[n] < r->onset)) ++n;
@@ -635,6 +636,7 @@ static announce_drift count_drift(const asked_runs *g, metric m, bool low_side,
   return d;
 }
 
+/* Distance of the matched AUC at the first lead from 1/2; 0 if it is unknown. */
 static double distance_from_chance(const announcement *a) {
   const double area = a->matched[0].auc.value;
   return isnan(area) ? 0 : fabs(area - 0.5);

@@ -152,7 +152,7 @@ static const results_run *arm_run_of_seed(const results *r, const contrast_arm *
 
 /* --- comparing --- */
 
-/* Whether a measure is yes or no for a run; other measures are scores or fractions. */
+/* Whether the measure of a run is yes or no; other measures are scores or fractions. */
 static bool is_collapse(contrast_measure m) {
   return m == CONTRAST_COLLAPSE || m == CONTRAST_LATE_COLLAPSE;
 }
@@ -473,8 +473,7 @@ gl_status equal_arms_report(table *to, const results *r, gl_error *err) {
 
 /* --- levels --- */
 
-/* The quantities of a run: LEVEL_NUMBERS numbers of its scores (run_level), then the
- * end_metrics of its last update. */
+/* The quantities of a run: the LEVEL_NUMBERS members of run_level, then the end_metrics. */
 enum { LEVEL_NUMBERS = 3 };
 static const metric end_metrics[] = {METRIC_PASS_AT_G, METRIC_DISTINCT_RIGHT, METRIC_ENTROPY,
                                      METRIC_LOG_RATIO_NEGATIVE, METRIC_LOG_RATIO_POSITIVE};
@@ -504,7 +503,7 @@ static void quantities_of(const results_run *run, double *scratch, double value[
         summary_run_metric(run, end_metrics[i], end - end / 10, end, scratch);
 }
 
-/* One row; values: [QUANTITIES][runs of the cell]. */
+/* Writes the row of a cell. values: [QUANTITIES][runs of the cell], scratch. */
 static gl_status put_levels(table *t, const results *r, size_t cell, double *values,
                             double *scratch, gl_error *err) {
   const results_cell *c = &r->cells[cell];
@@ -524,7 +523,8 @@ static gl_status put_levels(table *t, const results *r, size_t cell, double *val
   for (size_t q = 0; q < QUANTITIES && status == GL_OK; q++) {
     interval v = {NAN, NAN, NAN};
     size_t known = sample_sort(values + q * c->n, n);
-    /* at most eight quantities; the first six had these streams before there were others */
+    /* random stream of the interval: the first six quantities keep the numbers of earlier versions,
+     * so that their intervals do not change; there are at most eight */
     const uint64_t of = q < 6 ? cell * 6 + q : UINT64_C(1) << 40 | cell << 1 | (q - 6);
     const rng_stream stream = rng_stream_at(1, RNG_BOOTSTRAP, UINT64_C(15) << 60 | of);
     if (known > 0) status = iqm_bootstrap(values + q * c->n, &known, 1, stream, &v, err);

@@ -99,7 +99,7 @@ void contrasts_report(table *to, const results *from, const contrast *contrasts,
 /* --- equal arms --- */
 
 /* Whether two runs have the same evaluations and, update by update, the same batch reward and
- * gradient norm. The loss is not compared: it is reported with roundings of its own. False for runs
+ * gradient norm. The loss is not compared, because it is rounded differently. False for runs
  * without updates. */
 bool runs_are_equal(const results_run *a, const results_run *b);
 
@@ -108,8 +108,8 @@ typedef struct equal_arms {
   const results_cell *first, *second;
   size_t runs; /* common seeds */
 } equal_arms;
-/* Lists the pairs, *n of them, in `to`; an arm is paired with the first arm that equals it. Errors:
- * GL_ENOMEM. */
+/* Lists the pairs, *n of them, allocated in `to`; an arm is paired with the first arm that equals
+ * it. Errors: GL_ENOMEM. */
 gl_status equal_arms_find(equal_arms **out, size_t *n, const results *r, arena *to, gl_error *err);
 
 /* Adds `equal_arms` to a document if there are any. Errors: GL_ENOMEM. */

@@ -27,7 +27,8 @@ static bool is_decline(double from, double to, const declines_rule *rule) {
   return to < from - rule->least;
 }
 
-/* Windows between the evaluations; updates from one up to the next, without it. */
+/* Makes a window of each interval between two evaluations: the updates from the first evaluation to
+ * before the second. */
 static void find_eval_windows(windowed_run *w, const declines_rule *rule) {
   const results_run *r = w->of;
   size_t at = 0;
@@ -41,7 +42,8 @@ static void find_eval_windows(windowed_run *w, const declines_rule *rule) {
   }
 }
 
-/* Each update but the last is a window; it declines if the reward of the next update does. */
+/* Each update but the last is a window; it precedes a decline if the reward of the next update is
+ * lower by more than rule->least. */
 static void find_reward_windows(windowed_run *w, const declines_rule *rule) {
   const results_run *r = w->of;
   w->by_reward = true;
@@ -66,7 +68,7 @@ static void find_windows(windowed_run *w, arena *m, const declines_rule *rule) {
 
 /* --- the windows of a metric --- */
 
-/* Mann and Whitney's U of one run. */
+/* Mann and Whitney's U of one run, and its numbers of windows before a decline and of others. */
 typedef struct run_pairs {
   double u;
   size_t declines, others;
@@ -82,7 +84,7 @@ static double window_mean(const results_run *r, const window *w, metric m) {
   return n > 0 ? sum / n : NAN;
 }
 
-/* value: [w->n] scratch. */
+/* Computes a run's U for a metric. value: [w->n] scratch. */
 static run_pairs pairs_of(const windowed_run *w, metric m, double *value) {
   run_pairs p = {0};
   for (size_t i = 0; i < w->n; i++) {
@@ -102,7 +104,8 @@ static run_pairs pairs_of(const windowed_run *w, metric m, double *value) {
 
 /* --- one metric over all runs --- */
 
-/* Area over the runs, each counted times[i] times (NULL: once); `without`: a run left out. */
+/* AUC over the runs, each counted times[i] times (NULL: once), without the run of index `without`
+ * (n: with all). */
 static double area_of(const run_pairs *p, size_t n, const double *times, size_t without) {
   double u = 0, pairs = 0;
   for (size_t i = 0; i < n; i++) {
@@ -113,8 +116,8 @@ static double area_of(const run_pairs *p, size_t n, const double *times, size_t 
   return pairs > 0 ? u / pairs : NAN;
 }
 
-/* AUC with each run on the side that the other runs choose. A run whose others are at 0.5 counts
- * 0.5. */
+/* Leave-one-out AUC: whether high or low values of a metric predict declines in a run is taken from
+ * the AUC of the other runs. If that is 0.5, the run counts with 0.5. */
 static double area_left_out(const run_pairs *p, size_t n) {
   double u = 0, pairs = 0;
   for (size_t i = 0; i < n; i++) {
@@ -141,7 +144,8 @@ static double p_of_runs(const run_pairs *p, size_t n) {
   return 2 * gsl_cdf_ugaussian_Q(fabs(excess) / sqrt(variance));
 }
 
-/* times: [n] and replicate: [BOOTSTRAP_REPLICATES] scratch. */
+/* AUC with its bootstrap interval over runs. times: [n] and replicate: [BOOTSTRAP_REPLICATES]
+ * scratch. */
 static interval bootstrap_runs(const run_pairs *p, size_t n, double *times, double *replicate) {
   const rng_stream stream = rng_stream_at(1, RNG_BOOTSTRAP, UINT64_C(14) << 60);
   for (uint64_t r = 0; r < BOOTSTRAP_REPLICATES; r++) {
@@ -161,11 +165,11 @@ typedef struct declines_work {
   windowed_run *run; /* [n] */
   size_t n;
   run_pairs *pairs;                  /* [n] */
-  double *value, *times, *replicate; /* value: [most windows of a run] */
+  double *value, *times, *replicate; /* value: [largest number of windows of a run] */
   arena memory;
 } declines_work;
 
-/* Returns true if some run has windows of both kinds with a value. */
+/* Returns true if the metric has values in some run both before a decline and in other windows. */
 static bool measure_metric(decline_auc *out, declines_work *w, metric m) {
   *out = (decline_auc){.m = m};
   for (size_t i = 0; i < w->n; i++) {
@@ -242,7 +246,7 @@ gl_status declines_of(declines *out, const results *const *from, size_t n_from,
                      "no run has both a decline of its score and a window without one; a run needs "
                      "three evaluations, or the mean reward of its updates");
   for (int m = 0; m < METRIC_COUNT && status == GL_OK; m++) {
-    if (m == METRIC_VERSION) continue; /* counts the updates */
+    if (m == METRIC_VERSION) continue; /* the version only counts updates */
     if (measure_metric(&out->of[out->n], &w, (metric)m)) out->n++;
   }
   arena_fini(&w.memory);

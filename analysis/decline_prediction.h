@@ -23,24 +23,27 @@ typedef struct declines_rule {
 
 typedef struct decline_auc {
   metric m;
-  size_t runs;             /* runs with windows of both kinds that have a value */
+  size_t runs; /* runs in which the metric has values both before a decline and in other windows */
   size_t declines, others; /* windows of these runs */
-  interval auc; /* of several runs: 95 % bootstrap over runs; of one: Hanley and McNeil */
-  double p; /* against 0.5: exact permutation test of one run; of several the sum of U over runs,
-               normal */
-  double left_out; /* AUC with each run on the side that the other runs choose; NaN of one run */
+  interval auc; /* 95 % interval: bootstrap over runs; for a single run by Hanley and McNeil */
+  double p; /* two-sided, of AUC = 0.5: normal distribution of the sum of U over runs; for a single
+               run auc_p_value() */
+  double left_out; /* leave-one-out AUC: the other runs decide whether high or low values predict
+                      declines in a run; NaN for a single run */
 } decline_auc;
 
 typedef struct declines {
   declines_rule rule;
-  size_t runs, by_reward;  /* runs with windows of both kinds; by_reward: judged by the reward */
+  size_t runs, by_reward;  /* runs with a window before a decline and another one; by_reward: those
+                              judged by the batch reward */
   size_t declines, others; /* their windows */
-  size_t left_out;         /* runs without a decline, or with nothing else */
-  decline_auc of[METRIC_COUNT]; /* [n] farthest from 0.5 first */
+  size_t left_out;         /* other runs: none or all of their windows precede a decline */
+  decline_auc of[METRIC_COUNT]; /* [n] in descending order of the distance of the AUC from 0.5 */
   size_t n;
 } declines;
 
-/* Errors: GL_ENOMEM, GL_EINPUT (no run has windows of both kinds; lower scores are better). */
+/* Errors: GL_ENOMEM, GL_EINPUT (no run has both a window before a decline and another one; lower
+ * scores are better). */
 gl_status declines_of(declines *out, const results *const *from, size_t n_from,
                       const declines_rule *rule, gl_error *err);
 void declines_report(table *to, const declines *d, const char *name);

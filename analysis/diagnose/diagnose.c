@@ -61,11 +61,11 @@ gl_status diagnosis_finish(diagnosis *d, gl_error *err) {
 
 /* Rules: which causes a log shows, and how far its values exceed the limits. */
 
-/* Limits and where they come from. */
+/* Limits and their sources. */
 #define LIMIT_FACTOR 0.05  /* NeMo-RL: docs/guides/dtensor-tp-accuracy.md:31 (0.6.0) */
 #define LIMIT_FLOOR 0.01   /* ten times the 1e-3 nat of NeMo-RL's docs/guides/grpo.md:648 */
 #define LIMIT_KL 0.015     /* OpenAI Spinning Up, ppo.py: updates stop at 1.5 target_kl = 0.015 */
-#define LIMIT_RESPONSES 16 /* the mean of 16 unit variances has a standard error of 1/4 */
+#define LIMIT_RESPONSES 16 /* the mean of 16 values with variance 1 has a standard error of 1/4 */
 #define LIMIT_SHIFT 0.05
 #define LIMIT_WAIT 0.3
 #define LIMIT_SERIAL 0.5
@@ -159,7 +159,7 @@ static interval less(interval v, double x) {
   return (interval){v.value - x, v.low - x, v.high - x};
 }
 
-/* A finding needs an interval that is beyond the limit as a whole. */
+/* Adds a finding if the whole interval is beyond the limit. */
 static void report_above(diagnosis *d, diagnose_cause c, interval v, double limit) {
   if (!(v.low > limit)) return;
   d->finding[d->n_findings++] =
@@ -180,7 +180,8 @@ static void rules_of_divergence(diagnosis *d) {
     report_above(d, CAUSE_MISMATCH, f->part[PART_FLOOR], LIMIT_FLOOR);
   else
     report_above(d, CAUSE_MISMATCH, less(f->floor_factor, 1), LIMIT_FACTOR);
-  if (slope.low > LIMIT_KL) /* then the age is not the cause: one version is too far */
+  if (slope.low > LIMIT_KL) /* a single version exceeds the limit, so the learning rate is the cause
+                               and not staleness */
     report_above(d, CAUSE_RATE, slope, LIMIT_KL);
   else if (slope.low > 0 || f->how == FLOOR_FIRST)
     report_above(d, CAUSE_AGE, f->part[PART_AGE], LIMIT_KL);
@@ -302,7 +303,7 @@ static table *warnings_begin(table *to) {
   return t;
 }
 
-/* Metrics of the log that have a rate, and alarms. */
+/* Numbers of metrics with a stored rate, and of alarms. */
 typedef struct warning_counts {
   size_t known, alarms;
 } warning_counts;
@@ -407,13 +408,13 @@ gl_status warnings_section(table *to, const diagnosis *d, gl_error *err) {
 #define STALE                                                                                      \
   "{preset: fifo, samplers: 1, generation: 1, delay: %g, learner: {step: 1, eval_pause: 0}}"
 
-/* The measured staleness as a delay of the recipes above: at least one update. */
+/* The delay, in updates, that gives these recipes the measured staleness; at least 1. */
 static double delay_of(const diagnosis *d) {
   const role_series *s = series_of(d, SERIES_STALENESS);
   double mean = d->staleness.mean[STALENESS_OLDEST].value, sum = 0;
   for (size_t i = 0; isnan(mean) && s != NULL && i < s->from->n; ++i) sum += s->from->value[i];
   if (isnan(mean) && s != NULL) mean = sum / (double)s->from->n;
-  if (isnan(mean)) return 3; /* not known: staleness 4 and 2 */
+  if (isnan(mean)) return 3; /* the staleness is unknown: simulate 4 (delay 3) */
   return mean > 2 ? fmin(floor(mean + 0.5), 256) - 1 : 1;
 }
 
@@ -422,12 +423,13 @@ static double floor_of(const diagnosis *d) {
   return floor > 0 ? floor : 0.01;
 }
 
-/* Seconds for a clock, at least a thousandth. */
+/* Seconds for the simulated clock, at least 0.001. */
 static double seconds_of(interval v) {
   return v.value > 0.001 ? v.value : 0.001;
 }
 
-/* Recipes of the clock alone, for what makes the trainer wait. */
+/* Writes a recipe without training, for `gepolab sim`: the trainer waits for weights (is_sync) or
+ * for responses. */
 static int clock_recipe(const speed_facts *s, bool is_sync, char *text, size_t size) {
   if (!is_sync)
     return snprintf(text, size,
@@ -451,10 +453,13 @@ static int clock_recipe(const speed_facts *s, bool is_sync, char *text, size_t s
                   seconds_of(s->part[0]), seconds_of(s->part[2]), seconds_of(s->part[1]));
 }
 
+/* Writes the recipe that shows a cause and its fix to text[size]; returns its length as snprintf()
+ * does. */
 static int diagnose_write_recipe(const diagnosis *d, diagnose_cause c, char *text, size_t size) {
   const double delay = delay_of(d);
   switch (c) {
-  case CAUSE_MISMATCH: /* noise of deviation s on logits gives k3 of about s^2 / 2 */
+  case CAUSE_MISMATCH: /* noise with standard deviation s on the logits gives a k3 of about s^2 / 2
+                        */
     return snprintf(
         text, size,
         SWEEP

@@ -37,16 +37,16 @@ enum {
 
 typedef struct diagnosis diagnosis;
 
-/* Lines of a log, from the first to the last. */
+/* A range of lines of a log. */
 typedef struct log_position {
   const char *first_file, *last_file; /* NULL: not known */
-  size_t first, last, n;              /* n: lines, and 0 where the format has none */
+  size_t first, last, n;              /* n: number of lines; 0 if the format has no lines */
 } log_position;
 
 /* One update of a token-level log. Pointers are borrowed. */
 typedef struct diagnose_batch {
   const policy_input *in;
-  log_position place; /* n 0: not known */
+  log_position place; /* place.n 0: not known */
   double step;        /* NaN: not in the log */
   /* Responses that were generated and not trained (stale, masked or invalid), and their tokens:
    * sum and sum of squares of lengths. NaN: the log does not say. */
@@ -73,13 +73,14 @@ gl_status diagnosis_add_batch(diagnosis *d, const diagnose_batch *batch, gl_erro
  * The texts of `from` must live as long as the diagnosis. Errors: GL_ENOMEM. */
 gl_status diagnosis_add_series(diagnosis *d, const gathered *from, gl_error *err);
 
-/* A series of the logs by what it means; NULL: the logs have none. */
+/* Meanings of series. diagnosis_series() returns the first series with a meaning; NULL: the logs
+ * have none. */
 typedef enum diagnose_series_kind {
-  DIAGNOSE_STEP_SECONDS, /* of a step of the trainer */
+  DIAGNOSE_STEP_SECONDS, /* duration of a trainer step */
   DIAGNOSE_GENERATION_SECONDS,
   DIAGNOSE_TRAINER_SECONDS,
-  DIAGNOSE_SYNC_SECONDS, /* weights */
-  DIAGNOSE_WAIT_SECONDS, /* of the trainer, for responses */
+  DIAGNOSE_SYNC_SECONDS, /* copying weights to the samplers */
+  DIAGNOSE_WAIT_SECONDS, /* the trainer waits for responses */
   DIAGNOSE_ENVIRONMENT_SECONDS,
   DIAGNOSE_STALENESS_MEAN,
   DIAGNOSE_STALENESS_MOST

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Entities of bootstraps: a statistic each. */
+/* Entities of the random streams (rng_stream_at) of the bootstraps, one for each statistic. */
 enum {
   ENTITY_TOKENS = 100,
   ENTITY_PARTS,
@@ -44,8 +44,9 @@ static void block_dropped(const double *total, double *out) {
   out[0] = total[0] + total[1] > 0 ? total[1] / (total[0] + total[1]) : NAN;
 }
 
-/* Kept and dropped responses and their tokens to the mean lengths, their ratio, and the relative
- * change of the mean length by dropping. */
+/* Input: numbers of kept and dropped responses, and of kept and dropped tokens. Output: mean
+ * lengths of kept and of dropped responses, the ratio dropped / kept, and the relative change of
+ * the mean length by dropping. */
 static void block_lengths(const double *total, double *out) {
   const double kept = total[2] / total[0], dropped = total[3] / total[1];
   const double all = (total[2] + total[3]) / (total[0] + total[1]);
@@ -78,7 +79,7 @@ static gl_status dropping_of(diagnosis *d, double *sums, gl_error *err) {
   return GL_OK;
 }
 
-/* The x of an update for trends, in hundreds of updates. */
+/* The x coordinate of an update in regressions: its step (or index) in hundreds. */
 static double hundreds(const diagnosis *d, size_t u) {
   return (isnan(d->update[u].step) ? (double)u : d->update[u].step) / 100;
 }
@@ -144,7 +145,7 @@ static gl_status means_of(const double *sums, size_t n, uint64_t entity, lag_fac
   return GL_OK;
 }
 
-/* One lag: updates without a token of it are left out. */
+/* Means over the tokens of one lag. Updates without such tokens are left out. */
 static gl_status lag_of(diagnosis *d, size_t lag, double *sums, lag_facts *out, gl_error *err) {
   size_t n = 0;
   for (size_t c = 0; c < d->n_cells; ++c)
@@ -163,7 +164,8 @@ static gl_status lags_of(diagnosis *d, double *sums, gl_error *err) {
   return status;
 }
 
-/* The sums of a line of the updates, and n and y of tokens with lag 0. */
+/* For each update the input of block_parts(): the LINE_SUMS sums of the regression on the lag, then
+ * number and sum of y (k3 or exp(|l|)) of the tokens with lag 0. */
 static void line_rows(const diagnosis *d, bool of_factor, double *sums) {
   enum { K = LINE_SUMS + 2 };
   memset(sums, 0, d->n_updates * K * sizeof *sums);
@@ -200,7 +202,7 @@ static gl_status parts_from_lags(diagnosis *d, double *sums, gl_error *err) {
   return GL_OK;
 }
 
-/* x clamped [0, most]; NaN remains NaN. */
+/* x clamped to [0, most]; NaN remains NaN. */
 static double clamped(double x, double most) {
   return x < 0 ? 0 : x > most ? most : x;
 }
@@ -529,15 +531,16 @@ const trainer_info *trainer_find(const char *name) {
   return &trainers[0];
 }
 
-/* How the systems of the table of foreign metrics begin; trainer NULL: its settings are not known.
- */
+/* Beginnings of foreign_metric.system, and the trainer in the table above; NULL: its settings are
+ * not known. */
 static const struct {
   const char *system, *trainer;
 } systems[] = {{"TRL ", "trl"},     {"verl ", "verl"},   {"prime-rl ", "prime_rl"},
                {"SkyRL ", "skyrl"}, {"miles ", "miles"}, {"MiMo", NULL}};
 enum { N_SYSTEMS = sizeof systems / sizeof *systems };
 
-/* The system that most of the series are named by; of equals the first in the table. */
+/* The trainer whose metric names most series have (ties: the first in the table); NULL: none or not
+ * known. */
 static const char *trainer_of_series(const gathered *from) {
   size_t n[N_SYSTEMS] = {0}, best = 0;
   for (size_t i = 0; from != NULL && i < from->n_series; ++i) {

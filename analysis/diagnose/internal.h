@@ -62,7 +62,7 @@ typedef enum row_value {
   ROW_CLIPPED_NEGATIVE,
   ROW_GATED_POSITIVE,
   ROW_GATED_NEGATIVE,
-  ROW_IMPROBABLE, /* of the improbable wrong responses, the number without any gradient */
+  ROW_IMPROBABLE, /* number of improbable wrong responses none of whose tokens has a gradient */
   ROW_VALUES
 } row_value;
 
@@ -78,15 +78,15 @@ typedef struct row_facts {
 
 typedef enum series_role {
   SERIES_STEP_TIME, /* seconds of a step of the trainer */
-  SERIES_WAIT,      /* of it: waiting for responses */
+  SERIES_WAIT,      /* part of the step in which the trainer waits for responses */
   SERIES_GENERATE,
   SERIES_TRAIN,
   SERIES_SYNC,
   SERIES_ENVIRONMENT,
-  SERIES_STALENESS, /* every definition, see role_series.definition */
+  SERIES_STALENESS, /* of any definition, see role_series.definition */
   SERIES_STALENESS_MOST,
-  SERIES_DROPPED,    /* responses or groups, as the log counts */
-  SERIES_KEEP_RATE,  /* fraction of the generated ones that is trained */
+  SERIES_DROPPED,    /* dropped responses or groups, whichever the log counts */
+  SERIES_KEEP_RATE,  /* fraction of the generated responses or groups that is trained */
   SERIES_KL,         /* k3 per token */
   SERIES_DIFFERENCE, /* mean |p - q| */
   SERIES_ESS,
@@ -97,24 +97,25 @@ typedef enum series_role {
 typedef struct role_series {
   series_role role;
   const gathered_series *from;
-  const char *definition; /* of a staleness: its name in core/base/staleness_counters.h; NULL: no
-                             counter there */
+  const char *definition; /* for staleness: name of the counter in core/base/staleness_counters.h
+                             that defines it; NULL: none */
 } role_series;
 
 /* The first series with the role; NULL if the log has none. */
 const role_series *series_of(const diagnosis *d, series_role role);
 
-/* Seconds of the parts of a step, and what follows from them. */
+/* Durations of a step and its parts in seconds, and ratios of them. */
 typedef struct speed_facts {
   interval step, wait, part[4]; /* parts: generation, trainer, weight sync, environment */
-  bool is_known;                /* step and at least two parts are */
-  bool is_inferred[4];          /* not logged: follows from the others */
+  bool is_known;                /* the durations of the step and of at least two parts are known */
+  bool is_inferred[4];          /* the part is not logged and follows from the others */
   bool is_hidden;               /* generation is shorter than a step, and not logged */
   bool is_serial;               /* the step is as long as its parts together */
-  int binds;                    /* the longest part */
+  int binds;                    /* index of the longest part */
   interval bound;               /* sum of the parts / longest part */
   interval brought;             /* sum of the parts / step */
-  interval wait_fraction, sync_fraction, environment_fraction, generation_fraction; /* of a step */
+  interval wait_fraction, sync_fraction, environment_fraction,
+      generation_fraction; /* fractions of the step */
 } speed_facts;
 extern const char *const speed_part_names[4];
 
@@ -133,7 +134,7 @@ typedef struct block_sums {
   size_t n, k;
   block_statistic *statistic;
   size_t m;        /* statistics; k and m are at most BLOCK_MOST */
-  uint64_t entity; /* of the stream of random numbers */
+  uint64_t entity; /* entity of the random stream (rng_stream_at) */
 } block_sums;
 /* Statistics out[m] of the columns' totals with intervals: circular block bootstrap over rows in
  * blocks of ceil(n^(1/3)) (Politis and Romano 1992; the length's order: Kuensch 1989). With fewer
@@ -143,15 +144,15 @@ gl_status block_bootstrap(const block_sums *of, interval *out, gl_error *err);
 block_statistic block_ratio;
 /* out[0] = standard deviation (ddof 0) from sums n, x, x^2. */
 block_statistic block_deviation;
-/* LINE_SUMS to intercept, slope. */
+/* Input: LINE_SUMS sums. Output: intercept and slope. */
 block_statistic block_line;
 /* block_parts: divides mean k3 into a part at lag 0 and a part that grows with the lag. Input: the
  * LINE_SUMS sums of k3 (y) against lag (x), then number and sum of k3 of the tokens at lag 0. (Also
  * used with exp(|l|) for k3.) Output: LINE_PARTS numbers. */
 typedef enum line_part {
   PART_FLOOR,             /* mean at lag 0; the intercept, at least 0, if no token has lag 0 */
-  PART_SLOPE,             /* per version */
-  PART_AGE,               /* mean of y less the floor */
+  PART_SLOPE,             /* increase per version of lag */
+  PART_AGE,               /* mean of y minus the floor */
   PART_MISMATCH_FRACTION, /* floor / mean, in [0, 1] */
   PART_AGE_FRACTION,
   LINE_PARTS
@@ -159,7 +160,7 @@ typedef enum line_part {
 block_statistic block_parts;
 void line_add(double sums[LINE_SUMS], double x, double y, double weight);
 
-/* token_sums to the means of lag_facts, in their order. */
+/* Numbers of members of token_sums, and of the means in lag_facts that are computed from them. */
 enum { TOKEN_SUMS = 7, TOKEN_MEANS = 6 };
 block_statistic block_tokens;
 
@@ -187,12 +188,13 @@ typedef struct divergence_facts {
   lag_facts *lag; /* [n_lags] ascending, in `memory` of the diagnosis */
   size_t n_lags;
   double unknown_lag; /* tokens whose lag is not known */
-  double not_finite;  /* tokens left out: log-probabilities that are missing or not finite */
+  double not_finite;  /* tokens left out because a log-probability is missing or not finite */
   floor_kind how;
   const char *why; /* reason if how is FLOOR_UNKNOWN */
   interval part[LINE_PARTS];
   interval floor_factor; /* exp(|l|) at lag 0 */
-  bool is_of_updates;    /* from series: an update's mean divergence against its mean staleness */
+  bool is_of_updates; /* computed from series: regression of an update's mean divergence on its mean
+                         staleness */
 } divergence_facts;
 
 typedef struct staleness_facts {
@@ -237,8 +239,8 @@ const trainer_info *trainer_of(const diagnosis *d);
 
 /* --- origins of numbers: origins.c --- */
 
-/* The field of the log that a number comes from, and its lines. ref: their number in the list of
- * sources, from 1; 0: they are not in the list. lines NULL: not known. Borrowed. */
+/* The field of the log that a number comes from, and its lines. ref: number of these lines in the
+ * list of sources, from 1; 0: not in the list. lines NULL: not known. Texts are borrowed. */
 typedef struct origin {
   const char *field, *lines;
   size_t ref;
@@ -270,7 +272,7 @@ typedef struct cause_info {
   const char *measured;    /* what is measured, with its unit */
   const char *limit_about; /* why this limit */
   const char *advice;      /* what to change, for any trainer */
-  const char *instead;     /* what is not a remedy, or what the change costs */
+  const char *instead;     /* what does not help, or what the change costs */
   bool is_speed;
 } cause_info;
 const cause_info *cause_about(diagnose_cause c);

@@ -45,7 +45,7 @@ static void write_place(char *text, size_t size, const log_position *p, size_t n
     snprintf(text + n, size - (size_t)n, " (%zu lines)", p->n);
 }
 
-/* The place from the beginning of one to the end of another. */
+/* The range from the first line of a to the last line of b. */
 static log_position joined_position(const log_position *a, const log_position *b, size_t n) {
   return (log_position){a->first_file, b->last_file, a->first, b->last, n};
 }
@@ -78,7 +78,7 @@ void position_of_update(char text[DIAGNOSE_POSITION_SIZE], const diagnosis *d, s
 
 void position_of_value(char text[DIAGNOSE_POSITION_SIZE], const diagnosis *d,
                        const gathered_series *s, size_t i) {
-  const bool is_list = s->n > 1 && s->line[0] == s->line[s->n - 1]; /* a line has all values */
+  const bool is_list = s->n > 1 && s->line[0] == s->line[s->n - 1]; /* all values are in one line */
   if (s->line[i] > 0 && !is_list)
     snprintf(text, DIAGNOSE_POSITION_SIZE, "%s:%zu", s->file + d->n_prefix, s->line[i]);
   else

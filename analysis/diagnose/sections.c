@@ -1,4 +1,4 @@
-/* The page: sections as documents of tables and lines (core/base/table.h). */
+/* Writes the sections of a diagnosis as documents of tables and lines (core/base/table.h). */
 #include "analysis/diagnose/internal.h"
 #include "analysis/import/metric_names.h"
 #include "core/base/staleness_counters.h"
@@ -47,7 +47,8 @@ size_t diagnosis_lead(const diagnosis *d, char *text, size_t size) {
 
 /* --- rows of numbers --- */
 
-/* A table of numbers: what, value with interval, unit, and the field of the log it comes from. */
+/* Begins a table of numbers with the columns quantity, value with interval, unit, and the field of
+ * the log that the number comes from. */
 static table *numbers_begin(table *to, const char *name) {
   static const table_column columns[] = {{"quantity", TABLE_TEXT, .head = "quantity"},
                                          {"value", TABLE_INTERVAL, .head = "value [95 %]"},
@@ -68,7 +69,7 @@ static void number_row(table *t, const char *what, interval v, const char *unit,
   origin_cells(t, &from);
 }
 
-/* Returns 1 if the number is known. */
+/* Writes the row if the number is known. Returns the number of rows written. */
 static size_t known_row(table *t, const char *what, interval v, const char *unit, origin from) {
   if (isnan(v.value)) return 0;
   number_row(t, what, v, unit, from);
@@ -84,7 +85,7 @@ static void hide_if_empty(table *t, size_t n_rows, size_t n_columns) {
   for (size_t c = 0; c < n_columns && n_rows == 0; ++c) table_hide_head(t, c);
 }
 
-/* A line that says what to switch on to know more. */
+/* Writes a line that says which option makes the trainer log the quantity. */
 static void unknown_line(table *to, const char *what, const char *how) {
   table_line(to, "Not in this log: %s. %s%s.", what, how != NULL ? "To have it: " : "",
              how != NULL ? how : "This trainer has no setting for it");
@@ -417,7 +418,7 @@ static double row_mean(const diagnosis *d, const row_facts *row, row_value k) {
   return n > 0 ? sum / (double)n : NAN;
 }
 
-/* Sums over updates: improbable wrong responses, and those of them that the algorithm drops. */
+/* Fraction of the improbable wrong responses, over all updates, that the algorithm drops. */
 static double dropped_of(const diagnosis *d, const row_facts *row) {
   double all = 0, dropped = 0;
   for (size_t u = 0; u < d->n_updates; ++u) {
@@ -449,7 +450,7 @@ static table *algorithms_begin(table *to) {
   return t;
 }
 
-/* The largest value, and the place of its update in text. */
+/* The largest value; place receives the position of its update in the log. */
 static double most_of(const diagnosis *d, const row_facts *row, row_value k,
                       char place[DIAGNOSE_POSITION_SIZE]) {
   double most = NAN;

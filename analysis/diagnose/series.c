@@ -1,5 +1,5 @@
-/* Logs with a number for each step: which series means what, the time of a step, and divergence
- * against staleness. */
+/* Logs with a number for each step: finds the meaning of each series, the parts of a step, and how
+ * divergence grows with staleness. */
 #include "analysis/diagnose/internal.h"
 #include "core/base/array.h"
 #include "core/base/staleness_counters.h"
@@ -97,7 +97,7 @@ static bool series_ends_with(const char *text, const char *end) {
   return n >= m && strcmp(text + n - m, end) == 0 && (n == m || text[n - m - 1] == '/');
 }
 
-/* verl's fully asynchronous trainer of before V1 times its wait for samples as "gen"
+/* verl's fully asynchronous trainer before V1 logs the time that it waits for samples as "gen"
  * (fully_async_trainer.py; detach_utils.py:358 divides it by the step to an idle_ratio). */
 static bool is_of_waiting_trainer(const gathered *from) {
   for (size_t i = 0; i < from->n_series; ++i)
@@ -123,9 +123,11 @@ static bool has_positive(const gathered_series *s) {
   return false;
 }
 
-/* verl's timing_s/gen is the time of generation where the trainer is synchronous, and the time that
- * it waits for the replay buffer where it is not (verl/trainer/ppo/v1/trainer_base.py:541,
- * verl/experimental/fully_async_policy/detach_utils.py:358): where trajectories are stale. */
+/* verl's timing_s/gen is the time of generation if the trainer is synchronous. If it is
+ * asynchronous, it is the time that the trainer waits for the replay buffer
+ * (verl/trainer/ppo/v1/trainer_base.py:541,
+ * verl/experimental/fully_async_policy/detach_utils.py:358). Stale trajectories show that it is
+ * asynchronous. */
 static void find_waiting_of_verl(diagnosis *d) {
   bool is_asynchronous = false;
   for (size_t i = 0; i < d->n_series; ++i)
@@ -195,7 +197,8 @@ static double longest_part(const double *part) {
   return fmax(fmax(part[0], part[1]), fmax(part[2], part[3]));
 }
 
-/* Totals to: bound, brought, and fractions of a step: wait, sync, environment, generation. */
+/* Output of block_speed(): members bound and brought of speed_facts, and its fractions of a step:
+ * wait, sync, environment, generation. */
 enum { SPEED_STATISTICS = 6 };
 static void block_speed(const double *total, double *out) {
   const double *part = total + TIME_PARTS;
@@ -206,8 +209,8 @@ static void block_speed(const double *total, double *out) {
   out[3] = part[2] / step, out[4] = part[3] / step, out[5] = part[0] / step;
 }
 
-/* Fills a row; parts that are not logged follow from the others. Returns 0 if the step lacks a
- * value that the log has elsewhere. */
+/* Fills the row of a step; parts that are not logged follow from the others. Returns false if the
+ * step lacks a value that the log has elsewhere. */
 static bool time_row(const diagnosis *d, double step, size_t at[6], double *row) {
   const role_series *wait = series_of(d, SERIES_WAIT);
   row[TIME_WAIT] = wait != NULL ? series_value_at(wait->from, step, &at[4]) : 0;
@@ -221,10 +224,11 @@ static bool time_row(const diagnosis *d, double step, size_t at[6], double *row)
   }
   const bool is_serial_log = wait == NULL;
   if (series_of(d, SERIES_TRAIN) == NULL &&
-      (!is_serial_log || series_of(d, SERIES_GENERATE) != NULL)) /* what is left of the step */
+      (!is_serial_log || series_of(d, SERIES_GENERATE) != NULL)) /* the rest of the step */
     row[TIME_PARTS + 1] = fmax(rest - (is_serial_log ? row[TIME_PARTS] : 0), 0);
   if (series_of(d, SERIES_GENERATE) == NULL && !is_serial_log)
-    row[TIME_PARTS] = row[TIME_STEP]; /* a batch takes a step where the trainer waits */
+    row[TIME_PARTS] = row[TIME_STEP]; /* a trainer that waits consumes one batch a step, so
+                                         generating a batch takes a step */
   return is_complete;
 }
 
@@ -240,7 +244,7 @@ static size_t time_rows(const diagnosis *d, double *rows) {
 }
 
 /* Whether generation is hidden behind training: it is not logged, and the trainer hardly waits, so
- * that a batch takes at most a step, but nobody knows how much less. */
+ * that generating a batch takes at most a step, and how much less is unknown. */
 static bool is_generation_hidden(const diagnosis *d, const double *rows, size_t n) {
   double wait = 0, step = 0;
   for (size_t i = 0; i < n; ++i) {

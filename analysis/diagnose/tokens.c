@@ -92,8 +92,8 @@ static void add_range(batch_work *w, const lag_range *r, double length) {
   line_add(w->to->length_line, r->most, length, 1);
 }
 
-/* Sums over responses for the standard error of a mean over tokens: total y of a response, and its
- * tokens n. */
+/* Sums over responses for the standard error of a mean over tokens. y: a response's total; n: its
+ * number of tokens. */
 typedef struct cluster_sums {
   double y, yy, yn;
 } cluster_sums;
@@ -102,13 +102,15 @@ static void cluster_add(cluster_sums *c, double y, double n) {
   c->y += y, c->yy += y * y, c->yn += y * n;
 }
 
-/* Standard error of the mean over n tokens, with responses as clusters: that of a ratio estimator
- * with residuals y_i - mean n_i (Cochran 1977, §6.4). */
+/* Standard error of the mean over n tokens, with responses as clusters: the standard error of a
+ * ratio estimator with residuals y_i - mean n_i (Cochran 1977, §6.4). */
 static double cluster_error(const cluster_sums *c, double n, double nn, double responses) {
   const double mean = c->y / n, residual = c->yy - 2 * mean * c->yn + mean * mean * nn;
   return responses < 2 ? NAN : sqrt(fmax(residual, 0) * responses / (responses - 1)) / n;
 }
 
+/* Adds all responses. Staleness over tokens is averaged over the tokens with known lag (lagged),
+ * other kinds over the responses with known lags (known). */
 static void add_responses(batch_work *w) {
   const policy_input *in = w->in;
   cluster_sums k3 = {0}, factor = {0};
@@ -158,7 +160,8 @@ static gl_status keep_cells(batch_work *w, gl_error *err) {
   return GL_OK;
 }
 
-/* The name in memory of the diagnosis; that of the update before, if it is the same. */
+/* Copies the name to the memory of the diagnosis; returns the name of the update before if it is
+ * the same. */
 static const char *keep_name(diagnosis *d, const char *name, const char *before) {
   if (name == NULL) return NULL;
   return before != NULL && strcmp(before, name) == 0 ? before : arena_text(&d->memory, name);
@@ -223,8 +226,8 @@ void rows_fini(diagnosis *d) {
   policy_workspace_free(d->workspace);
 }
 
-/* Likelihoods of responses relative to their group's expectation, geometric means: the ratio of
- * gepo without its clip. */
+/* Computes the likelihood of each response (geometric mean over tokens) relative to its group's
+ * expectation: the ratio of gepo without its clip. */
 static gl_status group_likelihood(diagnosis *d, const policy_input *in, policy_output *out,
                                   gl_error *err) {
   policy_algorithm gepo = *policy_algorithms_find("gepo");
@@ -257,7 +260,8 @@ static double count_dropped(const double *mark, const policy_input *in, const do
   return n;
 }
 
-/* Batches that lack what an algorithm needs are counted; they are no error. */
+/* Evaluates one algorithm on the last update. If the batch lacks what the algorithm needs, it is
+ * counted as refused; this is no error. */
 static gl_status row_add(diagnosis *d, row_facts *row, const policy_input *in, const double *mark,
                          double *coefficient, gl_error *err) {
   static const metric from[ROW_IMPROBABLE] = {METRIC_ESS,
@@ -282,7 +286,7 @@ static gl_status row_add(diagnosis *d, row_facts *row, const policy_input *in, c
   return GL_OK;
 }
 
-/* Room for the values of the last update, which are NaN at first. */
+/* Makes room for the values of the last update and sets them to NaN. */
 static gl_status make_room(diagnosis *d, gl_error *err) {
   for (size_t i = 0; i < d->n_rows; ++i) {
     size_t room = d->value_room * ROW_VALUES;
@@ -294,6 +298,8 @@ static gl_status make_room(diagnosis *d, gl_error *err) {
   return GL_OK;
 }
 
+/* Without log-probabilities all values of the update remain NaN. If the batch lacks what gepo needs
+ * (GL_EINPUT), improbable responses are unknown and only their counts are omitted. */
 gl_status rows_add(diagnosis *d, const diagnose_batch *batch, gl_error *err) {
   const policy_input *in = batch->in;
   const size_t need = 2 * in->n_responses + 2 * in->n_tokens;
