@@ -50,7 +50,8 @@ enum { INDEX_LEVELS = 10 };
 
 typedef struct buffer {
   bool by_time; /* waiting batches are ordered by the time they were generated, not by arrival */
-  uint32_t (*above)[INDEX_LEVELS]; /* [capacity] owned; by_time: next batch on each level */
+  uint32_t (*above)[INDEX_LEVELS]; /* [capacity] owned; slots of the next batch on each level, if
+                                      by_time */
   uint32_t first_above[INDEX_LEVELS];
   pooled_batch *pool; /* owned; aligned to cache lines */
   size_t n_pool, capacity;
@@ -158,25 +159,26 @@ typedef struct unit_progress {
 
 /* cluster.decoding: a sampler's load. Steps are counted from when it was last empty. */
 typedef struct engine_load {
-  double at_s;      /* the time of what follows; after now while decoding stands still */
-  double steps;     /* steps until then, with fractions */
+  double at_s;      /* time at which the members below hold; later than now during a pause */
+  double steps;     /* number of steps until at_s, with fractions */
   double held;      /* tokens whose keys and values are held */
-  double rate;      /* tokens that a step adds to them */
+  double rate;      /* tokens that a step adds to `held` */
   size_t active;    /* responses that are decoded */
   size_t preempted; /* responses that wait for memory; they keep their slots */
   size_t calling;   /* responses at an environment whose keys and values stay */
-  uint32_t serial;  /* of the event DECODING_MOVES that is valid */
-  bool changed;     /* that event is to be posted anew */
+  uint32_t serial;  /* serial of the valid DECODING_MOVES event; earlier ones are ignored */
+  bool changed;     /* a new DECODING_MOVES event must be posted */
   event_queue ends; /* the last steps of responses; `data` is the serial of a running_response */
 } engine_load;
 
-/* A running response in steps of its sampler, [from, to], `to` being the end of its turn; of one
- * that is preempted or calls an environment, relative to where it stopped. */
+/* The steps of its sampler at which a response starts (from) and ends its current turn (to), as if
+ * it were decoded without a break: `from` moves by the steps in between. While the response is
+ * preempted or at its environment, both are relative to the step at which it stopped. */
 typedef struct loaded_response {
   double from, to;
-  double turn;    /* steps of a turn */
+  double turn;    /* number of steps in each turn */
   double rate;    /* tokens per step: 1 over its jitter */
-  double since_s; /* preempted: since when */
+  double since_s; /* time of the preemption */
   bool preempted;
 } loaded_response;
 
@@ -189,10 +191,10 @@ typedef struct streaming {
   size_t n_running, capacity;
   uint32_t free;           /* first free entry of running[] */
   engine_load *loads;      /* [samplers]; NULL: speed does not depend on the load */
-  loaded_response *loaded; /* [loaded_capacity] owned; beside running[] */
+  loaded_response *loaded; /* [loaded_capacity] owned; same indices as running[] */
   size_t loaded_capacity;
   uint64_t preemptions;
-  double preempted_tokens;          /* computed again after a preemption */
+  double preempted_tokens;          /* tokens computed again after a preemption */
   double decoded_tokens, decoded_s; /* totals over samplers; seconds with something to decode */
 } streaming;
 
@@ -228,7 +230,7 @@ typedef struct learner_side {
   uint64_t switches;
   double switch_s;
   event_queue by_version; /* waiting batches by (version, arrival): see choice_add() */
-  uint32_t *chosen;       /* [chosen_capacity] the units of the next update, n_chosen */
+  uint32_t *chosen;       /* [chosen_capacity] slots of the n_chosen units of the next update */
   size_t n_chosen, chosen_capacity;
   double waiting_tokens; /* tokens of waiting units; only if updates are counted in tokens */
   size_t segment_capacity, batch_capacity; /* capacities of the schedule's arrays */
@@ -245,11 +247,11 @@ typedef struct unit_ledger {
   unit_counts drawn; /* totals of units started; their number is `begun` */
   double prompt_quarter[PROMPT_CLASSES -
                         1]; /* factors at the boundaries between quarters of their distribution */
-  uint32_t *live, *waits; /* [updates + 1] stale: wait, and queues in order. Number of units by the
-                             version they were started with (queue in_order: by the update that they
-                             are in, in the order of their start): all that may still be trained,
-                             and those of them that wait at the learner */
-  int64_t least_live;     /* no unit has a lower one */
+  uint32_t *live, *waits; /* [updates + 1] number of units that may still be trained (live) and, of
+                             these, that wait at the learner (waits), for each version they were
+                             started with; with queue: in_order, for each update that will train
+                             them. NULL unless stale: wait or the queue keeps an order */
+  int64_t least_live;     /* lower bound of the indices of live units */
 } unit_ledger;
 
 /* State of a clock that is coupled to a learner; hooks NULL: not coupled. */
@@ -267,7 +269,7 @@ typedef struct coupling {
 typedef struct grader_state {
   uint32_t first, last;
   size_t busy;
-  double waited_s, busy_s; /* of those begun and ended */
+  double waited_s, busy_s; /* summed over the units whose grading has begun */
   uint64_t begun, timed_out;
 } grader_state;
 
@@ -276,7 +278,7 @@ typedef struct grader_state {
 typedef enum turn_place { TURN_DECODES, TURN_QUEUES, TURN_CALLS, TURN_BACK } turn_place;
 
 typedef struct response_turns {
-  uint32_t n, done;  /* turns, and those that have ended */
+  uint32_t n, done;  /* number of turns, and of turns that have ended */
   uint32_t response; /* index in the unit */
   turn_place where;
   bool slotless;  /* its slot is free for others */
@@ -284,29 +286,30 @@ typedef struct response_turns {
   double since_s; /* start of waiting for a place, or of the call */
 } response_turns;
 
-/* State of cluster.environment; written by environment.c. Entries of its queues name a place in
- * running[] and its serial. */
+/* State of cluster.environment; written by environment.c. Entries of its queues contain an
+ * index in running[] and its serial. */
 typedef struct environment_calls {
-  response_turns *turns; /* [capacity] owned; beside running[]; NULL: one turn each */
+  response_turns
+      *turns; /* [capacity] owned; same indices as running[]; NULL: each response has one turn */
   size_t capacity;
   event_queue queue; /* responses that wait for a place; `kind` is the sampler */
   event_queue *back; /* [samplers] responses that wait for a slot */
   size_t *away;      /* [samplers] responses without a slot */
   size_t busy;       /* places in use */
   uint64_t begun;
-  double waited_s, busy_integral_s, at_s; /* the integral up to at_s */
+  double waited_s, busy_integral_s, at_s; /* time integral of `busy` up to at_s */
 } environment_calls;
 
 /* State of restarts; written by restart.c. */
 typedef struct restart_state {
-  uint64_t n;         /* so far */
+  uint64_t n;         /* number of restarts so far */
   bool is_down;       /* between the stop and the start */
   double since_s;     /* start of the time down */
   double stopped_s;   /* total time down of earlier restarts */
   uint64_t again;     /* completed updates that were lost */
   size_t next_before; /* index of the next entry of spec->restarts->before */
   int64_t furthest;   /* the largest version so far */
-  uint64_t in_vain;   /* restarts since it grew */
+  uint64_t in_vain;   /* number of restarts since `furthest` last grew */
 } restart_state;
 
 /* Sums for the statistics at the end. */
@@ -392,7 +395,8 @@ static inline void clock_trace(const sim_clock *c, schedule_span span) {
 
 /* --- clock_shared.c: prompts --- */
 
-/* The length factors of groups from this one on; that of one group, 1 if prompts have none. */
+/* response_prompts: the sequence of length factors, starting at this group. response_prompt: the
+ * factor of one group; 1 if the cluster has no distribution of factors. */
 delay_source response_prompts(uint64_t seed, uint64_t group);
 double response_prompt(const response_spec *spec, uint64_t seed, uint64_t group);
 
@@ -528,8 +532,9 @@ gl_status relay_shard_arrives(sim_clock *c, const transfer *shard, gl_error *err
 void load_init(sim_clock *c);
 void load_fini(sim_clock *c);
 size_t load_bytes(const sim_clock *c);
-/* A response with so many tokens, each of which takes `factor` steps, begins or leaves; its length
- * is multiplied by a factor. Return false if out of memory. */
+/* load_join: a response of `tokens` tokens starts, each of which takes `factor` steps. load_leave:
+ * a response ends or is dropped. load_rescale: its length is multiplied by `factor`. They return
+ * false if out of memory. */
 bool load_join(sim_clock *c, uint32_t i, uint32_t place, double tokens, double factor);
 void load_leave(sim_clock *c, uint32_t i, uint32_t place);
 bool load_rescale(sim_clock *c, uint32_t i, uint32_t place, double factor);
@@ -539,17 +544,17 @@ void load_pause(sim_clock *c, uint32_t i, double seconds);
 bool load_has_room(const sim_clock *c, uint32_t i);
 /* Tokens whose keys and values are held. */
 double load_held(const sim_clock *c, uint32_t i);
-/* The decoded fraction of a response, with an environment of its turn. */
+/* The decoded fraction of a response, or of its current turn if there is an environment. */
 double load_fraction(const sim_clock *c, uint32_t i, uint32_t place);
-/* cluster.environment: a response calls, and decodes its next turn. Its keys and values stay where
- * it holds its slot; else they are computed again when it is back, as after a preemption.
- * load_return() returns false if out of memory. */
+/* cluster.environment. load_call: a response calls its environment. load_return: it decodes its
+ * next turn. If it held its slot, its keys and values have stayed in memory; otherwise they are
+ * computed again, as after a preemption. load_return() returns false if out of memory. */
 void load_call(sim_clock *c, uint32_t i, uint32_t place);
 bool load_return(sim_clock *c, uint32_t i, uint32_t place);
 /* Must follow any of the changes above: posts the sampler's next event. */
 gl_status load_post(sim_clock *c, uint32_t i, gl_error *err);
-/* Handler of DECODING_MOVES: *ended is the response that has ended, UINT32_MAX: none; or one is
- * preempted. */
+/* Handler of DECODING_MOVES: either a response ends, whose index is returned in *ended, or one is
+ * preempted and *ended is UINT32_MAX. */
 gl_status load_moves(sim_clock *c, uint32_t i, uint64_t serial, uint32_t *ended, gl_error *err);
 void load_trace_open(const sim_clock *c, uint32_t i);
 /* Seconds of a step at speed 1, without what held tokens add. */

@@ -1,4 +1,4 @@
-/* Shared by all parts of the clock: posting events; the pool of units (a unit is a batch, a group
+/* Used by all files of the clock: posting events; the pool of units (a unit is a batch, a group
  * or a response); the ledger, which counts units by fate, length and prompt and so shows selection
  * bias if slow units are dropped; the rule for a learner that waits instead of dropping units; the
  * weight versions that a coupled learner (one trained inside the simulation) keeps, each until no
@@ -172,8 +172,9 @@ void buffer_release(buffer *b, uint32_t slot) {
   b->free_slot = slot;
 }
 
-/* The number of levels above the list that a batch is on: a quarter of the batches each, by a hash
- * of their arrivals (the finaliser of MurmurHash3), so that results do not depend on addresses. */
+/* The number of levels above the list that a batch is on. Each level has a quarter of the batches
+ * of the level below, selected by a hash of their arrivals (the finaliser of MurmurHash3), so that
+ * results do not depend on addresses. */
 static size_t index_levels_of(uint64_t arrival) {
   arrival ^= arrival >> 33;
   arrival *= UINT64_C(0xff51afd7ed558ccd);
@@ -188,8 +189,8 @@ static bool comes_before(const pooled_batch *a, const pooled_batch *b) {
          (a->facts.generated_s == b->facts.generated_s && a->arrival < b->arrival);
 }
 
-/* The last batch of each level that comes before the batch in this slot, BUFFER_NONE: none; returns
- * that of the list itself. */
+/* Sets before[l] to the last batch of level l that comes before the batch in this slot
+ * (BUFFER_NONE: none), and returns the last such batch of the whole list. */
 static uint32_t find_before(const buffer *b, uint32_t slot, uint32_t before[INDEX_LEVELS]) {
   uint32_t at = BUFFER_NONE;
   for (size_t l = INDEX_LEVELS; l-- > 0; before[l] = at)
@@ -588,8 +589,9 @@ gl_status sampler_loaded(sim_clock *c, uint32_t i, uint64_t version, gl_error *e
   return clock_post(c, c->now, SAMPLER_STARTS, i, 1, err);
 }
 
-/* The update that the next unit begun belongs to. With a surplus that is dropped every update has
- * its own units, `surplus` more than it takes; one that is carried over is begun once. */
+/* The update that the next unit to be started belongs to. If surplus units are dropped, `surplus`
+ * units more than an update takes are started for every update. If they are carried over to the
+ * next update, they are started only once, at the beginning. */
 static int64_t update_of_next(const sim_clock *c) {
   const cluster_spec *spec = c->spec;
   const uint64_t count = c->ledger.gate_count, started = c->out->n_updates;

@@ -28,9 +28,9 @@ typedef struct theory_facts {
   bool constant_generation; /* constant in every group, including all components */
   double generation;        /* seconds per batch */
   bool constant_data;       /* all data delays are constant */
-  bool one_data;            /* and, including transfers, the same for all samplers */
+  bool one_data;            /* data delay plus transfer is the same for all samplers */
   double data;              /* data delay and transfer of a batch */
-  double upload, download;  /* only the transfers, the longest */
+  double upload, download;  /* the longest transfer among all samplers, without delays */
   bool constant_weights;    /* weights take the same constant time to every sampler */
   double weights;           /* delay and transfer of weights */
   bool constant_step;
@@ -758,7 +758,8 @@ static double generated_between(const schedule *s, double from, double to) {
   return sum;
 }
 
-/* Those of batches that are not trained when the clock ends. They are its last. */
+/* Seconds of generation of batches that are not trained when the clock ends. They are the last
+ * batches, so measure_block() counts them in the last block. */
 static double generated_untrained(const schedule *s, const cluster_spec *spec) {
   const double all = s->clock.sampler_utilisation * s->clock.simulated_s * (double)spec->n_samplers;
   return fmax(0, all - generated_between(s, 0, s->clock.simulated_s));

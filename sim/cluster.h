@@ -74,7 +74,7 @@ typedef struct cluster_preset {
   kv_cache_rule kv_cache; /* where weights change in flight */
   unit_kind unit;         /* if not a batch, response lengths default to preset_lengths */
   int64_t publish_every;
-  int cancels_stale;   /* what has become staler than the window is cancelled in flight */
+  int cancels_stale;   /* units in progress that have become staler than the window are cancelled */
   bool colocated;      /* samplers are on the learner's GPUs */
   int heterorl_delays; /* the default is HeteroRL's delay distribution, shared by all samplers */
   double eval_pause;   /* seconds */
@@ -89,11 +89,11 @@ extern const char preset_lengths[];
 /* --- the section --- */
 
 /* Measurements of a real cluster to compare the schedule with: the section `cluster.compare`. */
-enum { MEASURED_MOST = 1 << 20 }; /* staleness from here on is refused, in updates */
+enum { MEASURED_MOST = 1 << 20 }; /* a measured staleness of this many updates or more is refused */
 
 typedef struct measured_staleness {
   char *name, *source; /* owned; source is "" if not given */
-  bool fitted;         /* something was fitted to it */
+  bool fitted;         /* the recipe was fitted to these measurements */
   uint64_t *count;     /* [n] number of updates with staleness 0, 1, ...; owned */
   size_t n;            /* 0: no staleness was measured */
   uint64_t updates;    /* sum of count */
@@ -107,7 +107,7 @@ typedef struct measured_staleness {
 gl_status cluster_parse(cluster_spec **out, const cfg_node *cluster, size_t groups,
                         size_t group_size, gl_error *err);
 void cluster_free(cluster_spec *spec);
-/* The name of its preset, static. */
+/* The name of the cluster's preset, static. */
 const char *cluster_preset_name(const cluster_spec *spec);
 /* Whether the lengths of real responses drive the clock; then use schedule_build_coupled(). */
 bool cluster_is_coupled(const cluster_spec *spec);
@@ -123,8 +123,9 @@ const char *cluster_unit_names(const cluster_spec *spec);
 /* The number of groups per unit, out of the `groups` of a batch: all of them, or one. */
 size_t cluster_unit_groups(const cluster_spec *spec, size_t groups);
 /* Which responses a unit contains: those of `n_groups` groups of batch `id`, in each group the
- * `group_size` responses starting at `first_response`. The single responses of a sampler are those
- * of groups, one after the other, and are sampled like them. */
+ * `group_size` responses starting at `first_response`. With unit: response,
+ * consecutive units of a sampler are the responses of one group after another, and are sampled
+ * like the responses of a group. */
 typedef struct unit_draw {
   uint64_t id;
   size_t n_groups, group_size, first_response;

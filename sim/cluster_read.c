@@ -452,7 +452,8 @@ static void check_cancels(cluster_spec *c, cfg_reader *r) {
   if (r->status == GL_OK && c->cancels_stale && why != NULL && cfg_has(r, "cancel_stale"))
     r->status = cfg_fail(cfg_child(r, "cancel_stale"), r->err,
                          "cancel_stale is about %s, or leave it out", why);
-  c->cancels_stale = c->cancels_stale && why == NULL; /* a preset's, where it does not apply */
+  c->cancels_stale =
+      c->cancels_stale && why == NULL; /* drops a preset's default that cannot apply */
 }
 
 /* Presets with groups have default lengths, unless real responses give the lengths. */
@@ -492,7 +493,7 @@ static void read_rules(cluster_spec *c, cfg_reader *r, const cluster_preset *p,
     r->status = delay_parse(&c->prompts, prompts, "prompt_lengths", NAN, r->err);
 }
 
-/* One of the two says how fast responses are decoded. */
+/* With `decoding`, tokens_per_s is refused: both define the decoding speed. */
 static void check_speed(cfg_reader *r) {
   if (cfg_has(r, "tokens_per_s"))
     r->status = cfg_fail(cfg_child(r, "tokens_per_s"), r->err,

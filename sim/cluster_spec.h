@@ -84,8 +84,8 @@ typedef struct grader_spec {
 /* --- cluster.environment --- */
 
 /* A response has several turns, of equal length. Between two of them it calls a tool or an
- * environment at one of the places, first come, first served. Meanwhile its decoding slot is held,
- * or freed for others. */
+ * environment at one of the places, first come, first served. During a call its decoding slot
+ * is held, or freed for other responses. */
 typedef struct environment_spec {
   delay_dist *turns; /* number of turns of a response; owned */
   delay_dist *time;  /* seconds of a call; owned */
@@ -95,8 +95,9 @@ typedef struct environment_spec {
 
 /* --- cluster.colocated --- */
 
-/* Samplers on the learner's GPUs. These switch to training when enough waits for `high` updates,
- * and back after every update, or (when_idle) when less than `low` updates take waits after one. */
+/* Samplers on the learner's GPUs. The GPUs switch to training when the waiting units fill `high`
+ * updates. They switch back after every update or, with when_idle, after an update that leaves
+ * fewer waiting units than `low` updates take. */
 typedef struct colocated_spec {
   delay_dist *to_training, *to_generation; /* seconds of a switch; owned */
   bool when_idle;
@@ -118,8 +119,8 @@ typedef struct site_outage {
   double from_s, to_s;
 } site_outage;
 
-/* A site of samplers, or the learner's. Rows belong to the matrices between sites: [sites], from
- * this site to each other. All owned. */
+/* A site of samplers, or the learner's site. latency, bandwidth and loss have one element per
+ * site: the value from this site to that one. All pointers are owned. */
 typedef struct network_site {
   char *name;
   double *latency;   /* seconds, one way */
@@ -134,7 +135,7 @@ typedef struct network_site {
 } network_site;
 
 typedef struct network_spec {
-  network_port egress, ingress; /* the learner's */
+  network_port egress, ingress; /* bandwidth out of the learner and into it */
   double round_trips;           /* number of round trips before a transfer starts */
   double rtt;                   /* seconds per round trip; 0: from the latencies of sites */
   double delta_fraction; /* size of a delta as a fraction of the weights' bytes; 1: no deltas are
@@ -151,15 +152,15 @@ typedef struct network_spec {
 
 /* --- cluster.restarts --- */
 
-/* Restarts of the whole job. Times are seconds since the beginning. */
+/* Restarts of the whole job. Times (at) are simulated seconds since the start. */
 typedef struct restart_spec {
   delay_dist *every;           /* seconds from a start to the next restart; zero: none; owned */
-  delay_dist *down, *recovery; /* seconds until the job is back, and of loading its state; owned */
+  delay_dist *down, *recovery; /* seconds until the job is back, and to load its state; owned */
   double *at;                  /* [n_at] times of restarts; owned */
   double *before;              /* [n_before] updates that begin with a restart, ascending; owned */
   size_t n_at, n_before;
   restart_keeps keeps;
-  int64_t checkpoint_every; /* updates between checkpoints; later ones are made again */
+  int64_t checkpoint_every; /* updates between checkpoints; those after the last one are repeated */
 } restart_spec;
 
 /* --- cluster --- */

@@ -10,7 +10,7 @@
 enum { NO_RESPONSE = UINT32_MAX };
 /* Fraction of the memory that stays free when a response begins or continues (vLLM's watermark). */
 static const double watermark = 0.01;
-/* Steps that are lost to rounding: a response with fewer left has ended. */
+/* A response with fewer steps left has ended: the rest is rounding error. */
 static const double rounding = 1e-9;
 
 /* --- time of steps --- */
@@ -87,7 +87,7 @@ static double steps_now(const sim_clock *c, uint32_t i) {
   return l->steps + steps_in(pace_of(c, i), c->now - l->at_s);
 }
 
-/* Tokens that the response holds after so many steps of its sampler. */
+/* Tokens that the response holds once its sampler has made `steps` steps. */
 static double load_tokens(const sim_clock *c, uint32_t i, uint32_t place, double steps) {
   const loaded_response *r = &c->stream.loaded[place];
   return c->samplers[i].group->responses.prompt_tokens + r->rate * (steps - r->from);
@@ -105,7 +105,7 @@ static bool push_end(sim_clock *c, engine_load *l, uint32_t place) {
                  c->stream.running[place].serial) != 0;
 }
 
-/* Where nothing is decoded, nothing refers to earlier steps. */
+/* Counts steps from 0 again when no response is decoded, because none then refers to them. */
 static void load_forget(engine_load *l) {
   if (l->active > 0) return;
   l->steps = 0;
@@ -130,7 +130,7 @@ bool load_join(sim_clock *c, uint32_t i, uint32_t place, double tokens, double f
   return push_end(c, l, place);
 }
 
-/* Sums without rounding. */
+/* Sets sums over no responses to exactly 0, which removes accumulated rounding errors. */
 static void load_empty(engine_load *l) {
   if (l->active == 0) l->rate = 0;
   if (l->active == 0 && l->calling == 0) l->held = 0;
@@ -208,7 +208,8 @@ static void trace_preempted(const sim_clock *c, uint32_t i, uint32_t place, span
                                  b->number, -1});
 }
 
-/* The response begun last gives its memory back, as in vLLM, and keeps its tokens. */
+/* Preempts the response that started last, as vLLM does: its keys and values are freed, and it
+ * keeps its tokens. */
 static void preempt_last(sim_clock *c, uint32_t i) {
   streaming *t = &c->stream;
   engine_load *l = &t->loads[i];

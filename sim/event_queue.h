@@ -169,7 +169,7 @@ enum { FEL_BLOCK = 63 };
 
 typedef unsigned __int128 fel_key;
 
-/* 2 KiB. */
+/* A block of events takes 2 KiB. */
 typedef struct fel_block {
   struct fel_block *next;
   size_t n;
@@ -211,7 +211,8 @@ void fel_fini(future_events *f);
 /* Total memory in bytes. */
 size_t fel_bytes(const future_events *f);
 
-/* For the functions below. Returns 0 if out of memory; then only fel_fini() may be called. */
+/* Used by the inline functions below. They return 0 if out of memory; then only fel_fini() may be
+ * called. */
 int fel_refill(future_events *f);
 int fel_spill(future_events *f);
 int fel_put_far(future_events *f, sim_event e, fel_key key);
@@ -230,14 +231,14 @@ static inline int fel_insert(future_events *f, sim_event e) {
   return eq_insert(&f->near, e) && (f->near.size < f->spill_at || fel_spill(f));
 }
 
-/* Adds an event; rank is below 16, 0 first. 0: as above. */
+/* Adds an event; rank is below 16, 0 first. Returns 0 if out of memory, as above. */
 static inline int fel_push(future_events *f, double time, uint32_t rank, uint32_t kind,
                            uint32_t node, uint64_t data) {
   return fel_insert(f, eq_stamp(&f->near, time, rank, kind, node, data));
 }
 
-/* The same for events that come in the order of their nodes among those of their time and rank; of
- * one node in the order in which they were added, as far as its last 28 bits tell. */
+/* Like fel_push(), but events of equal time and rank leave in the order of their nodes, and those
+ * of one node in the order of insertion (by the last 28 bits of the insertion number). */
 static inline int fel_push_by_node(future_events *f, double time, uint32_t rank, uint32_t kind,
                                    uint32_t node, uint64_t data) {
   sim_event e = eq_stamp(&f->near, time, rank, kind, node, data);

@@ -81,7 +81,7 @@ static void heterorl_trim(sim_clock *c) {
     choice_drop(c, b->oldest, FATE_STALE);
 }
 
-/* Whether the waiting units fill so many updates. */
+/* Whether the waiting units fill this number of updates. */
 static bool fills(const sim_clock *c, double updates) {
   return c->spec->tokens > 0 ? c->learner.waiting_tokens >= updates * c->spec->tokens
                              : (double)c->buffer.waiting >= updates * (double)c->spec->take;
@@ -212,7 +212,7 @@ gl_status learner_wake(sim_clock *c, gl_error *err) {
 /* RNG_FAILURE entities of units, by their number; restarts, samplers and sites have others. */
 static const uint64_t first_unit = (uint64_t)1 << 61;
 
-/* Whether the unit is rejected, as a group of equal rewards is by filters. */
+/* Whether the unit is rejected at random, which models a filter of groups with equal rewards. */
 static bool is_rejected(const sim_clock *c, uint32_t slot) {
   const uint64_t number = c->buffer.pool[slot].facts.number;
   const rng_words w = rng_block(rng_stream_at(c->seed, RNG_FAILURE, first_unit + number), 0);

@@ -111,10 +111,10 @@ typedef struct transfer_peer {
  * fanout * x + 1 … fanout * x + fanout, one shard at a time. */
 typedef struct relay_node {
   transfer_port port;
-  uint32_t got;            /* shards received of the version in transfer */
-  uint32_t open;           /* shards sent that have not arrived */
-  uint32_t sent;           /* number of versions forwarded */
-  bool is_held;            /* holds a reference to `passed`, which others are still receiving */
+  uint32_t got;  /* shards received of the version in transfer */
+  uint32_t open; /* shards sent that have not arrived */
+  uint32_t sent; /* number of versions forwarded */
+  bool is_held;  /* holds a reference to version `passed`, which its children are still receiving */
   int64_t have, passed;    /* newest complete version; version that it sends or sent last */
   double have_s, passed_s; /* time when the learner started to send these versions */
   double first_s; /* time when the first shard of the version in transfer started to flow */

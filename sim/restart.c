@@ -14,7 +14,8 @@ static const double shortest_run_s = 1e-9;
 /* Restarts without a newer version after which the clock gives up. */
 static const uint64_t most_in_vain = 100000;
 
-/* The n-th restart's random numbers: 3 n of the interval before it, then down time and recovery. */
+/* A random number of the restarts. Restart n uses index 3 n for the interval before it, 3 n + 1 for
+ * the down time and 3 n + 2 for the recovery. */
 static double draw_at(const sim_clock *c, const delay_dist *dist, uint64_t index) {
   delay_source source = {rng_stream_at(c->seed, RNG_FAILURE, restart_entity), index, 0};
   return delay_draw(dist, &source);

@@ -520,7 +520,7 @@ void stream_trace_open(const sim_clock *c, uint32_t i) {
 
 /* --- decoding --- */
 
-/* Decodes a response, or its next turn, in so many seconds; after a pause that is on. */
+/* Decodes a response, or its next turn, in `seconds`, starting at the end of the current pause. */
 static gl_status decode_for(sim_clock *c, uint32_t i, uint32_t place, double seconds,
                             gl_error *err) {
   running_response *r = &c->stream.running[place];

@@ -86,17 +86,17 @@ typedef struct transfer_times {
 /* What cluster.restarts did. */
 typedef struct restart_report {
   bool is_on;       /* false: the cluster has none */
-  double n;         /* restarts */
+  double n;         /* number of restarts */
   double stopped_s; /* seconds that the job was down or recovering */
-  double again;     /* updates that were made again, without those that were interrupted */
+  double again;     /* completed updates that were lost and repeated */
 } restart_report;
 
 /* What cluster.decoding did. */
 typedef struct decoding_report {
   bool is_on;              /* false: the cluster has none */
   double tokens_per_s;     /* of a sampler while it decodes, all its responses together */
-  double preemptions;      /* responses that gave their memory back */
-  double preempted_tokens; /* whose keys and values were computed again for this */
+  double preemptions;      /* number of times a response was preempted */
+  double preempted_tokens; /* tokens whose keys and values were computed again after it */
 } decoding_report;
 
 /* What cluster.grader did. */
@@ -104,14 +104,14 @@ typedef struct grader_report {
   bool is_on;       /* false: the cluster has none */
   double wait_s;    /* mean time that units waited for a place */
   double busy;      /* places in use, averaged over time */
-  double timed_out; /* units */
+  double timed_out; /* number of units whose grading timed out */
 } grader_report;
 
 /* What cluster.colocated did. */
 typedef struct gpu_report {
   bool is_on;      /* false: the cluster has none */
-  double switches; /* of the shared GPUs, in both directions */
-  double seconds;  /* that they took */
+  double switches; /* number of switches of the shared GPUs, in both directions */
+  double seconds;  /* total duration of these switches */
 } gpu_report;
 
 /* What cluster.environment did. */
@@ -119,7 +119,7 @@ typedef struct environment_report {
   bool is_on;    /* false: the cluster has none */
   double wait_s; /* mean time that calls waited for a place */
   double busy;   /* places in use, averaged over time */
-  double calls;  /* begun */
+  double calls;  /* number of calls begun */
 } environment_report;
 
 /* Measurements of cluster.network. */

@@ -105,7 +105,7 @@ gl_status schedule_token_runs(const schedule *s, const cluster_spec *spec, uint6
 
 /* --- reading the counters --- */
 
-/* Values of the update, or of all updates. */
+/* Sum of weighted values, sum of weights and largest value of one counter in one update. */
 typedef struct counter_tally {
   double sum, weight, most;
 } counter_tally;
@@ -114,14 +114,15 @@ typedef struct counter_reader {
   const schedule *s;
   const cluster_spec *spec;
   size_t optimiser_updates;
-  const schedule_update *update; /* of the tallies; NULL: none yet */
-  const schedule_batch *unit;    /* of the versions; NULL: none yet */
+  const schedule_update *update; /* the update that of_update counts; NULL: none yet */
+  const schedule_batch *unit;    /* the unit whose versions first and last hold; NULL: none yet */
   int64_t *first, *last;         /* [unit_responses] versions of first and last tokens; -1: none */
   counter_tally of_update[STALENESS_DEFINITIONS];
   staleness_reading *out; /* sums of the updates' values so far */
 } counter_reader;
 
-/* A version in the unit of a counter: updates, publications, optimiser updates or samples. */
+/* Converts a version to the unit of a counter: updates, publications, optimiser updates or samples.
+ */
 static int64_t position_of(const counter_reader *r, counted_in in, int64_t version) {
   switch (in) {
   case IN_UPDATES:

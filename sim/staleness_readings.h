@@ -57,8 +57,8 @@ typedef struct staleness_definition {
   counted_per per;
   counted_in in;
   counted_as as;
-  int plus;    /* is added */
-  bool within; /* the optimiser updates before it within the same update are added */
+  int plus;    /* constant that is added to the difference */
+  bool within; /* also counts the optimiser updates already made within the same update */
 } staleness_definition;
 
 /* The i-th definition, NULL past the last. */
