@@ -128,8 +128,9 @@ bool answer_find(const char *text, size_t size, answer_pattern pattern, const ch
 
 /* --- choices --- */
 
-/* Returns the letter of (A), A, A) 12, A. 12, A: 12; '\0' if it is not one from A to J. *rest is
- * the text after it, and *mark the character between them, '\0' if there is no text. */
+/* Returns the letter of a choice such as "(A)", "A", "A) 12", "A. 12" or "A: 12"; '\0' if s is not
+ * a choice from A to J. *rest is the text after the letter, *mark the character between the two,
+ * '\0' if there is no text. */
 static char choice_letter(answer_span s, answer_span *rest, char *mark) {
   bool opened = s.n > 0 && *s.at == '(';
   if (opened) s = answer_trim((answer_span){s.at + 1, s.n - 1});

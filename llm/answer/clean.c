@@ -268,8 +268,8 @@ static bool looks_like_unit(answer_span s) {
   return letters;
 }
 
-/* After a unit may follow a numeric exponent, white space, the end or a comma. Returns the length
- * of the first two, or SIZE_MAX if something else follows. */
+/* s begins after a unit. Returns the length of the white space and numeric exponent there, or
+ * SIZE_MAX if neither the end nor a comma follows them. */
 static size_t after_unit(answer_span s) {
   size_t i = 0;
   while (i < s.n && answer_is_any(s.at[i], " .$~")) ++i;

@@ -138,7 +138,7 @@ static void zip(answer_list *out, const answer_span *name, const answer_span *va
   }
 }
 
-/* (x, y) = (1, 2) */
+/* Reads a list like (x, y) = (1, 2). Returns false if s is not one. */
 static bool read_named_tuple(answer_list *out, answer_span s) {
   answer_span side[ANSWER_PARTS], in, name[ANSWER_PARTS], value[ANSWER_PARTS];
   if (answer_split(s, "=", side) != 2) return false;
@@ -153,7 +153,7 @@ static bool read_named_tuple(answer_list *out, answer_span s) {
   return true;
 }
 
-/* x, y = 1, 2: of n parts only the middle one has an equals sign. */
+/* Reads a list like x, y = 1, 2, in which only the middle one of the n parts has an equals sign. */
 static bool read_names_then_values(answer_list *out, const answer_span *part, size_t n) {
   answer_span name[ANSWER_PARTS], value[ANSWER_PARTS], side[ANSWER_PARTS];
   size_t half = n / 2;
@@ -168,7 +168,8 @@ static bool read_names_then_values(answer_list *out, const answer_span *part, si
   return true;
 }
 
-/* x = 1, 2: a part without a name has the name of the one before it. */
+/* Finds the name of each part. In x = 1, 2 a part without a name gets the name of the part before
+ * it. */
 static void read_names(answer_list *out) {
   answer_span side[ANSWER_PARTS], name = no_name;
   for (size_t i = 0; i < out->n; ++i) {

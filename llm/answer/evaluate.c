@@ -155,7 +155,7 @@ static answer_value evaluate_exponent(parser *p, answer_value value) {
   return answer_apply('*', value, answer_power(answer_of_int(10), answer_of_int(n)));
 }
 
-/* Reads {digits} or one digit; without braces all digits if bare. */
+/* Reads {digits} or one digit; if `bare`, all digits without braces. */
 static bool evaluate_part(parser *p, literal *l, bool bare) {
   *l = no_digits;
   bool braces = !bare && take_character(p, '{');
@@ -264,7 +264,8 @@ typedef enum function_kind {
   WITH_BASE /* _ may follow it */
 } function_kind;
 
-/* Each takes a ball; the ball's functions return undefined values. */
+/* Functions of a ball, composed of those in arithmetic.h, which return undefined values where
+ * needed. */
 static ball tangent(ball x) {
   return ball_divide(ball_sin(x), ball_cos(x));
 }

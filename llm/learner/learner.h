@@ -127,8 +127,8 @@ gl_status replica_scratch(replica *r, size_t n, gl_error *err);
 /* Called on every rank, inside a task: sums the gradients of all replicas and makes one step down
  * the sum. *norm: its norm before clipping. */
 gl_status llm_learner_step(llm_learner *l, size_t rank, double lr, double *norm, gl_error *err);
-/* The gradient norm of such a step. Errors: GL_EINTERNAL (the replicas computed different norms).
- */
+/* The gradient norm of the last llm_learner_step(), after all ranks stored theirs in l->norm.
+ * Errors: GL_EINTERNAL (the replicas computed different norms). */
 gl_status llm_learner_norm(const llm_learner *l, double *norm, gl_error *err);
 /* Divides items 0 .. n - 1 into contiguous parts of about equal work, where work(context, i) is the
  * work of item i. Items share[rank] .. share[rank + 1] - 1 belong to the rank. */

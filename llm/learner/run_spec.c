@@ -455,9 +455,9 @@ static gl_status read_evaluation_set(run_spec *s, size_t i, const cfg_node *worl
                          : status;
 }
 
-/* Reads the sets whose names s has, after everything else in s. Errors: GL_EINPUT, at the set's
- * position (a task that the tokenizer cannot encode, problems that do not fit the model's context).
- */
+/* Reads the evaluation sets whose names are in s. Everything else in s must have been read.
+ * Errors: GL_EINPUT, at the set's position (a task that the tokenizer cannot encode, problems that
+ * do not fit the model's context). */
 static gl_status read_sets(run_spec *s, const cfg_node *world, uint64_t seed, gl_error *err) {
   const cfg_node *list = cfg_find(world, "evaluation.sets");
   if (s->sets.n == 0) return GL_OK;
@@ -741,8 +741,8 @@ gl_status memory_need_of(memory_need *out, const run_spec *s, backend *b, size_t
   out->reference = all.parameters - alone.parameters;
   out->gradients = all.gradients;
   out->moments = all.moments;
-  /* words per token: the sets that split distributions into two parts, each with its target's
-   * index; and, unless they serve metrics only, those of renormalised distributions */
+  /* Words per token: a kept set and its target's index, for metrics; and, unless only metrics need
+   * sets, the kept set of the renormalised distribution. */
   const size_t words = s->kept.words, all_words = s->kept_for_metrics ? words + 1 : 2 * words + 1;
   if (__builtin_mul_overflow(tokens, (words > 0 ? all_words : 0) * sizeof(uint32_t), &sets))
     return gl_fail(err, GL_ENOMEM, "sets of kept tokens that fit no memory; lower micro_batch");

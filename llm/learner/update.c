@@ -125,7 +125,8 @@ typedef struct set_pass {
   double lr;                 /* learning rate of the step after a backward */
 } set_pass;
 
-/* A position in a part of a list's responses. */
+/* An iterator over a contiguous range of a list's responses: index of the next one, end of the
+ * range. */
 typedef struct walk {
   size_t at, end;
 } walk;
@@ -228,8 +229,8 @@ static void scatter_scores(const response_list *s, size_t first, size_t end, con
   }
 }
 
-/* Writes mass and entropies of the sets, for the pack just run, to the tokens' indices in the
- * pass's parts. */
+/* Computes the kept sets' masses and entropies for the pack whose forward has just run, and writes
+ * them to p->part at the tokens' indices. */
 static gl_status score_parts(const set_pass *p, replica *r, size_t first, size_t end,
                              gl_error *err) {
   const token_pack *pack = &r->pack;

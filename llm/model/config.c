@@ -560,7 +560,7 @@ static void read_key(json_reader *r, const config_key *f, model_config *c, confi
   }
 }
 
-/* Puts the parts together, and fills in the defaults that depend on the type. */
+/* Combines the values in `parts` into c and fills in the defaults that depend on the type. */
 static void finish_config(json_reader *r, model_config *c, const config_parts *parts) {
   if (r->status != GL_OK) return;
   const model_traits *t = &types[parts->type];
@@ -653,8 +653,8 @@ static int add_rope(cJSON *to, const char *key, const model_config *c, int param
            json_add_number(rope, "original_max_position_embeddings", s->positions) != NULL));
 }
 
-/* Adds the options that gepolab's models do not have, switched off: those that the configuration
- * class of the type has in Hugging Face's transformers. */
+/* Switches off the options that gepolab's models do not have. The options differ by type, as in
+ * transformers' configuration classes. */
 static int add_keys_off(cJSON *to, model_type type) {
   return (type == MODEL_QWEN2 || cJSON_AddFalseToObject(to, "attention_bias") != NULL) &&
          cJSON_AddFalseToObject(to, type == MODEL_LLAMA ? "mlp_bias" : "use_sliding_window") !=

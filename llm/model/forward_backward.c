@@ -2,9 +2,9 @@
  * are taken from one block of memory.
  *
  * If the backend has a packed form of weights (llm/backend/operations.h), products read packed
- * weights. So products of many rows and of one row read the same memory in the same order. There is
- * one packed copy, of the values in use. model_pack() makes it when a pass needs it;
- * model_changed() invalidates it when the values, or the choice of values, change. */
+ * weights. So products of many rows and of one row read the same memory in the same order. There
+ * is one packed copy, of the values in use. model_pack() makes it when a pass needs it;
+ * model_changed() invalidates it when the values change or model_use() chooses others. */
 #include "llm/model/internal.h"
 
 #include <assert.h>
@@ -149,12 +149,12 @@ size_t model_pass_bytes(const model_config *c, const backend *b, pass_shape shap
 
 /* --- packed weights --- */
 
-/* The sizes of a matrix, and its place among the parameters. */
+/* The sizes of a weight matrix, and its offset in the array of all parameters. */
 typedef struct matrix {
   size_t outputs, inputs, place;
 } matrix;
 
-/* Matrix number i; the output embedding is the last. If m is NULL, the place is not set. */
+/* Weight matrix number i; the output embedding is the last. If m is NULL, the offset is not set. */
 static matrix matrix_at(const model_config *c, const model *m, size_t i) {
   const size_t q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim, layer = i / MODEL_KINDS;
   if (layer == c->layers) return (matrix){c->vocabulary, c->hidden, m != NULL ? m->head : 0};
@@ -321,7 +321,7 @@ gl_status model_forward_with(model *m, const packed_tokens *packed, const forwar
 
 /* --- the parts of a distribution --- */
 
-/* Uploads into m->parts: the indices of n targets, then their sets, n * words. */
+/* Uploads into m->parts: the indices of n targets, then their sets of kept tokens, [n * words]. */
 static gl_status put_parts(model *m, const size_t *target, const uint32_t *set, size_t n,
                            size_t words, gl_error *err) {
   const size_t numbers = n * (1 + words);
@@ -589,7 +589,7 @@ static gl_status fill_index(model *m, const packed_tokens *packed, const shared_
   return GL_OK;
 }
 
-/* Ensures the block has at least that many bytes. A reallocation loses the contents. */
+/* Ensures the block has at least `bytes` bytes. A reallocation loses the contents. */
 static gl_status reserve_block(model *m, size_t bytes, gl_error *err) {
   if (bytes == SIZE_MAX)
     return gl_fail(err, GL_ENOMEM, "a batch with more activations than any memory holds");

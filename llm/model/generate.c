@@ -195,7 +195,7 @@ static void group_into_jobs(generate_plan *p, const generate_request *q, const g
 
 /* --- slots --- */
 
-/* Finds the number of slots that fits by halving. */
+/* Finds the largest number of slots whose cache and logits fit, by binary search. */
 gl_status generate_slots(size_t *slots, const model_config *c, const backend *b, size_t n_responses,
                          size_t capacity, size_t bytes, gl_error *err) {
   if (*slots != 0) {
@@ -387,7 +387,7 @@ typedef struct run {
   prefill prefill;
   rows rows;
   flight flight[FLIGHTS]; /* step i (from 0) is at index i % FLIGHTS */
-  size_t started, taken;  /* numbers of steps */
+  size_t started, taken;  /* numbers of steps started, and of steps whose samples were read */
   int shares;             /* 1: responses with the same tokens so far are decoded once */
   arena memory;           /* owns all arrays, the plan's too */
   gl_error *err;

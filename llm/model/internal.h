@@ -210,7 +210,7 @@ void model_layer(const model *m, size_t layer, const layer_run *run, const void 
 /* Packs the weights in use, if the backend has a packed form and they are not packed yet. Every
  * pass begins with it. Errors: GL_ENOMEM, the backend's. */
 gl_status model_pack(model *m, gl_error *err);
-/* To be called after the values in use, or the choice of values, changed: invalidates everything
+/* Must be called after the values change or model_use() chooses others: invalidates everything
  * computed from them. */
 void model_changed(model *m);
 /* T out [rows, outputs] = T in [rows, inputs] times the transpose of a matrix of a layer; flags as

@@ -10,8 +10,8 @@
 
 /* --- order --- */
 
-/* Appends tensor `name` ('#' in it is replaced by `layer`; ".weight" follows a name that does not
- * say otherwise); returns its offset. */
+/* Appends a tensor and returns its offset. In the name '#' is replaced by `layer`, and ".weight" is
+ * appended unless the tensor is a bias. */
 static size_t add_parameter(model *m, const char *name, size_t layer, size_t rows, size_t columns) {
   model_tensor *t = &m->tensor[m->n_tensors++];
   const char *rest = strchr(name, '#'), *end = strstr(name, ".bias") == NULL ? ".weight" : "";

@@ -1,8 +1,9 @@
 /* The decoder of Qwen3, Qwen2 and Llama over a backend: parameters, forward, backward, files.
  *
  *   h = embed(token)
- *   each layer: h += o_proj(attention(rotary(norm(q)), rotary(norm(k)), v)) of norm(h)
- *               h += down_proj(silu(gate_proj) * up_proj) of norm(h)
+ *   each layer: x = norm(h),  q, k, v = q_proj x, k_proj x, v_proj x
+ *               h += o_proj(attention(rotary(norm(q)), rotary(norm(k)), v))
+ *               x = norm(h),  h += down_proj(silu(gate_proj x) * (up_proj x))
  *   logits = norm(h) embed^T (tied) or lm_head^T
  *
  * Qwen3 (arXiv 2505.09388) is as above. Qwen2 (2407.10671) and Llama (2407.21783) do not norm q and

@@ -46,8 +46,8 @@ void model_optimizer_round(model_optimizer *o, uint64_t seed) {
   o->seed = seed;
 }
 
-/* Sets how the model's bfloat16 copy is rounded: to nearest before the first step, stochastically
- * afterwards if that is on. */
+/* Sets how the model's bfloat16 copy is rounded: to nearest before the first step, afterwards
+ * stochastically if o->rounds. */
 static void address_rounding(const model_optimizer *o) {
   o->m->rounds = o->rounds && o->steps > 0;
   o->m->rounding = rng_stream_at(o->seed, RNG_ROUNDING, o->steps);
@@ -117,7 +117,8 @@ static uint64_t config_checksum(const model_config *c) {
                             c->heads,      c->kv_heads, c->head_dim,     (uint64_t)c->tied};
   const double reals[] = {c->rms_eps, c->rope_theta};
   uint64_t h = hash_64(hash_64(HASH_64_START, sizes, sizeof sizes), reals, sizeof reals);
-  /* Not of a Qwen3, so that its older checkpoints can be read. */
+  /* Not hashed for a Qwen3 without scaling: its older checkpoints, whose hash lacks them, stay
+   * readable. */
   const double more[] = {(double)c->type, c->scaling.factor, c->scaling.low, c->scaling.high,
                          c->scaling.positions};
   if (c->type != MODEL_QWEN3 || c->scaling.factor > 0) h = hash_64(h, more, sizeof more);

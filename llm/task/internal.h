@@ -36,7 +36,7 @@ static inline bool task_is_space(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Uniform on 0 .. n - 1, n below 2^52; takes one block. */
+/* Uniform on 0 .. n - 1, n below 2^52; uses one block of the stream. */
 uint64_t task_below(task_source *s, uint64_t n);
 
 /* The maximum values of the kinds' fields. */

@@ -66,8 +66,8 @@ static gl_status fail_missing(line_reader *l, const char *key, const seen_keys *
   return l->json.status;
 }
 
-/* Reads the value of a wanted key into *to, which must be NULL. The key's quote is the first one
- * from byte `from` on. */
+/* Reads the value of a wanted key into *to. If *to is not NULL the key is a duplicate; the error's
+ * position is the first quote from byte `from` on. */
 static void take_dataset_value(line_reader *l, size_t from, int which, char **to) {
   json_reader *r = &l->json;
   const char *key = l->key[which];
@@ -238,7 +238,8 @@ static math_problems *math_of(const task *t) {
 
 /* --- answers --- */
 
-/* Finds the final answer in a file's answer; the text before it ends at *head. */
+/* Finds the final answer in an answer of the data set: the contents of the last box, or the text
+ * after the last ####, or all. *head: length of the text before the ####, else 0. */
 static void final_answer(const char *text, const char **found, size_t *n, size_t *head) {
   size_t size = strlen(text);
   *head = 0;
@@ -258,8 +259,8 @@ static bool is_scored(const char *text, answer_pattern pattern, const char *refe
          answer_equal(reference, n, found, m);
 }
 
-/* Writes the training text, malloc'd, into *out. Errors: GL_EINPUT (no form of it would be scored
- * as correct). */
+/* Makes the answer that warm-up trains on, malloc'd: the text itself if it would be scored as
+ * correct, else with its final answer in a box. Errors: GL_EINPUT (neither would be). */
 static gl_status taught(char **out, const char *text, answer_pattern pattern, gl_error *err) {
   const char *found;
   size_t n, head;

@@ -121,8 +121,8 @@ struct tokenizer {
   char *content;      /* the bytes of all entries */
   int32_t *added;     /* [n_added] numbers of the added tokens */
   size_t n_added;
-  /* char: all characters. bpe: all tokens that the encoder produces from their own bytes; most
-   * pieces of a text are such a token and need no merging. */
+  /* char: all characters. bpe: every token that is the result of encoding its own bytes. Most
+   * pieces of a text are such a token, so they need no merging. */
   hash_table by_bytes;       /* to indices of piece */
   struct token_bytes *piece; /* [n_pieces] */
   size_t n_pieces;

@@ -436,8 +436,9 @@ static const struct {
   uint32_t size;
 } built_in[TOKEN_FIRST] = {{"<pad>", 5}, {"<s>", 3}, {"</s>", 4}};
 
-/* Makes a tokenizer of `size` numbers with the special tokens filled in. Their contents take the
- * first bytes of content, which has `bytes` more. */
+/* Makes a tokenizer of `size` token numbers with the three special tokens filled in. Their texts
+ * are at the beginning of its content. *rest receives the address of the `bytes` bytes that
+ * follow. */
 static gl_status new_built_in(tokenizer **out, tokenizer_type type, size_t size, size_t bytes,
                               char **rest, gl_error *err) {
   *out = NULL;

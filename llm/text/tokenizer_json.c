@@ -414,7 +414,7 @@ static gl_status put_merges(vocabulary *v) {
   return status;
 }
 
-/* Finds the tokens that the encoder produces from their own bytes. */
+/* Adds to by_bytes every token that is the result of encoding its own bytes. */
 static gl_status put_whole_tokens(vocabulary *v) {
   tokenizer *t = v->t;
   merge_work work = {0};

@@ -38,7 +38,7 @@ static double dial_sum_of(const double *row, size_t n) {
   return sum;
 }
 
-/* For worlds that compute divergences without listing responses. */
+/* lab_divergence() for worlds that compute divergences without listing responses. */
 static gl_status world_divergence(const enumerable *e, const double *theta_p, const double *theta_q,
                                   double *kl_pq, double *kl_qp, gl_error *err) {
   double forward = 0, backward = 0;

@@ -184,7 +184,7 @@ gl_status lab_result_errors(lab_result *out, const lab_summary *const *parts, si
     free(even);
     return status;
   }
-  double *left_out = even + n; /* [n * LAB_NUMBERS] */
+  double *left_out = even + n; /* [n * LAB_NUMBERS] reported numbers without part k */
   for (size_t k = 0; k < n; ++k) even[k] = 1 / count;
   memset(out->expected_error, 0, p * sizeof *out->expected_error);
   for (size_t k = 0; k < n; ++k) {
@@ -385,23 +385,24 @@ enum { KERNEL_MOST = 64 };
 typedef struct prompt {
   lab_tables tables;
   lab_alias alias;
-  double *gram; /* [n * n], NULL if no algorithm has a form */
+  double *gram; /* [n * n], products of scores; NULL if no kernel is used */
   int exact;
   size_t multisets;
 } prompt;
 
-/* All algorithms, prompts and parts. Part k of prompt x is task x * parts + k. */
+/* A measurement of all algorithms at all prompts. Monte Carlo samples are divided into parts; part
+ * k of prompt x is task x * parts + k. */
 typedef struct work {
   const lab_spec *spec;
   const policy_algorithm *const *algorithms;
   size_t n_algorithms, n_prompts;
   size_t parts; /* 1 if all prompts are exact */
   prompt *prompts;
-  lab_form *forms;    /* [n_algorithms * n_prompts] */
-  int *fast;          /* [n_algorithms * n_prompts] */
-  gl_error **refused; /* [n_algorithms * n_prompts] why an algorithm cannot be measured; or NULL */
+  lab_form *forms;      /* [n_algorithms * n_prompts] */
+  int *fast;            /* same shape: 1 if kernels evaluate the algorithm */
+  gl_error **refused;   /* same shape: why it cannot be measured, or NULL */
   lab_summary *summary; /* [(algorithm * n_prompts + x) * parts + part] */
-  gl_error **stopped;   /* same shape: why it stopped at one of the groups; or NULL */
+  gl_error **stopped;   /* same shape: its error at a group, or NULL */
   arena memory;
 } work;
 
@@ -448,7 +449,7 @@ static gl_status task_workspace_init(task_workspace *b, const work *w, size_t x,
   return status;
 }
 
-/* A copy of the reason, to be freed; NULL without memory. */
+/* Returns a malloc'd copy of an error, or NULL if memory runs out. */
 static gl_error *lab_reason(const gl_error *why) {
   gl_error *copy = malloc(sizeof *copy);
   if (copy != NULL) *copy = *why;
@@ -550,7 +551,8 @@ const char *lab_needs_more(const policy_algorithm *algorithm) {
   return NULL;
 }
 
-/* Finds the form of an algorithm, or why it has no estimate of this prompt. */
+/* Sets the lab_form of algorithm r at prompt x, or stores in w->refused why it cannot be measured
+ * there. */
 static gl_status lab_prepare_algorithm(work *w, size_t r, size_t x, policy_workspace *ws,
                                        gl_error *err) {
   const prompt *p = &w->prompts[x];
@@ -596,9 +598,9 @@ static gl_status lab_prepare_prompt(work *w, size_t x, policy_workspace *ws, gl_
   return status;
 }
 
-/* Refused before the memory is asked for: tables and moments of every prompt, which have only the
- * parameters that the prompt depends on, the table of one prompt with all parameters, and the
- * moments of all prompts together. Prompts are taken to be like the first. */
+/* Refuses a measurement that would need more than LAB_MOST_BYTES. Estimates the tables and moments
+ * of every prompt (only of the parameters that the prompt depends on), one prompt's table of all
+ * parameters, and the joined moments. Assumes that all prompts are of the first one's size. */
 static gl_status lab_check_memory(const work *w, gl_error *err) {
   const prompt *p = &w->prompts[0];
   const int covariance = w->spec->covariance;

@@ -226,7 +226,7 @@ gl_status lab_tables_init(lab_tables *t, const enumerable *world, size_t x,
   return status;
 }
 
-/* Copies rows of scores or gradients, of the parameters that stay. */
+/* Copies the columns parameter[n] of a matrix of scores or gradients. */
 static double *narrow_rows(arena *a, const double *wide, size_t rows, size_t n_wide,
                            const size_t *parameter, size_t n) {
   double *out = wide == NULL ? NULL : ARENA_GRID(a, double, rows, n);

@@ -51,9 +51,9 @@ typedef struct lab_tables {
 gl_status lab_tables_init(lab_tables *t, const enumerable *world, size_t x,
                           const double *theta_learner, const double *theta_sampler,
                           lab_weights weights, gl_error *err);
-/* Leaves only the parameters that this prompt depends on. Of a world whose prompts have parameters
- * of their own, the tables of all prompts then take memory in proportion to the prompts, and not to
- * their square. Errors: GL_ENOMEM, which leaves the tables as they are. */
+/* Removes the parameters that this prompt does not depend on. If each prompt has its own
+ * parameters, the memory of all prompts' tables then grows linearly, not quadratically, with the
+ * number of prompts. Errors: GL_ENOMEM, which leaves the tables as they are. */
 gl_status lab_tables_narrow(lab_tables *t, gl_error *err);
 void lab_tables_fini(lab_tables *t);
 

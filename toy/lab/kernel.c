@@ -478,7 +478,7 @@ static const may may_be_factored[] = {
     MAY_BOTH(top_entropy, ONE), /* the laboratory has no entropies */
     MAY_BOTH(entropy_ratio_low, ZERO),
     MAY_BOTH(entropy_ratio_high, INFINITE),
-    MAY_BOTH(proximal_decay, ZERO), /* nor any updates */
+    MAY_BOTH(proximal_decay, ZERO), /* the laboratory has no updates */
     MAY_BOTH(mask_denominator, ANY_VALUE_TO(MASK_KEPT)),
     MAY_BOTH(
         negatives,

@@ -258,9 +258,8 @@ static void set_reference(toy_learner *l) {
       l->logref[e] = -log((double)w->tree.vocabulary);
 }
 
-/* Computes the policy that the behaviour policy is mixed with. */
-/* Sets l->initial to the policy that is mixed into the behaviour policy: the initial or the uniform
- * one. */
+/* Sets l->initial to the policy that is mixed into the behaviour policy: the initial or the
+ * uniform one. */
 static gl_status set_mixed_in(toy_learner *l, const cfg_node *sampling, gl_error *err) {
   const toy_world *w = l->world;
   const size_t edges = w->tree.n_edges, n = w->n_prompts * edges;

@@ -30,12 +30,12 @@ gl_status toy_chain_graph(response_tree *graph, size_t letters, size_t horizon, 
 /* Scratch arrays of one toy_chain_sum(). */
 typedef struct tables {
   double *m;    /* [n_edges] measure at the current position */
-  double *edge; /* [n_edges] */
+  double *edge; /* [n_edges] mass times backward value of each edge */
   double
       *ahead; /* [horizon * vocabulary * states] backward value after reading a token in a state */
   double *from; /* [n_nodes * states] backward value of a node in a state */
   double *mass; /* [n_nodes * states] forward mass of a node in a state */
-  double *step; /* [vocabulary * states] */
+  double *step; /* [vocabulary * states] scratch of chain_advance() */
 } tables;
 
 size_t toy_chain_scratch(const response_tree *g, size_t states) {
@@ -97,7 +97,7 @@ static void chain_advance(const toy_chain *c, const tables *t, size_t states) {
       t->mass[(1 + a) * states + state_after(c, letters, s, a)] += t->step[a * states + s];
 }
 
-/* Matrix form: flow += m * (mass ahead'), elementwise over edges. */
+/* flow[n][a] += m[n][a] sum_s mass[n][s] ahead[a][s]; the sum is one matrix product. */
 static void add_flow(const response_tree *g, const tables *t, size_t states, const double *ahead,
                      double *flow) {
   cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)g->n_nodes, (int)g->vocabulary,

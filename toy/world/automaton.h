@@ -56,8 +56,8 @@ typedef struct toy_chain {
   const toy_automaton *automaton; /* borrowed; NULL: a single state */
 } toy_chain;
 
-/* Builds that graph for `letters` letters; level, length and path stay NULL, n_responses 0. Release
- * with response_tree_fini(). Errors: GL_ENOMEM. */
+/* Builds the graph of last letters for `letters` letters; level, length and path stay NULL,
+ * n_responses 0. Release with response_tree_fini(). Errors: GL_ENOMEM. */
 gl_status toy_chain_graph(response_tree *graph, size_t letters, size_t horizon, int has_end,
                           gl_error *err);
 
@@ -65,11 +65,11 @@ gl_status toy_chain_graph(response_tree *graph, size_t letters, size_t horizon, 
  * states. */
 size_t toy_chain_scratch(const response_tree *graph, size_t states);
 
-/* Returns sum_y m(y) v(y). log_m[horizon] points to tables over edges with the logarithms of m_t^(1
- * / power); the function exponentiates power * log_m, once for neighbours with the same pointer.
- * value NULL: 1 for every state; by_length[horizon] NULL: 1. If flow is not NULL, flow[n_edges] +=
- * sum_y m(y) v(y) #(e in y), where #(e in y) is the number of times y uses edge e. Derivatives of
- * the sum with respect to log m are linear in flow. */
+/* Returns sum_y m(y) v(y). log_m[horizon] points to tables over edges with the logarithms of
+ * m_t^(1 / power); the function exponentiates power * log_m, only once for consecutive positions
+ * that share a table. value NULL: 1 for every state; by_length[horizon] NULL: 1. If flow is not
+ * NULL, flow[n_edges] += sum_y m(y) v(y) #(e in y), where #(e in y) is the number of times y uses
+ * edge e. Derivatives of the sum with respect to log m are linear in flow. */
 double toy_chain_sum(const toy_chain *chain, const double *const *log_m, double power,
                      const double *value, const double *by_length, double *flow, double *scratch);
 

@@ -21,8 +21,9 @@ typedef struct toy_features {
   size_t width;   /* templates: number of active features per node; dense: dimension */
   int32_t *index; /* templates: [n_prompts * n_nodes * width] */
   double *value;  /* dense: [n_prompts * n_nodes * vocabulary * width] */
-  /* Decision processes (toy/world/process.c): token a * branches + k has the weight of action a,
-   * and offset[n_nodes * vocabulary] is added to the logits; else 0 and NULL. */
+  /* Decision processes with random transitions (toy/world/process.c): tokens a * branches + k, for
+   * every k < branches, share the weights of action a, and offset[n_nodes * vocabulary] is added
+   * to the logits. Other worlds: offset is NULL. */
   size_t branches;
   double *offset;
 } toy_features;

@@ -153,7 +153,7 @@ gl_status mdp_divergence(const mdp *m, const double *theta_p, const double *thet
 /* --- trajectories --- */
 /* All trajectories of a decision process as an enumerable policy. */
 
-/* One trajectory: pair[t] = state * actions + action. */
+/* Trajectories, those of a prompt adjacent. A pair is state * actions + action. */
 struct mdp_trajectories {
   const mdp *m;
   size_t n_prompts, most;

@@ -42,8 +42,8 @@ typedef struct mdp {
 /* Parses a world section with world.kind in {chain, gridworld, garnet, token}
  * (experiments/RECIPES.md). Random parts are sampled at RNG_WORLD of the seed. */
 gl_status mdp_new(mdp **out, const cfg_node *world, uint64_t seed, gl_error *err);
-/* The same for a reader at a world section, and begins `policy` at its policy; the caller may read
- * further keys of both, and ends them. */
+/* mdp_new() for a reader r of the world section. Begins the reader `policy` at the subsection
+ * `policy`. The caller may read further keys with both readers and must end them with cfg_end(). */
 gl_status mdp_read(mdp **out, cfg_reader *r, cfg_reader *policy, uint64_t seed, gl_error *err);
 void mdp_free(mdp *m);
 /* Returns 1 if `kind` names a decision process. */

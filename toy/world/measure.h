@@ -1,5 +1,6 @@
-/* Exact quantities of one prompt of a toy world, for both listed and counted worlds (see
- * toy/world/automaton.h), and the conversion between a response's tokens and its edges. */
+/* Exact quantities of one prompt of a toy world, and the conversion between a response's tokens
+ * and its edges. Listed worlds enumerate all responses. Counted worlds have too many; their sums
+ * use dynamic programming (toy/world/automaton.h). */
 #ifndef GEPOLAB_TOY_WORLD_MEASURE_H
 #define GEPOLAB_TOY_WORLD_MEASURE_H
 

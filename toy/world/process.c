@@ -13,11 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Logit of a token that cannot follow: its probability is 0 in a double, and 0 times its logarithm
- * is 0 because that is finite. */
+/* Logit of a token a * branches + k whose action a has at most k next states. Its probability
+ * underflows to 0. The logit is finite, so that probability times log-probability is 0 and not
+ * NaN. */
 static const double IMPOSSIBLE = -1000;
 
-/* A node of the tree in the making. */
+/* A node of the tree under construction: its state, and the edge that leads to it (-1: root). */
 typedef struct place {
   int32_t state, entered_by;
 } place;
@@ -37,7 +38,7 @@ static const double *next_states(const mdp *m, size_t s, size_t a) {
   return m->transition + (s * m->actions + a) * m->states;
 }
 
-/* The most states that an action leads to. */
+/* The largest number of possible next states of any state and action. */
 static size_t count_branches(const mdp *m) {
   size_t most = 1;
   for (size_t pair = 0; pair < m->states * m->actions; ++pair) {
@@ -48,7 +49,7 @@ static size_t count_branches(const mdp *m) {
   return most;
 }
 
-/* Adds an edge: to a new node, or the end of a response. */
+/* Adds an edge: to a new node with that state, or, if state is -1, to the end of a response. */
 static gl_status add_edge(growth *g, double offset, int32_t state, gl_error *err) {
   int32_t *next = ARRAY_ADD(g->next, g->n_next);
   double *log_p = ARRAY_ADD(g->offset, g->n_offsets);
@@ -70,7 +71,8 @@ static gl_status add_edge(growth *g, double offset, int32_t state, gl_error *err
                  TREE_MAX_RESPONSES);
 }
 
-/* Adds the edges of one action. The state after the last one does not matter and is not drawn. */
+/* Adds the edges of one action. The state after the last action has no effect and is not sampled.
+ */
 static gl_status add_action(growth *g, size_t s, size_t a, bool is_last, gl_error *err) {
   const mdp *m = g->m;
   const double *p = next_states(m, s, a);
@@ -99,7 +101,8 @@ static gl_status grow(growth *g, response_tree *t, size_t start, gl_error *err) 
   return status;
 }
 
-/* Fills in the tree and the rewards, which follow the edges back to the root. */
+/* Fills in the tree, and each response's path and reward by walking from its last edge to the
+ * root. */
 static gl_status finish_tree(toy_world *w, const growth *g, const cfg_node *section,
                              gl_error *err) {
   response_tree *t = &w->tree;

@@ -38,7 +38,7 @@ static gl_status reward_line_fail(const reward_line *at, const char *why) {
                  at->line, why);
 }
 
-/* The number of the response with those letters, "2 1 3". */
+/* Finds the index of the response with the given letters, such as "2 1 3". */
 static gl_status sequence_find_response(const response_tree *tree, char *letters,
                                         const reward_line *at, size_t *response) {
   const size_t n_letters = tree->vocabulary - (tree->has_end ? 1 : 0);
@@ -146,8 +146,6 @@ static const cfg_node *automaton_place(const cfg_node *section, const char *key)
   return node != NULL ? node : section;
 }
 
-/* Lists all responses, for worlds that are small enough; policy and rewards are the same as in the
- * counted world. */
 /* The reward of the state that response y ends in. */
 static double automaton_reward_of(const toy_automaton *m, const response_tree *tree, size_t y,
                                   size_t letters) {
@@ -159,6 +157,8 @@ static double automaton_reward_of(const toy_automaton *m, const response_tree *t
   return m->reward[state];
 }
 
+/* Enumerates the responses of a small world (`listed: true`). Policy and rewards are the same as in
+ * the counted world. */
 static gl_status automaton_list_responses(toy_world *w, const cfg_node *section, size_t letters,
                                           size_t horizon, int has_end, gl_error *err) {
   gl_error why = {0};

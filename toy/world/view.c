@@ -187,8 +187,9 @@ typedef struct counted_room {
   const double *at_p[AUTOMATON_MAX_HORIZON], *at_q[AUTOMATON_MAX_HORIZON];
 } counted_room;
 
-/* One allocation, owned by r->logp. Every step shares one table, because the policy of a counted
- * world does not depend on the step. */
+/* Allocates all arrays in one block, owned by r->logp. `flow` is followed by `vocabulary` doubles
+ * of scratch for toy_add_flow(). Every position points to the same table, because the policy of a
+ * counted world does not depend on the position. */
 static gl_status counted_room_init(counted_room *r, const toy_world *w, gl_error *err) {
   const size_t edges = w->tree.n_edges;
   r->logp = calloc(3 * edges + w->tree.vocabulary + toy_scratch(w), sizeof *r->logp);
@@ -204,8 +205,8 @@ static gl_status counted_room_init(counted_room *r, const toy_world *w, gl_error
 }
 
 /* The gradient weights each log-probability by the value's flow through its edge. Subtracting the
- * mean from the rewards keeps the flow small, and so its rounding error, where there is little to
- * learn. */
+ * expected reward leaves the gradient unchanged. It makes the flow, and so its rounding error,
+ * small where rewards hardly vary. */
 static gl_status counted_value(const void *self, const double *theta, size_t x, double weight,
                                double *value, double *gradient, gl_error *err) {
   const toy_world *w = self;

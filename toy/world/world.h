@@ -20,7 +20,7 @@ struct toy_world {
                          (toy/world/automaton.h) */
   size_t n_prompts;
   int counted;             /* 1: responses are too many to list; sums use dynamic programming */
-  int bigram;              /* 1: the policy sees prompt and last letter only */
+  int bigram;              /* 1: the policy depends on prompt and last letter only */
   toy_automaton *automata; /* [n_prompts] for kind automaton, else NULL */
   double *reward;          /* [n_prompts * n_responses] mean rewards; NULL in counted worlds */
   toy_noise noise;         /* noise on the learner's rewards; exact quantities use the means */
@@ -57,8 +57,8 @@ typedef struct toy_world_kind {
 #define TOY_WORLD_DECLARED(name) extern const toy_world_kind toy_world_##name;
 TOY_WORLDS(TOY_WORLD_DECLARED)
 
-/* The world of a decision process, for a section whose kind mdp_is_kind() names; *init is the
- * policy's key init, which the caller reads, or NULL. */
+/* Builds the world of a decision process from a section whose kind satisfies mdp_is_kind(). Stores
+ * the recipe's node world.policy.init, which the caller reads, or NULL in *init. */
 gl_status toy_process_build(toy_world *w, const cfg_node *section, uint64_t seed,
                             const cfg_node **init, gl_error *err);
 
