@@ -75,7 +75,8 @@ static void add_prompt(arrivals *out, const lab_tables *t, conditional *c, doubl
     before = share;
   }
   add_side(&out->drawn, c, prompt, group,
-           out->n_parameters); /* the last term of the loop has no limit of length */
+           out->n_parameters); /* after the loop c is conditioned on length <= max_length, which
+                                  holds for every response: the terms of all sampled groups */
 }
 
 /* Variances of reward and length within prompts, and their covariance. */

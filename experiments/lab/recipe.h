@@ -47,7 +47,8 @@ typedef struct lab_recipe {
   mdp *process;             /* a decision process with its trajectories, or NULL */
   mdp_trajectories *trajectories;
   enumerable view;
-  lab_pair *pairs; /* along several directions: all KL of the first one, then of the next */
+  lab_pair *pairs; /* [n_pairs]; with several directions, all KL values of the first direction, then
+                      of the next */
   size_t n_pairs;
   size_t directions; /* number of random directions of the dial; 1 otherwise */
   policy_algorithm *algorithms;
@@ -84,7 +85,7 @@ typedef struct lab_counter {
   pthread_mutex_t lock;
   progress *bar; /* NULL: silent */
   size_t done;
-  double spent, left; /* cost of finished and of remaining items, in any unit */
+  double spent, left; /* cost of finished and of remaining items, in the unit of `cost` */
 } lab_counter;
 
 /* Starts the count of `total` items called `name` ("measurements", "training paths") on `threads`

@@ -26,10 +26,10 @@
 #include <string.h>
 
 /* --- counted worlds: more responses than can be listed --- */
-/* Counted worlds: groups are sampled. J, its gradient, both KL divergences and the exact
- * denominator come from dynamic programming. The moments of every algorithm's estimate come from
- * `samples` groups per prompt, with jackknife errors. There is no population limit (applicable 0).
- */
+/* Worlds whose responses are too many to list (counted worlds): groups are sampled. J, its
+ * gradient, both KL divergences and the exact denominator come from dynamic programming. The
+ * moments of every algorithm's estimate come from `samples` groups per prompt, with jackknife
+ * errors. There is no population limit (applicable 0). */
 
 enum { PARTS = 32 }; /* parts of the sampled groups; their spread gives the standard errors */
 
@@ -46,7 +46,7 @@ typedef struct work {
   uint64_t entity;
   dists *prompt;        /* [n_prompts] */
   lab_summary *summary; /* [(algorithm * n_prompts + x) * PARTS + part] */
-  gl_error *refusal;    /* same shape */
+  gl_error *refusal;    /* same shape as summary: why the algorithm cannot be computed there */
 } work;
 
 static size_t cell(const work *w, size_t algorithm, size_t x, size_t part) {
@@ -56,10 +56,10 @@ static size_t cell(const work *w, size_t algorithm, size_t x, size_t part) {
 /* --- one group --- */
 
 typedef struct group {
-  size_t *token_start;                        /* [size + 1] */
-  int32_t *token;                             /* [size * horizon] */
-  size_t *edge;                               /* [size * horizon] */
-  double *reward, *advantage;                 /* [size] */
+  size_t *token_start;        /* [size + 1] offset of each response in the arrays over tokens */
+  int32_t *token;             /* [size * horizon] */
+  size_t *edge;               /* [size * horizon] edge of the response tree of each token */
+  double *reward, *advantage; /* [size] */
   double *logp, *logq, *weight, *coefficient; /* [size * horizon] */
   double *flow;                               /* [n_edges] */
   double *gradient;                           /* [n_parameters] */
@@ -107,7 +107,7 @@ static size_t invert_matrix(const double *dist, size_t n, double u) {
   return last;
 }
 
-/* Samples group number `number`; its responses are stored one after the other. */
+/* Samples group number `number` for prompt x; its responses are stored one after the other. */
 static void draw(group *g, const work *w, size_t x, uint64_t number) {
   const toy_world *world = w->world;
   const dists *l = &w->prompt[x];
@@ -291,7 +291,8 @@ static gl_status describe_measurement(lab_result *out, const work *w, const lab_
   return status == GL_OK ? lab_value(e, pair->learner, &out->value, out->truth, err) : status;
 }
 
-/* Joins an algorithm's prompts within each part, then joins the parts. */
+/* Computes an algorithm's result: the mean over prompts within each part of the samples, then the
+ * mean over parts. The spread of the parts gives the standard errors. */
 static gl_status conclude(lab_result *out, const work *w, size_t algorithm, gl_error *err) {
   const size_t n = out->n_parameters;
   const lab_summary *parts[PARTS], **at = MUST_ARRAY(const lab_summary *, w->n_prompts, "a result");
@@ -368,8 +369,8 @@ static int is_counted(const lab_recipe *r) {
   return r->world != NULL && toy_world_is_counted(r->world);
 }
 
-/* Number of responses in all groups that a cell evaluates, as far as known in advance. Estimates
- * its duration. */
+/* Estimates the duration of a cell by the number of responses in all groups that it evaluates, as
+ * far as this is known in advance. */
 static double cost_of(const lab_recipe *r, size_t cell) {
   const size_t size = r->group_size[cell % r->n_sizes];
   if (is_counted(r) || size == 0) return 1;
@@ -453,13 +454,14 @@ static const char *method_of(const lab_result *m) {
 
 /* --- the table --- */
 
-enum { PEOPLE_NUMBERS = 5 }; /* the text table shows this many of lab_number_names: bias to mse */
+enum { PEOPLE_NUMBERS = 5 }; /* the text table shows the first five of lab_number_names */
 
 static table_column lab_column(const char *name, table_type type, int width, const char *format) {
   return (table_column){.name = name, .type = type, .width = width, .format = format};
 }
 
-/* Whether a number of the table has a standard error, which is shown behind it. */
+/* Whether any result is a Monte Carlo estimate. Its numbers are then printed with their standard
+ * errors. */
 static bool has_sampled(const lab_table *t) {
   place p = {0, 0, 0};
   do
@@ -481,7 +483,8 @@ static int method_width(const lab_table *t) {
   return wide;
 }
 
-/* The method of all results, which then has no column; NULL: they have several. */
+/* The method that all results have in common, so that no column for it is needed; NULL: the methods
+ * differ. */
 static const char *only_method(const lab_table *t) {
   place p = {0, 0, 0};
   const char *only = method_of(at(t, p));
@@ -491,7 +494,8 @@ static const char *only_method(const lab_table *t) {
   return is_one ? only : NULL;
 }
 
-/* Within 80 columns, unless names are longer than 15 characters or numbers have errors. */
+/* Adds the columns of the text table: at most 80 characters wide, unless names are longer than 15
+ * characters or numbers have standard errors. */
 static void add_columns(table *to, const lab_table *t) {
   const int wide = lab_recipe_name_width(t->recipe), numbers = has_sampled(t) ? 16 : 9;
   table_add_column(to, lab_column("algorithm", TABLE_TEXT, -wide, NULL), "algorithm");
@@ -711,7 +715,8 @@ static void add_directions_columns(table *to, const lab_table *t) {
   }
 }
 
-/* The directions' values in which both are measured; returns how many. */
+/* Collects a quantity over those random directions in which the algorithm and the first algorithm
+ * were measured, in ascending order. Returns the number of values. */
 static size_t gather(const lab_table *t, lab_quantity q, size_t algorithm, size_t size, size_t kl,
                      double *value) {
   const lab_recipe *r = t->recipe;
@@ -748,7 +753,7 @@ lab_over_directions lab_directions_measured(const lab_table *t, size_t algorithm
   return out;
 }
 
-/* Columns as in add_directions_columns(). */
+/* Adds the row of an algorithm, group size and KL value; columns as in add_directions_columns(). */
 static void add_directions_row(table *to, const lab_table *t, size_t algorithm, size_t size,
                                size_t k, double *scratch) {
   const lab_recipe *r = t->recipe;

@@ -52,8 +52,9 @@ typedef struct lab_over_directions {
   size_t n; /* number of directions */
   double quantile[LAB_QUANTITIES]
                  [LAB_QUANTILES];        /* median, 10 and 90 % quantile; NaN: none measured */
-  double fraction_worse[LAB_QUANTITIES]; /* fraction with a cosine below 0, or an error below the
-                                            first's */
+  double fraction_worse[LAB_QUANTITIES]; /* fraction of directions with a cosine below 0
+                                            (LAB_QUANTITY_COSINE), or with an error below that of
+                                            the first algorithm (other quantities) */
 } lab_over_directions;
 
 /* k: index of the KL. scratch[recipe->directions]. */

@@ -151,7 +151,8 @@ static gl_status add_crossings(table *list, table *document, gl_error *err) {
   return GL_OK;
 }
 
-/* A family of random pairs. */
+/* A family of random pairs of distributions on n outcomes: alpha and apart are the parameters of
+ * lab_random_pair. */
 typedef struct family {
   const char *name;
   double alpha, apart;
@@ -185,7 +186,7 @@ static void add_variances(const family_tables *to, const family *f, const pairs_
   }
 }
 
-/* Samples random pairs with rewards 1 and 0 in turn. */
+/* Samples random pairs of distributions. Rewards are 1 for even outcomes and 0 for odd ones. */
 static gl_status draw_pairs(pairs_tally *t, const family *f, const theory_spec *s, size_t number,
                             gl_error *err) {
   double p[64], q[64], r[64];
@@ -495,7 +496,8 @@ static gl_status dist_of(const enumerable *e, const double *theta, size_t x, dou
   return status;
 }
 
-/* Skips updates before `staleness`: their sampler is less stale than intended. */
+/* Adds the pairs of an update, one per prompt. Skips updates before `staleness`: their sampler is
+ * less stale than intended. */
 static gl_status collect_pairs(void *context, size_t update, const double *theta_p,
                                const double *theta_q, gl_error *err) {
   const collecting *c = context;
@@ -538,7 +540,8 @@ typedef struct far_pairs {
   double n, green[LAB_CONSTANTS], disagree[LAB_CONSTANTS];
 } far_pairs;
 
-/* Call before sorted_median(), which sorts the lists and so breaks their correspondence. */
+/* Counts the pairs with a KL of FAR_APART or more. Call before sorted_median(), which sorts each
+ * list separately, so that equal indices no longer belong to one pair. */
 static far_pairs far_pairs_of(const pairs_tally *t) {
   far_pairs f = {0};
   for (size_t i = 0; i < t->pairs; ++i) {

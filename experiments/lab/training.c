@@ -18,8 +18,8 @@
  * `now`. */
 typedef struct run {
   lab_path of;
-  double *ring; /* [(staleness + 1) * n] */
-  double *step; /* [n] */
+  double *ring; /* [(staleness + 1) * n] parameters */
+  double *step; /* [n] the update's direction */
   size_t now;
 } run;
 
@@ -73,7 +73,7 @@ static gl_status estimate(run *u, size_t update, gl_error *err) {
 /* The quantities to record along a path, and the destination. */
 typedef struct recording {
   const lab_path *of;
-  bool whole; /* false: record the exact return only */
+  bool whole; /* true: record all quantities; false: only the exact return */
   lab_point *points;
 } recording;
 

@@ -96,7 +96,7 @@ static void add_kept_gradient(const contexts *c, const toy_world *w, size_t x, d
 /* --- drift --- */
 
 typedef struct drift {
-  double mass, met; /* weighted sum over contexts, and sum of weights */
+  double mass, met; /* weighted sum over contexts of the mass of kept tokens, and sum of weights */
   double good, good_met, bad, bad_met;
 } drift;
 

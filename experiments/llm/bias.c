@@ -167,7 +167,8 @@ gl_status llm_run_load(llm_run *r, uint64_t update, double *theta, gl_error *err
 
 enum { OF_ALGORITHMS, OF_TRUTH };
 
-/* The number of a batch, beyond those of training, which counts from 0. */
+/* The number of a batch in the random streams. Training counts its batches from 0, so bit 62 keeps
+ * these numbers different. */
 static uint64_t batch_id(const llm_bias_spec *s, int kind, size_t i) {
   assert(s->seed < (UINT64_C(1) << 29) && i < (UINT64_C(1) << 31));
   return UINT64_C(1) << 62 | s->seed << 32 | (uint64_t)kind << 31 | (uint64_t)i;
@@ -249,7 +250,7 @@ static double *mean_at(llm_bias_result *r, size_t i) {
 typedef struct measuring {
   const llm_bias_job *job;
   batch *batches;                   /* [job->spec->batches] sampled by the samplers */
-  const gradient_sample *reference; /* of the true gradient */
+  const gradient_sample *reference; /* estimates of the true gradient */
   gradient_sample *sample;          /* workspace */
   double *gradient;                 /* workspace, [reference->n] */
 } measuring;
@@ -318,7 +319,7 @@ static const llm_bias_result *result_of(const llm_bias_table *t, size_t u, size_
   return &t->results[(u * t->n_staleness + k) * t->spec->n_algorithms + a];
 }
 
-/* Sorts the stalenesses in ascending order for the figure. */
+/* Lists the indices of the staleness values in ascending order of staleness, for the figure. */
 static void sort_ages(const llm_bias_table *t, size_t *order) {
   for (size_t k = 0; k < t->n_staleness; ++k) {
     size_t at = k;
@@ -339,8 +340,8 @@ static void write_bias_line(figure_page *p, size_t panel, const llm_bias_table *
   page_block_end(p);
 }
 
-/* Lists the algorithms that cannot be measured. Whether one can does not depend on the checkpoint,
- * so the first one's results are used. */
+/* Lists the algorithms that cannot be measured. This does not depend on the checkpoint, so the
+ * results at the first checkpoint are used. */
 static gl_status note_not_applicable(figure_page *p, const llm_bias_table *t, gl_error *err) {
   gl_status status = GL_OK;
   for (size_t a = 0; a < t->spec->n_algorithms && status == GL_OK; ++a) {
@@ -561,8 +562,8 @@ typedef enum part {
   PARTS
 } part;
 
-/* The quantities from all blocks except block without_g of g and block without_h of h; BLOCKS: none
- * is left out. */
+/* Computes the quantities from all blocks except block without_g of g and block without_h of h.
+ * BLOCKS: no block is left out. */
 static void parts_without(double out[PARTS], products *p, const gradient_sample *g,
                           const gradient_sample *h, size_t without_g, size_t without_h) {
   const double n = (double)g->per_block * blocks_without(without_g);

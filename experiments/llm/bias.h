@@ -76,11 +76,11 @@ typedef enum gradient_number {
 } gradient_number;
 extern const char *const gradient_number_names[GRADIENT_NUMBERS];
 
-/* Computes all numbers of the estimates g against the references h. Intervals have that confidence
- * (such as 0.95) and use Student's t with GRADIENT_BLOCKS - 1 degrees of freedom. bias and length
- * are square roots: 0 if the estimated square is negative; their intervals are those of the
- * squares. A divisor must be three standard errors above zero; otherwise the sample is too small
- * and the result is NaN. A cosine above 1 by chance is set to 1. */
+/* Computes all numbers of the estimates g against the references h. Intervals have the given
+ * confidence level (such as 0.95) and use Student's t with GRADIENT_BLOCKS - 1 degrees of freedom.
+ * bias and length are square roots: 0 if the estimated square is negative; their intervals are
+ * those of the squares. A divisor must be three standard errors above zero; otherwise the sample is
+ * too small and the result is NaN. A cosine above 1 by chance is set to 1. */
 void gradient_moments(gradient_estimate out[GRADIENT_NUMBERS], const gradient_sample *g,
                       const gradient_sample *h, double confidence);
 
@@ -92,14 +92,14 @@ typedef struct llm_run {
   const char *path;
   char *text; /* canonical text of the run's recipe */
   cfg_doc *doc;
-  recipe recipe;     /* of the run, with the overrides */
+  recipe recipe;     /* recipe of the run, with the overrides */
   learner learner;   /* on one device, without the warm-up unless it is needed */
   uint64_t *updates; /* [n] numbers of updates with a checkpoint, ascending */
   size_t n;
 } llm_run;
 
 /* Reads the folder's list and the newest checkpoint's recipe, applies the overrides and makes its
- * learner, with that many threads (0: all cores). Release with llm_run_fini() in any case. Errors:
+ * learner with `threads` threads (0: all cores). Release with llm_run_fini() in any case. Errors:
  * GL_EINPUT with folder or file (no checkpoints, a damaged one, one in another program's format,
  * not a transformer's run), GL_EIO. */
 gl_status llm_run_init(llm_run *r, const char *path, const char *const *overrides,

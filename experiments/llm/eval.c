@@ -30,7 +30,7 @@ typedef struct sums {
   double reward, tokens, cut_off;
 } sums;
 
-/* Problems [first, first + n) of the held-out split and their responses. */
+/* A part of an evaluation: consecutive problems of the held-out split and their responses. */
 typedef struct part {
   problem_set problems;
   generate_result responses;
@@ -53,7 +53,8 @@ static gl_status part_problems(part *p, const run_spec *spec, size_t first, size
   return status;
 }
 
-/* Samples responses to the part's problems, which are those of the split from `first` on. */
+/* Samples responses to the part's problems. `first`: index of its first problem in the held-out
+ * split. */
 static gl_status part_draw(part *p, const llm_eval_request *r, size_t first, gl_error *err) {
   const run_spec *spec = r->spec;
   const size_t each = responses_to_each(r), n = p->problems.n * each;

@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* folder/name. */
+/* Returns the path folder/name. */
 static char *llm_folder_file(const char *folder, const char *name) {
   return must_textf("a file's name", "%s/%s", folder, name);
 }
@@ -65,7 +65,8 @@ static int file_is_in_folder(const char *folder, const char *name) {
   return has;
 }
 
-/* The recipe of a folder: from gepolab.json, or that of the model without a task. */
+/* Makes the recipe of a model's folder: from its gepolab.json, or without that file a recipe that
+ * has only the model. */
 static gl_status folder_doc(cfg_doc **out, const char *folder, gl_error *err) {
   static const char bare[] = "world: {kind: llm}\n";
   struct stat s;
@@ -79,7 +80,7 @@ static gl_status folder_doc(cfg_doc **out, const char *folder, gl_error *err) {
   return status;
 }
 
-/* A model without its task: it must have its own tokenizer. */
+/* Reads a model whose task is unknown. It must have its own tokenizer. */
 static gl_status without_its_task(llm_session *s, gl_error *err) {
   const cfg_node *root = cfg_root(s->doc);
   if (cfg_find(root, "world.tokenizer") == NULL && !file_is_in_folder(s->source, "tokenizer.json"))
@@ -304,8 +305,8 @@ static gl_status save_tokenizer(const char *folder, const run_spec *spec, gl_err
 
 /* --- gepolab.json --- */
 
-/* path with all links resolved. If that fails (the file may no longer exist), the working directory
- * followed by path. The caller frees it. */
+/* Returns path with all links resolved. If that fails (the file may no longer exist), returns the
+ * working directory followed by path. The caller frees it. */
 static char *absolute(const char *path) {
   char *whole = realpath(path, NULL), here[PATH_MAX];
   if (whole != NULL) return whole;

@@ -90,7 +90,7 @@ enum { MOST_CANDIDATES = 50000 };
 
 typedef struct grid {
   const plan_description *d;
-  plan_candidate *of; /* [n] */
+  plan_candidate *of; /* [n] the candidates added so far */
   size_t n;
 } grid;
 

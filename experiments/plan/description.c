@@ -201,7 +201,7 @@ static gl_status read_sampler(plan_description *d, const cfg_node *node, gl_erro
   return cfg_end(&r);
 }
 
-/* Reads the list of sites where the learner may be; without it, it may be at any. */
+/* Reads the list of sites where the learner may be; without the list, every site is allowed. */
 static gl_status plan_read_learner_sites(plan_description *d, cfg_reader *r) {
   const bool stated = cfg_has(r, "sites");
   const cfg_node *list =

@@ -24,7 +24,7 @@ enum { PLAN_MOST_SITES = 32, PLAN_MOST_VALUES = 64, PLAN_MOST_REPLICATES = 1000 
 
 /* A network connection with the same properties in both directions. */
 typedef struct plan_link {
-  const cfg_node *at;      /* NULL: not described */
+  const cfg_node *at;      /* its node in the recipe; NULL: the link is not described */
   const cfg_node *latency; /* a distribution; NULL: the cluster's own delays */
   double bandwidth;        /* bytes/s for the whole site; INFINITY: unlimited */
   double loss;             /* probability that a packet is lost */
@@ -33,7 +33,7 @@ typedef struct plan_link {
 typedef struct plan_site {
   const char *name;
   size_t gpus;
-  double speed;   /* speed of a GPU relative to the measured ones */
+  double speed;   /* speed of a GPU relative to the GPUs on which speeds were measured */
   bool may_learn; /* whether the learner may be placed here */
 } plan_site;
 
@@ -61,7 +61,7 @@ typedef struct plan_rigour {
 typedef struct plan_description {
   const cfg_doc *doc; /* borrowed, like all names and nodes */
   const char *name;
-  char algorithm[PLAN_NAME_SIZE]; /* that the recipe trains with */
+  char algorithm[PLAN_NAME_SIZE]; /* algorithm of the recipe */
   uint64_t seed; /* seed of replicate 0; replicate r uses seed + r for every candidate */
   size_t groups, group_size;
   plan_site sites[PLAN_MOST_SITES];
@@ -109,7 +109,7 @@ gl_status plan_dist_times(char **out, const cfg_node *node, double factor, gl_er
 
 typedef struct plan_candidate {
   size_t learner_site, learner_gpus;
-  size_t samplers[PLAN_MOST_SITES]; /* [n_sites] */
+  size_t samplers[PLAN_MOST_SITES]; /* [n_sites] number of samplers at each site */
   size_t decoding;                  /* index in the description's list; unused if that is empty */
   int64_t batches, window, publish;
   double bandwidth[PLAN_MOST_SITES]; /* factors on the bandwidth between a site and the learner;
@@ -156,12 +156,12 @@ typedef struct plan_measures {
   double throughput;               /* trained responses per hour of simulated time */
   double tokens;                   /* trained tokens per hour; 0 if responses have no lengths */
   double staleness, staleness_p95; /* of trained units, in updates */
-  double learner, samplers; /* utilisation: fractions of the time in use; if units stream, of all
-                               decoding slots */
+  double learner, samplers; /* utilisation: fraction of the time in use; if samplers stream units,
+                               the mean over their decoding slots */
   double weights[PLAN_MOST_SITES];   /* [n_sites] fraction of the time that a site's link sends
                                         published weights; 1: it is too slow */
-  double responses[PLAN_MOST_SITES]; /* [n_sites] fraction of the time that it sends the site's
-                                        trained batches */
+  double responses[PLAN_MOST_SITES]; /* [n_sites] fraction of the time that the site's link sends
+                                        batches that are trained */
   double wasted;                     /* fraction of finished or aborted units that were dropped */
 } plan_measures;
 
@@ -210,7 +210,8 @@ typedef struct plan_system {
   bool too_slow; /* a closed form shows that it misses the throughput limit; it is not simulated */
 } plan_system;
 
-/* PLAN_WITHOUT_SITE is the opposite of the others: a loss. */
+/* A change to the recommended candidate, whose effect is simulated. PLAN_WITHOUT_SITE removes a
+ * resource, all others add one. */
 typedef enum plan_more {
   PLAN_MORE_SAMPLER,   /* one more sampler at a site */
   PLAN_MORE_LEARNER,   /* more GPUs for the learner, as many as its step was measured on */
@@ -222,7 +223,7 @@ typedef enum plan_more {
 /* The effect of a change to the recommended candidate, paired by replicate. */
 typedef struct plan_gain {
   plan_more more;
-  size_t site;                      /* for a sampler, a bandwidth or a site */
+  size_t site;                      /* site of a change of samplers or bandwidth */
   plan_estimate throughput, tokens; /* difference, per hour */
   plan_estimate staleness;          /* difference, in updates */
   bool stalls;
@@ -245,7 +246,7 @@ typedef struct plan_result {
   plan_system *system;       /* [n] all candidates, including excluded ones */
   size_t n, n_stalled, n_too_slow;
   ranking ranking; /* of the n - n_stalled - n_too_slow other candidates, in their order */
-  size_t *of;      /* [ranking.n] their indices in system[] */
+  size_t *of;      /* [ranking.n] index in system[] of each ranked candidate */
   size_t chosen;   /* index in system[]; SIZE_MAX: no candidate keeps the limits */
   size_t *front;   /* [n_front] indices in system[], by ascending staleness */
   size_t n_front;
@@ -253,11 +254,12 @@ typedef struct plan_result {
   plan_resource binds; /* the bottleneck; PLAN_RESOURCES: none */
   size_t binding_site; /* site, if the bottleneck is weights or responses */
   double in_use;       /* fraction of the time that the most used resource is in use */
-  /* Per site, samplers removed from the selected candidate because it is as good without them: it
-   * keeps the limits, and the mean losses of throughput and of freshness are at most half the
-   * indifference zone, with 95 % intervals within the whole zone. (Throughput does not count where
-   * only throughput is limited and the least stale system is wanted.) Then the throughput and the
-   * staleness that all removed samplers together would add. */
+  /* left_out: per site, samplers removed from the selected candidate because it is as good without
+   * them. It keeps the limits, the mean loss of throughput and the mean increase of staleness are
+   * at most half the indifference zone, and their 95 % intervals are within the whole zone. (If
+   * throughput is the only limit, the loss of throughput is not tested: the least stale system is
+   * preferred.) left_out_throughput, left_out_staleness: what all removed samplers together would
+   * add. */
   size_t left_out[PLAN_MOST_SITES]; /* [n_sites] samplers */
   plan_estimate left_out_throughput, left_out_staleness;
   plan_gain *gains; /* [n_gains] */
@@ -292,8 +294,9 @@ void plan_print(const plan_result *r, FILE *to);
 
 /* --- settings.c --- */
 
-/* A trainer whose settings are written: its word for --for, its name, and the version in which the
- * names of the settings were read. NULL past the last. */
+/* A trainer whose settings can be printed: its name as a value of --for, its full name, and the
+ * version whose source the names of settings were taken from. plan_trainer_at() returns NULL past
+ * the last. */
 typedef struct plan_trainer {
   const char *word, *name, *version;
 } plan_trainer;
@@ -312,7 +315,7 @@ typedef struct plan_verdict {
   double brings; /* sum of the fractions: how many times as fast the plan is */
 } plan_verdict;
 plan_verdict plan_verdict_of(const plan_result *r);
-/* The verdict and what binds, in one sentence. */
+/* Prints the gain from asynchrony and the bottleneck in one sentence. */
 void plan_verdict_print(const plan_result *r, FILE *to);
 
 /* --- print.c, again --- */
@@ -333,7 +336,7 @@ const plan_studied *plan_studied_at(size_t i);
  * is, and reports the stored study's results for the recipe's method. */
 void plan_warn(const plan_result *r, FILE *to);
 
-/* The same as JSON: `recommended` {…, `recipe`}, `front` [{…}], `verdict` {…}, `binds`, `use`,
+/* The plan as JSON: `recommended` {…, `recipe`}, `front` [{…}], `verdict` {…}, `binds`, `use`,
  * `more` [{…}], `without` [{…}], `selection` {…}, `candidates`, `simulations`. recipe: the
  * recommended one, or NULL if there is none. The function takes ownership of it, also after a
  * failure. The caller deletes the result; NULL if out of memory. */

@@ -141,7 +141,8 @@ static void plan_print_chosen(const plan_result *r, FILE *to) {
   print_confidence(r, to);
 }
 
-/* GPUs that the selected split had and that bring nothing. */
+/* Prints the GPUs that were removed from the selected candidate because it is as good without
+ * them. */
 static void print_left_out(const plan_result *r, FILE *to) {
   char x[40], y[40];
   size_t n = 0;

@@ -80,7 +80,7 @@ static double slack_sum(const ranking_system *s, size_t limit) {
   return sum;
 }
 
-/* Returns 1 if it keeps all limits, 0 if it misses one, -1 if undecided. */
+/* Returns 1 if the system keeps all limits, 0 if it misses one, -1 if undecided. */
 static int keeps_limits(const work *w, const ranking_system *s) {
   const ranking_request *q = w->q;
   const double error =
@@ -187,8 +187,8 @@ static size_t want(work *w, size_t at) {
   return n;
 }
 
-/* Simulates one more replicate of those wanted systems that have the fewest, if that is below
- * `most`; sets *any to whether there was one. */
+/* Simulates one more replicate of those wanted systems that have the fewest replicates, if these
+ * are fewer than `most`; sets *any to whether there was such a system. */
 static gl_status ranking_advance(work *w, size_t most, bool *any) {
   size_t fewest = most, n = 0;
   for (size_t i = 0; i < w->out->n; ++i)

@@ -168,7 +168,8 @@ static gl_status search_run_one(void *context, size_t i, gl_error *err) {
   return GL_OK;
 }
 
-/* Skips systems that already have the replicate. */
+/* Simulates one replicate of n systems in parallel; skips systems that already have it. Adds the
+ * number of simulations to *made. */
 static gl_status run_round(plan_system **of, size_t n, size_t replicate, size_t threads,
                            const plan_watch *watch, size_t *made, gl_error *err) {
   trial_round r = {.of = MUST_ARRAY(plan_system *, n, "a round of simulations"),
@@ -475,7 +476,7 @@ static void change(plan_candidate *c, const plan_description *d, const plan_gain
   }
 }
 
-/* Runs so many replicates of both systems, those that they do not have. */
+/* Simulates both systems until each has `replicates` replicates. */
 static gl_status run_both(search *s, plan_system *base, plan_system *changed, size_t replicates,
                           gl_error *err) {
   gl_status status = plan_setup_init(&changed->setup, &changed->candidate, s->d, err);
@@ -555,7 +556,8 @@ static bool is_as_good(const search *s, const plan_system *base, const plan_syst
   return is_fast || wants_fresh(&s->d->limits);
 }
 
-/* Tries the base with so many samplers at a site; *good: whether it is as good. */
+/* Simulates candidate c with `samplers` samplers at a site; *good: whether it is as good as the
+ * selected one. */
 static gl_status try_fewer(search *s, const plan_candidate *c, size_t site, size_t samplers,
                            size_t replicates, bool *good, gl_error *err) {
   plan_system *base = &s->out->system[s->out->chosen];
@@ -587,8 +589,9 @@ static gl_status leave_out_site(search *s, plan_candidate *c, size_t site, size_
   return status;
 }
 
-/* Replaces the selected candidate by the one without GPUs that bring nothing: first those of other
- * sites than the learner's. Its replicates have the seeds that the selected one's had. */
+/* Removes samplers without which the selected candidate is as good, first at sites other than the
+ * learner's. The replicates of the new candidate have the same seeds, so both can be compared by
+ * replicate. */
 static gl_status leave_out_samplers(search *s, gl_error *err) {
   plan_result *r = s->out;
   plan_system *base = &r->system[r->chosen];

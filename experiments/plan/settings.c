@@ -30,11 +30,11 @@ typedef enum quantity {
   SAMPLER_NODE_GPUS,
   SAMPLERS,
   ENGINE_GPUS, /* GPUs of one sampler */
-  PROMPTS,     /* of an update */
+  PROMPTS,     /* prompts per update */
   RESPONSES,
   GROUP_SIZE,
   ENGINE_CONCURRENCY, /* responses that a sampler decodes at once */
-  IN_FLIGHT,          /* responses that all decode at once */
+  IN_FLIGHT,          /* responses that all samplers together decode at once */
   GROUPS_IN_FLIGHT,
   WINDOW,       /* updates that the data may be behind */
   WINDOW_SPAN,  /* versions from the oldest one allowed to the learner's, both counted */
@@ -45,7 +45,8 @@ typedef enum quantity {
 } quantity;
 enum { NODE_GPUS = 8 };
 
-/* `setting` has %s where the value goes; without it `why` says why nothing can be set. */
+/* A trainer's setting for a quantity. `setting` has %s in the place of the value; if it is NULL,
+ * the trainer has no such setting and `why` has the reason. */
 typedef struct plan_setting {
   trainer_kind trainer;
   quantity what;
@@ -187,7 +188,7 @@ static const char *stale_rule_of(const plan_description *d) {
   return text != NULL && strcmp(text, "wait") == 0 ? "wait" : "drop";
 }
 
-/* Samplers, and those of them at other sites than the learner. */
+/* Number of samplers, and number of samplers that are not at the learner's site. */
 typedef struct sampler_counts {
   size_t all, away;
 } sampler_counts;
@@ -198,7 +199,7 @@ static sampler_counts count_samplers(const plan_candidate *c, const plan_descrip
   return n;
 }
 
-/* The number of a quantity; 0: the plan does not have it. */
+/* The value of a quantity; 0: the plan does not determine it. */
 static size_t number_of(quantity what, const plan_candidate *c, const plan_description *d) {
   const sampler_counts samplers = count_samplers(c, d);
   const size_t gpus = samplers.all * d->sampler_gpus, prompts = d->groups * (size_t)c->batches;

@@ -193,8 +193,8 @@ static cJSON *schema_of(const char *path) {
   return schema;
 }
 
-/* `presets`: by name, fields of a cluster beside `base`, a published preset or one defined before.
- */
+/* Adds `presets`, a map from names to presets. A preset has fields of a cluster and `base`, the
+ * name of a published preset or of one defined before. */
 static void schema_add_own_presets(cJSON *properties) {
   cJSON *presets = cJSON_AddObjectToObject(properties, "presets");
   cJSON_AddStringToObject(presets, "description",

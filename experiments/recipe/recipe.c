@@ -172,7 +172,8 @@ static gl_status expand_own(cfg_doc *doc, gl_error *err) {
   return status;
 }
 
-/* Completes a document that was loaded with that status. */
+/* Completes a document after loading, unless `status` is an error: reads included files, applies
+ * overrides, and resolves units and ranges. */
 static gl_status complete(cfg_doc **out, gl_status status, const char *source,
                           const char *const *overrides, size_t n_overrides, gl_error *err) {
   const cfg_library embedded = {.find = find_embedded};
@@ -472,7 +473,8 @@ void recipe_starts_fini(recipe_starts *s) {
   *s = (recipe_starts){0};
 }
 
-/* Checksum of the model in a folder, which is referenced at that position of the recipe. */
+/* Finds the checksum of the model in a folder. `place`, where the recipe names the folder, is for
+ * error messages. */
 static gl_status find_start(const char **found, recipe_starts *s, const char *folder,
                             const cfg_node *place, gl_error *err) {
   for (size_t i = 0; i < s->n; ++i)

@@ -37,7 +37,7 @@ typedef struct recipe {
   training_reward rewards;
   group_filter filter;                 /* dynamic sampling */
   double weight_noise;                 /* variance of the noise on weights, core/rl/update.h */
-  double drop_negative, drop_positive; /* probabilities of the random drops there */
+  double drop_negative, drop_positive; /* probabilities of random drops, core/rl/update.h */
   policy_algorithm algorithm;
   int wants_checkpoints; /* 1: the recipe has a `checkpoint` section; it does not affect results and
                             is not part of a cell's key */

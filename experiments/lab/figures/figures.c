@@ -162,7 +162,8 @@ static gl_status lab_figure_curves(const void *data, figure_page *p, gl_error *e
 }
 
 /* --- plane: variance against squared bias, at four group sizes at most --- */
-/* On the dotted diagonal squared bias equals variance. Unbiased estimators are at the left edge. */
+/* The dotted diagonal marks equal squared bias and variance. Unbiased estimators are at the left
+ * edge. */
 
 static gl_status lab_figure_plane(const void *data, figure_page *p, gl_error *err) {
   static const lab_panel row = {"variance tr Cov", lab_x_squared_bias, lab_variance, 1, 0};
@@ -286,7 +287,8 @@ static gl_status lab_figure_theorem1_constant(const void *data, figure_page *p, 
 }
 
 /* --- map: MSE over that of the first algorithm, over KL and group size --- */
-/* Blue where it is lower, orange where the first algorithm's is lower, with a line at equality. */
+/* Blue where the algorithm's error is lower than the first algorithm's, orange where it is higher,
+ * with a line at equality. */
 
 enum { MOST_MAPS = 8, QUANTITIES = 2 };
 
@@ -408,7 +410,8 @@ static gl_status lab_figure_map(const void *data, figure_page *p, gl_error *err)
 
 enum { GRID = 60, PANELS = 4 };
 
-/* Columns are Bernoulli and normal distributions, rows are the denominators. */
+/* Returns Var[p/q] minus the variance of GEPO's weight. Columns of panels are Bernoulli and normal
+ * distributions, rows are the denominators. */
 static double difference(size_t panel, double a, double b) {
   lab_weights_stats s;
   if (panel % 2 == 0)
