@@ -148,7 +148,7 @@ gl_status least_squares(const regression *of, size_t *rank, gl_error *err) {
 
 /* --- the model --- */
 
-/* The data of one fit: responses with the run's group and seed. */
+/* One observation of a fit: the responses of a run, with its group and seed. */
 typedef struct sample {
   double y[RESPONSE_COUNT];
   size_t group;

@@ -58,7 +58,7 @@ series_ends sets_score_ends(const results_run *run, bool lower_is_better) {
   return e;
 }
 
-/* Ends of the series on half the problems, or on all of them (half 0). */
+/* Best, last and gap of the scores on one half of the problems (half 1 or 2) or on all (half 0). */
 static series_ends ends_of_half(const results_run *run, const char *set, int half,
                                 bool lower_is_better) {
   series_ends e = series_ends_unknown;

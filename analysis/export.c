@@ -126,7 +126,7 @@ static int compare_keys(const void *a, const void *b) {
   return strcmp(((const known_run *)a)->run->key, ((const known_run *)b)->run->key);
 }
 
-/* Collects the runs of the results and their repeats, by key. */
+/* Collects the runs of the results and their repeats, sorted by key. Returns their number. */
 static size_t known_runs(const one_study *o, known_run *of) {
   size_t n = 0;
   for (size_t c = 0; c < o->sum.n_cells; ++c) {
@@ -250,7 +250,8 @@ static void put_interval(records_writer *w, interval v) {
   records_number(w, v.high);
 }
 
-/* The divergence goes into the column of the metric that the study has. */
+/* Writes the intervals of a cell. The divergence is written to the column of the metric that the
+ * study has. */
 static void put_intervals(records_writer *w, const summary *s, const cell_summary *c) {
   static const interval none = {NAN, NAN, NAN};
   put_interval(w, c->best);

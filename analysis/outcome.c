@@ -75,15 +75,18 @@ static double best_with(double best, const eval_record *eval, const double *best
   return isnan(best_until[i]) ? best : best_until[i];
 }
 
-/* Low evaluations: below the first score and a share of what had been gained before them. */
+/* The low evaluations of a run: below first + kept * gain, where the gain is best - first before
+ * the collapse. */
 typedef struct low_part {
   size_t collapse;  /* the index at which the collapse begins; n: none */
-  size_t recovered; /* after it, the first index that is not low; n: none */
+  size_t recovered; /* after the collapse, the index of the first evaluation that is not low; n:
+                       none */
   size_t at_end;    /* how many of the last evaluations are low */
-  size_t begin;     /* the first of these, where there is one */
+  size_t begin;     /* index of the first of these */
 } low_part;
 
-/* The gain is the one before the collapse, also for later evaluations. */
+/* Finds the low evaluations. The gain is not updated while evaluations are low, nor after a
+ * collapse. */
 static low_part low_part_of(const eval_record *eval, const double *best_until, size_t n,
                             const outcome_rule *rule) {
   low_part p = {.collapse = n, .recovered = n, .begin = n};
@@ -340,7 +343,7 @@ static gl_status fit_rates(const stability *s, stability_cell *c, gl_error *err)
   return status;
 }
 
-/* The last scores of the cell's runs at each learning rate. */
+/* Computes the interquartile mean of the last scores at each learning rate of the cell. */
 static gl_status find_scores(stability *s, stability_cell *c, gl_error *err) {
   const results *r = s->from;
   arena work = {0};
@@ -446,7 +449,7 @@ static const table_column stability_columns[] = {
     TABLE_KEY("lost_start", TABLE_INTEGER),
     TABLE_KEY("dips", TABLE_INTEGER),
     TABLE_KEY("falling", TABLE_INTEGER),
-    /* the fates in their order */
+    /* one column for each fate, in the order of the enumeration */
     {.type = TABLE_INTEGER, .head = "not finite"},
     {.type = TABLE_INTEGER, .head = "lost start"},
     {.type = TABLE_INTEGER, .head = "never learned"},
@@ -575,7 +578,7 @@ static const table_column run_columns[] = {
     {"best_step", TABLE_INTEGER, .head = "at"},
     {"last", TABLE_REAL, .head = "last"}};
 
-/* Each run with the updates of its outcome. */
+/* Writes each run that did not fail, with its outcome and the updates of its events. */
 static void put_runs(table *to, const stability *s) {
   table *t =
       table_rows(table_field(to, "runs"), run_columns, sizeof run_columns / sizeof *run_columns);
@@ -604,7 +607,7 @@ static void put_runs(table *to, const stability *s) {
   }
 }
 
-/* Fates that no run has are no columns. */
+/* Hides the columns of fates that no run has. */
 static void hide_empty_fates(table *t, const stability *s) {
   for (fate f = 0; f < FATE_COUNT; f++) {
     size_t runs = 0;
@@ -613,11 +616,11 @@ static void hide_empty_fates(table *t, const stability *s) {
   }
 }
 
-/* All collapsed runs of a study, those that lost their start, and those whose collapse began before
- * as many updates had passed as their batches are stale in the middle of the run, so that they
- * collapsed on fresher ones. */
+/* Numbers of collapsed runs: all, those that lost their initial score, and those that collapsed at
+ * an update not later than the median staleness of their setting. Batches that early are fresher
+ * than the median, because the pipeline is still filling. */
 typedef struct collapse_counts {
-  size_t all, lost_start, early; /* early: before the pipeline was full */
+  size_t all, lost_start, early; /* early: before the staleness reached its median */
 } collapse_counts;
 
 static collapse_counts count_collapses(const stability *s) {
@@ -695,7 +698,7 @@ static size_t stored_count(const stability *s, const stored_cell *c, const char 
   return number >= 0 && number < 1e15 ? (size_t)number : 0;
 }
 
-/* An interval; a missing end is open. */
+/* Reads a stored interval; a missing end becomes `open`. */
 static interval stored_interval(const stability *s, const stored_cell *c, const char *member,
                                 double open) {
   char key[KEY_SIZE];

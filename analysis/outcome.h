@@ -68,11 +68,12 @@ outcome_rule outcome_rule_default(void);
 enum { OUTCOME_LEVEL = 10 };
 typedef struct run_level {
   double last;         /* level of the last evaluations; NaN without evaluations */
-  double best_to_last; /* highest level of the run less the last; never negative */
+  double best_to_last; /* highest level of the run minus the last; never negative */
   double below_start; /* fraction of the evaluations after the first whose score is below the first;
                          NaN without any */
 } run_level;
-/* Of evaluations eval[n] in the order of their updates; NaN evaluations are skipped. */
+/* Computes the levels of evaluations eval[n], in the order of their updates; NaN evaluations are
+ * skipped. */
 run_level run_level_of(const eval_record *eval, size_t n);
 
 typedef struct run_outcome {
@@ -104,7 +105,8 @@ bool run_outcome_is_collapse(const run_outcome *o);
  * collapsed. A run without evaluations never learned, or is non-finite. */
 run_outcome outcome_of(const eval_record *eval, const double *best_until, size_t n, bool not_finite,
                        const outcome_rule *rule);
-/* The same for a run of a study; uses its halves if it has any, and results_run_is_not_finite(). */
+/* The outcome of a run of a study, with best scores by halves if it has any, and
+ * results_run_is_not_finite(). */
 run_outcome outcome_of_run(const results_run *run, const outcome_rule *rule);
 
 /* --- the outcomes of a study --- */
@@ -187,9 +189,9 @@ gl_status stability_of_stored(stability *s, stored *kept, gl_error *err);
 size_t stability_times(const stability *s, const stability_cell *c, double *time,
                        uint8_t *collapsed);
 
-/* Into a document: {study, cells}; with_runs: also "runs": [{algorithm, setting, lr, seed, outcome,
- * onset, recovered, plateau_updates, first, best, best_step, last}], those that did not fail. Not
- * of stored results. */
+/* Writes {study, collapses, cells} to a document; with_runs: also "runs": [{algorithm, setting, lr,
+ * seed, outcome, onset, recovered, plateau_updates, first, best, best_step, last}] of the runs that
+ * did not fail. Not available for stored results. */
 void stability_report(table *to, const stability *s, bool with_runs);
 
 #endif

@@ -14,7 +14,7 @@ typedef struct cell_scores {
 
 typedef struct profile_work {
   const results *from;
-  double *score, *drawn; /* [n_runs] as they are, and drawn */
+  double *score, *drawn; /* [n_runs] scores, and a bootstrap sample of them */
   cell_scores *cell;     /* [n_groups][n_algorithms] */
   size_t n_quantities;
   double *value, *replicate; /* [n_quantities], [n_quantities][BOOTSTRAP_REPLICATES] */
@@ -67,7 +67,7 @@ static double improvement_of(const profile_work *w, const double *score, size_t 
   return n > 0 ? sum / n : NAN;
 }
 
-/* Optimality gap and profile of an algorithm, to value[1 + PROFILE_POINTS]. */
+/* Writes an algorithm's optimality gap and profile to value[1 + PROFILE_POINTS]. */
 static void profile_values(const profile_work *w, const profiles *p, const double *score, size_t a,
                            double *value) {
   double n = 0;
@@ -220,7 +220,7 @@ void profiles_report(table *to, const profiles *p, const char *name) {
     for (size_t b = 0; b < p->n; b++) {
       if (a == b) continue;
       table_row(t);
-      if (a > b) table_hide_row(t); /* the other way round says the same */
+      if (a > b) table_hide_row(t); /* redundant: P(b > a) = 1 - P(a > b) */
       table_text(t, p->algorithms[a]), table_text(t, p->algorithms[b]);
       interval_cell(t, p->improvement[a * p->n + b]);
     }

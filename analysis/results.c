@@ -122,7 +122,7 @@ static void sort_grids(results *r) {
 /* A swept axis of a grid. */
 typedef struct swept_axis {
   size_t axis;
-  size_t *of; /* [n] distinct values, each as the first group that has it */
+  size_t *of; /* [n] distinct values, each represented by the first group that has it */
   size_t n;
   size_t first_change; /* first group that differs from group 0; the later, the slower the axis
                           varies */
@@ -152,7 +152,7 @@ static void sort_levels(const results_group *grid, swept_axis *l) {
   }
 }
 
-/* which: index of the axis; of: [n] receives its levels. */
+/* Finds the distinct values of the axis with index `which`. of: [n] receives them as groups. */
 static swept_axis find_levels(const results_group *grid, size_t n, size_t which, size_t *of) {
   swept_axis l = {.axis = which, .of = of};
   for (size_t g = 0; g < n; g++)
@@ -173,7 +173,7 @@ static void nest(swept_axis *l, size_t n_axes) {
   for (size_t i = n_axes, stride = 1; i-- > 0; stride *= l[i].n) l[i].stride = stride;
 }
 
-/* sorted: [n] scratch. */
+/* Puts each group at the position that its values have in the grid. sorted: [n] scratch. */
 static void place_groups(results_group *grid, size_t n, const swept_axis *l, size_t n_axes,
                          results_group *sorted) {
   for (size_t g = 0; g < n; g++) {
@@ -465,8 +465,9 @@ static size_t group_index(results *r, const axis_value *value) {
   return g;
 }
 
-/* Keeps the first finished one of runs with the same meaning; the others would count one sample
- * twice. original: [n_runs] receives for each remaining run the index at which it was added. */
+/* Of runs whose recipes mean the same with the same seed, keeps the first finished one; otherwise
+ * one sample would count twice. original: [n_runs] receives for each remaining run the index at
+ * which it was added. */
 static void drop_repeats(results *r, size_t *original) {
   size_t *kept = original; /* kept[i], for the first run of a duplicate set: the run that is kept */
   for (size_t i = 0; i < r->n_runs; i++) {

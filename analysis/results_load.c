@@ -21,7 +21,8 @@ static double column_number(sqlite3_stmt *q, int i) {
 
 /* A table of records: its columns, and a function that reads one record. */
 typedef struct record_table {
-  const char *name, *rest, *amount; /* rest: of the query; amount: SQL for the count */
+  const char *name, *rest, *amount; /* rest: end of the query, after the condition; amount: SQL
+                                       expression that counts records */
   size_t item;
   void (*read)(sqlite3_stmt *q, void *items, size_t i);
 } record_table;
@@ -107,7 +108,8 @@ typedef struct loading {
   results *into;
 } loading;
 
-/* Files older than format 5 that are opened read-only do not have the table. */
+/* Whether the file has scores by evaluation set. Files of STORE_FORMAT have this table; older ones
+ * are refused. */
 static bool has_set_evals(sqlite3 *db) {
   return sqlite3_table_column_metadata(db, "main", "set_evals", NULL, NULL, NULL, NULL, NULL,
                                        NULL) == SQLITE_OK;

@@ -90,7 +90,7 @@ double sample_mean(const double *values, size_t n) {
 
 /* --- the bootstrap --- */
 
-/* Sampled index below n (n < 2^32) at address `index` of a stream. */
+/* A random index below n (n < 2^32): number `index` of the stream. */
 static size_t draw_position(rng_stream stream, uint64_t index, size_t n) {
   uint64_t word = rng_block(stream, index / 4).v[index % 4];
   return (size_t)(word * (uint64_t)n >> 32);
@@ -452,7 +452,8 @@ gl_status dose_fit_of(const dose_group *group, size_t n, dose_fit *out, gl_error
 
 /* --- learning rate at a given collapse rate, with its profile interval --- */
 
-/* The lines for which the given fraction collapses at x, parametrised by slope. */
+/* The logistic regressions whose collapse rate at x is the given fraction; they differ in slope.
+ * logit: of the fraction. */
 typedef struct lines {
   const dose_group *group;
   size_t n;
@@ -469,7 +470,8 @@ static double slope_at(int i, double most) {
   return most * u * u * u;
 }
 
-/* Maximum penalised likelihood over these lines: a scan, then golden-section search. */
+/* Maximum penalised likelihood over these regressions: scans the slopes, then refines by
+ * golden-section search. */
 static double best_of_lines(const lines *l, double most) {
   static const double golden = 0.6180339887498949;
   int best = 0;
@@ -581,7 +583,7 @@ static double two_tails(const double *p, size_t pairs, double distance) {
   return fmin(1, sum);
 }
 
-/* Standard deviation of U under the hypothesis. */
+/* Standard deviation of U if the AUC is 0.5. */
 static double u_deviation(size_t events, size_t others) {
   return sqrt((double)events * (double)others * (double)(events + others + 1) / 12);
 }
@@ -593,7 +595,7 @@ static bool is_exact(size_t events, size_t others) {
 double auc_p_value(double auc, size_t events, size_t others) {
   if (events == 0 || others == 0 || !(auc >= 0 && auc <= 1)) return NAN;
   const double pairs = (double)events * (double)others;
-  /* U is a multiple of 1/2, of which a printed AUC has lost the last digits */
+  /* U is a multiple of 1/2; rounding restores it from an AUC with few digits */
   const double distance = fabs(round(2 * auc * pairs) - pairs) / 2;
   if (!is_exact(events, others))
     return 2 * gsl_cdf_ugaussian_Q(fmax(0, distance - 0.5) / u_deviation(events, others));
@@ -624,7 +626,7 @@ double auc_power(double auc, size_t events, size_t others, double level) {
   const double critical = critical_distance(events, others, level);
   const double mean = auc * pairs, deviation = auc_error(auc, events, others) * pairs;
   if (!isfinite(critical) || !(deviation > 0)) return isfinite(critical) ? 1 : 0;
-  /* U is whole: half a step of continuity */
+  /* continuity correction by 1/2, because U is an integer */
   return gsl_cdf_ugaussian_Q((pairs / 2 + critical - 0.5 - mean) / deviation) +
          gsl_cdf_ugaussian_P((pairs / 2 - critical + 0.5 - mean) / deviation);
 }
@@ -634,7 +636,7 @@ static size_t others_for(size_t events, double ratio) {
 }
 
 size_t auc_events_needed(double auc, double ratio, double level, double power) {
-  size_t below = 0, above = 1; /* doubled, then bisected: the power rises with the events */
+  size_t below = 0, above = 1; /* doubled, then bisected: power rises with the number of events */
   while (above <= AUC_MOST_EVENTS && auc_power(auc, above, others_for(above, ratio), level) < power)
     below = above, above *= 2;
   if (above > AUC_MOST_EVENTS) return 0;
@@ -655,7 +657,7 @@ static const table_column needed_columns[] = {
     {"ratio", TABLE_REAL, .head = "others for each event", .format = "%.3g"},
     {"events", TABLE_INTEGER, .head = "events needed"}};
 
-/* Rows for AUCs of 0.6 to 0.9 and `against`. */
+/* Writes how many events are needed to distinguish AUCs of 0.6 to 0.9, and `against`, from 0.5. */
 static void report_needed(table *to, const power_request *q, double ratio) {
   const double auc[] = {0.6, 0.65, 0.7, 0.75, 0.8, 0.9};
   table *t = table_rows(table_field(to, "needed"), needed_columns, 3);
@@ -709,7 +711,7 @@ void power_report(table *to, const power_request *q) {
 
 /* --- rates at which a fraction of runs collapses --- */
 
-/* The runs by x, and the distinct seeds. */
+/* Runs grouped by x (log learning rate), and their distinct seeds. */
 typedef struct dose_table {
   const dose_run *run;
   size_t n;
@@ -733,7 +735,7 @@ static void dose_add_seed(dose_table *t, uint64_t seed) {
   t->seed[t->n_seeds++] = seed;
 }
 
-/* Counts the runs by x, without those of one seed; NULL: all. */
+/* Counts runs and collapses for each x, without the runs of one seed (NULL: of all runs). */
 static void dose_count_groups(dose_table *t, const uint64_t *without) {
   t->n_groups = 0;
   for (size_t i = 0; i < t->n; i++) {
@@ -744,7 +746,8 @@ static void dose_count_groups(dose_table *t, const uint64_t *without) {
   }
 }
 
-/* x at which the fit passes the fraction; NaN without a rising fit. */
+/* The x at which the fitted collapse rate is `share`; NaN without a fit or if the rate does not
+ * rise with x. */
 static gl_status fitted(dose_table *t, const uint64_t *without, double share, double *x,
                         gl_error *err) {
   dose_fit fit;
@@ -755,8 +758,9 @@ static gl_status fitted(dose_table *t, const uint64_t *without, double share, do
   return GL_OK;
 }
 
-/* The largest x below which every x run has at most the fraction, and the smallest one above which
- * every x run has at least it. Infinite where there is none. */
+/* Brackets the x at which the observed collapse rate crosses `share`. low: the largest tested x up
+ * to which no rate is above it; high: the smallest tested x from which on no rate is below it.
+ * Infinite if there is none. */
 static void bracket(dose_table *t, double share, double *low, double *high) {
   double first_above = INFINITY, last_below = -INFINITY;
   dose_count_groups(t, NULL);
@@ -773,7 +777,8 @@ static void bracket(dose_table *t, double share, double *low, double *high) {
   }
 }
 
-/* Half the width of the jackknife's interval; infinite if a seed cannot be left out. */
+/* Half the width of the jackknife interval over seeds; infinite if there is one seed or no fit
+ * without one of the seeds. */
 static gl_status jackknife(dose_table *t, double share, double *half, gl_error *err) {
   const double n = (double)t->n_seeds;
   double sum = 0, squares = 0;
@@ -792,7 +797,7 @@ static gl_status jackknife(dose_table *t, double share, double *half, gl_error *
   return GL_OK;
 }
 
-/* Opens the ends outside the x run. */
+/* Makes interval ends beyond the tested x infinite, and a value beyond them NaN. */
 static interval within_x(const dose_table *t, double x, double low, double high) {
   const bool inside = x >= t->low && x <= t->high;
   return (interval){.value = inside ? x : NAN,
@@ -822,7 +827,8 @@ gl_status dose_at_fraction(const dose_run *run, size_t n, double share, interval
   if (status == GL_OK && !isnan(x)) {
     bracket(&t, share, &low, &high);
     if (isfinite(low))
-      x = fmax(x, low); /* the penalty may flatten the fit beyond the rates around */
+      x = fmax(x, low); /* the penalised fit is flatter than the data, so its x may lie outside the
+                           bracket */
     if (isfinite(high)) x = fmin(x, high);
     *out = within_x(&t, x, fmin(x - half, low), fmax(x + half, high));
   }

@@ -27,17 +27,17 @@ typedef struct interval {
 void interval_cell(table *t, interval v);
 
 enum {
-  BOOTSTRAP_FEWEST = 5, /* below so many values there is no interval: its ends are the range */
+  BOOTSTRAP_FEWEST = 5, /* fewest values for an interval; below, low and high are the range */
   BOOTSTRAP_REPLICATES = 2000,
-  BOOTSTRAP_SEED = 1 /* of all bootstraps: results depend on the data only */
+  BOOTSTRAP_SEED = 1 /* seed of all bootstraps, so that results depend on the data only */
 };
 
 #define INTERVAL_WORDS "95 %% bootstrap interval; of fewer than five values their range"
 
 /* First, best and last value of a series of evaluations, and best - last (last - best if lower is
  * better), paper/methods.md §5.3. NaN values are skipped; all fields are NaN if none remains.
- * Infinite values are counted but are never first or best. A series that ends with one has no last
- * value (NaN) and no gap. */
+ * Infinite values are counted but are never first or best. A series that ends with an infinite
+ * value has no last value (NaN) and no gap. */
 typedef struct series_ends {
   double first, best, last, best_to_last;
   size_t not_finite;    /* number of infinite values */
@@ -154,11 +154,12 @@ double auc_error(double auc, size_t events, size_t others);
  * 0 and of 1 is unknown (NaN). */
 interval auc_interval(double auc, size_t events, size_t others);
 /* Two-sided p of the hypothesis that the AUC is 0.5: the exact permutation distribution of Mann and
- * Whitney's U without ties up to AUC_EXACT pairs, its normal limit beyond. NaN as above. */
+ * Whitney's U without ties up to AUC_EXACT pairs, its normal limit beyond. NaN without events or
+ * without non-events. */
 enum { AUC_EXACT = 4000 };
 double auc_p_value(double auc, size_t events, size_t others);
-/* Probability that this test rejects at `level` if the AUC is `auc`: the distribution of the
- * estimate is taken as normal with the standard error above. */
+/* Probability that the test of auc_p_value() rejects at `level` if the AUC is `auc`: the
+ * distribution of the estimate is taken as normal with the standard error above. */
 double auc_power(double auc, size_t events, size_t others, double level);
 /* Smallest number of events, with `ratio` non-events for each, at which the power reaches `power`;
  * 0 if AUC_MOST_EVENTS are not enough. */
@@ -168,13 +169,13 @@ size_t auc_events_needed(double auc, double ratio, double level, double power);
 /* The request for the table `power`. */
 typedef struct power_request {
   size_t events, others;  /* declines, and windows or runs without one; 0: unknown */
-  double against;         /* the AUC that is to be distinguished from 0.5 */
-  double level, power;    /* of the test; wanted */
-  const double *observed; /* [n_observed] AUCs, of these events */
+  double against;         /* an AUC that is to be distinguished from 0.5 */
+  double level, power;    /* level of the test; required power */
+  const double *observed; /* [n_observed] AUCs measured with these events, to be tested */
   size_t n_observed;
 } power_request;
-/* Writes it to a document: {"events", "others", "against", "level", "wanted", "power", "needed":
- * [{auc, ratio, events}], "observed": [{auc, events, p}]}. */
+/* Writes the answers to a document: {"events", "others", "against", "level", "wanted", "power",
+ * "needed": [{auc, ratio, events}], "observed": [{auc, events, p}]}. */
 void power_report(table *to, const power_request *q);
 
 /* --- rates at which a fraction of runs collapses --- */

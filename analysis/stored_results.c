@@ -55,7 +55,8 @@ static const char *scalar(const cJSON *item, char digits[NUMBER_TEXT_SIZE]) {
   return NULL;
 }
 
-/* Names of numbers that identify elements of an array, in addition to texts and axes. */
+/* Whether a member with this name, if it is a number, identifies an element of an array. (Texts and
+ * axes always do.) */
 static bool is_identity(const char *name) {
   static const char *const names[] = {"outcomes",  "group_size", "length", "vocabulary",
                                       "staleness", "seed",       "k",      "tokens"};
@@ -73,7 +74,7 @@ static bool is_distinguishing(const cJSON *element, const cJSON *number) {
   return false;
 }
 
-/* Texts that describe an element but do not identify it. */
+/* Whether a text member with this name describes an element but does not identify it. */
 static bool is_remark(const char *name) {
   static const char *const remarks[] = {"why", "written", "leader", "outcome"};
   for (size_t i = 0; i < sizeof remarks / sizeof *remarks; i++)

@@ -106,8 +106,8 @@ static void drop_few(correlation *c) {
   c->fisher.low = c->fisher.high = c->bootstrap.low = c->bootstrap.high = NAN;
 }
 
-/* Computes both relations of these values. index counts the calls; each has its own random stream.
- */
+/* Computes both correlations (delay with divergence, divergence with variance). index: number of
+ * the call, which selects its random streams. */
 static gl_status relate(const summary *s, relation to[RELATION_COUNT], const related *v,
                         uint64_t index, gl_error *err) {
   const char *kl = metric_about(s->kl)->name;
@@ -150,7 +150,8 @@ static gl_status relate_runs(summary *s, size_t algorithm, related *v, double *s
   return relate(s, s->within + algorithm * RELATION_COUNT, v, algorithm + 1, err);
 }
 
-/* values has length 3 * room. */
+/* Computes the correlations over cells, and over the runs of each algorithm. values: [3 * room]
+ * scratch. */
 static gl_status relate_all(summary *s, double *values, size_t room, double *scratch,
                             gl_error *err) {
   related v = {values, values + room, values + 2 * room, 0};

@@ -28,7 +28,7 @@ typedef struct cell_summary {
   const results_cell *cell;
   size_t done, diverged, failed;
   size_t collapsed;       /* runs that did not fail and collapsed (run_outcome_is_collapse()); 0 for
-                             scores       that are better when lower */
+                             scores that are better when lower */
   size_t not_finite;      /* runs that did not fail but are not finite at their end: they count in
                              neither the mean of last nor of best_to_last */
   double lr_low, lr_high; /* range of its runs' learning rates; equal if one rate was chosen */

@@ -138,7 +138,7 @@ static void verdict_put_pair(table *t, const verdicts *v, size_t group, size_t p
     table_text(t, p->is_distinguishable ? "yes" : "no");
 }
 
-/* A last score, marked where it leads or is not distinguishable from the one that does. */
+/* Writes a last score, marked if the algorithm leads or is not distinguishable from the leader. */
 static void verdict_put_score(table *t, const verdicts *v, size_t group, size_t algorithm) {
   const cell_summary *c = verdict_cell(v->from, group, algorithm);
   if (c == NULL) {
@@ -155,7 +155,8 @@ static void verdict_put_score(table *t, const verdicts *v, size_t group, size_t 
   if (leads) table_bold(t);
 }
 
-/* Algorithms down and settings across, or the other way round where there are more settings. */
+/* Writes a matrix of last scores: a row for each algorithm and a column for each setting, or
+ * transposed if there are more settings than algorithms. */
 static void put_matrix(table *to, const verdicts *v) {
   const results *r = v->from->from;
   const bool across = r->n_groups <= r->n_algorithms;

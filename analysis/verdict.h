@@ -4,11 +4,11 @@
  * The leader has the best interquartile mean of last scores. Every other algorithm is compared with
  * it seed by seed: the difference of last scores (interquartile mean with its 95 % bootstrap
  * interval) and the probability of improvement, P(leader better) + P(equal)/2 over the pairs
- * (paper/methods.md §13.4). It is distinguishable where the whole interval lies beyond a margin of
+ * (paper/methods.md §13.4). It is distinguishable if the whole interval lies beyond a margin of
  * 1 % of the leader's score, and there are at least five pairs. The leader is chosen on the runs
  * that are compared, and nothing is adjusted for that or for the number of comparisons: contrasts
- * that a recipe declares are (analysis/contrasts.h). Runs that failed or are not finite at their
- * end are in no pair. */
+ * that a recipe declares are adjusted (analysis/contrasts.h). Runs that failed or are not finite at
+ * their end are in no pair. */
 #ifndef GEPOLAB_ANALYSIS_VERDICT_H
 #define GEPOLAB_ANALYSIS_VERDICT_H
 
@@ -19,8 +19,8 @@
 /* An algorithm against the leader of a setting. */
 typedef struct verdict_pair {
   size_t algorithm, pairs;
-  interval difference; /* leader - algorithm, where lower is better algorithm - leader; below five
-                          pairs the range */
+  interval difference; /* leader - algorithm (algorithm - leader if lower scores are better); low
+                          and high are the range if there are fewer than five pairs */
   double improvement;  /* NaN without pairs */
   bool is_distinguishable;
 } verdict_pair;
@@ -37,7 +37,7 @@ typedef struct verdicts {
   arena memory;
 } verdicts;
 
-/* Release with verdicts_fini() in any case. GL_ENOMEM. */
+/* Release with verdicts_fini(), also after an error. Errors: GL_ENOMEM. */
 gl_status verdicts_init(verdicts *v, const summary *from, gl_error *err);
 void verdicts_fini(verdicts *v);
 
@@ -45,10 +45,10 @@ void verdicts_fini(verdicts *v);
  */
 bool verdict_reaches(const verdicts *v, const cell_summary *c);
 
-/* Into a document, where there are several algorithms: "verdict": [{setting, leader, algorithm,
+/* Writes to a document, if there are several algorithms: "verdict": [{setting, leader, algorithm,
  * pairs, difference, probability_of_improvement, distinguishable}], a line for each other algorithm
- * of each setting. People see a line for each setting, with the best of the others, and a matrix of
- * last scores. */
+ * of each setting. The printed text has a line for each setting, with the best of the others, and a
+ * matrix of last scores. */
 void verdicts_report(table *to, const verdicts *v);
 
 #endif

@@ -458,8 +458,7 @@ static int clock_recipe(const speed_facts *s, bool is_sync, char *text, size_t s
 static int diagnose_write_recipe(const diagnosis *d, diagnose_cause c, char *text, size_t size) {
   const double delay = delay_of(d);
   switch (c) {
-  case CAUSE_MISMATCH: /* noise with standard deviation s on the logits gives a k3 of about s^2 / 2
-                        */
+  case CAUSE_MISMATCH: /* logit noise of standard deviation s gives a k3 of about s^2 / 2 */
     return snprintf(
         text, size,
         SWEEP

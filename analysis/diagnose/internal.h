@@ -114,8 +114,7 @@ typedef struct speed_facts {
   int binds;                    /* index of the longest part */
   interval bound;               /* sum of the parts / longest part */
   interval brought;             /* sum of the parts / step */
-  interval wait_fraction, sync_fraction, environment_fraction,
-      generation_fraction; /* fractions of the step */
+  interval wait_fraction, sync_fraction, environment_fraction, generation_fraction; /* of a step */
 } speed_facts;
 extern const char *const speed_part_names[4];
 

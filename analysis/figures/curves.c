@@ -16,7 +16,8 @@ typedef struct curve_page {
   size_t *next;           /* [n_runs] index of a run's next update */
   int64_t last_step;
   int64_t points;  /* at most this many points of a curve; 0: every update is a point */
-  size_t averaged; /* most updates of a run behind a point; 1: none is averaged */
+  size_t averaged; /* largest number of updates of a run that a point averages; 1: nothing is
+                      averaged */
 } curve_page;
 
 /* One curve: its panel, cell and quantity. */
@@ -41,7 +42,7 @@ bool has_course(const results *r, const curve *c) {
   for (size_t i = 0; i < r->n_runs; i++) {
     size_t updates = 0;
     for (size_t k = 0; k < r->runs[i].n_steps; k++)
-      updates += (size_t)!isnan(r->runs[i].steps[k].metric[c->m]); /* the logarithm of 0 (-inf) is a
+      updates += (size_t)!isnan(r->runs[i].steps[k].metric[c->m]); /* -inf, the logarithm of 0, is a
                                                                       value; only NaN is missing */
     if (updates > 1) return true;
   }
@@ -132,9 +133,10 @@ static void write_every_update(const curve_page *d, const curve_line *line) {
   }
 }
 
-/* Writes a block for each panel and line with every update, behind the blocks of means. */
+/* Writes a block for each panel and line with every update, after the blocks of means. */
 static void write_raw_blocks(const curve_page *d, const curve_line *lines, size_t n) {
-  const size_t points = d->p->n_points; /* symbols are spaced by the points of the means */
+  const size_t points = d->p->n_points; /* restored below, because the spacing of symbols counts the
+                                           points of the means only */
   for (size_t i = 0; i < n; i++) {
     if (lines[i].of->m < METRIC_COUNT) write_every_update(d, &lines[i]);
     page_block_end(d->p);
@@ -184,7 +186,8 @@ typedef struct curve_grid {
   size_t n, wide;       /* n: columns; wide: panels per row of the page */
 } curve_grid;
 
-/* Most updates of the run in one point. A value before the first update has a point of its own. */
+/* The largest number of updates of the run that one point averages. Values before the first update
+ * are not counted, because they have a point of their own. */
 static size_t most_in_a_point(const results_run *run, int64_t last, int64_t points) {
   size_t most = 1, n = 0;
   for (size_t k = 0, point = 0; k < run->n_steps; k++) {

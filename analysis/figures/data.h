@@ -24,7 +24,7 @@ const results_run *longest_evaluated(const results *r, const results_cell *c);
 /* Returns k: figures draw every k-th of n evaluations, so that they have at most a few thousand
  * points. */
 size_t evaluations_apart(size_t n);
-/* Adds a remark about this, once per page. */
+/* Adds a remark that only every k-th evaluation is drawn (`every`: k), once per page. */
 gl_status remark_every(figure_page *p, size_t every, gl_error *err);
 /* Returns true if a run of the group has an evaluation. */
 bool group_evaluated(const results *r, size_t group);

@@ -35,7 +35,7 @@ bool directions_are_stored(const stored *s) {
 /* One row of the stored table: "[gepo,8#2]". */
 typedef struct stored_row {
   const stored *of;
-  const char *key; /* of one of its members */
+  const char *key; /* key of one of the row's members */
   size_t prefix;   /* length of "[gepo,8#2]." */
 } stored_row;
 
@@ -104,8 +104,8 @@ static gl_status add_row(directions *d, const stored_row *row, gl_error *err) {
   return arena_check(&d->memory, "stored results", err);
 }
 
-/* The algorithm whose error over the reference's is 1 in all directions of a world; n_algorithms if
- * there is none. */
+/* The reference algorithm of a world: its mean squared error relative to the reference is 1 in all
+ * directions. n_algorithms if there is none. */
 static size_t find_reference(const directions *d, size_t world) {
   for (size_t a = 0; a < d->n_algorithms; a++) {
     bool is_one = true;
@@ -121,7 +121,7 @@ static size_t find_reference(const directions *d, size_t world) {
   return d->n_algorithms;
 }
 
-/* Keys are in the order of texts, where 0.001 comes after 2. */
+/* Sorts points by KL. Stored keys are sorted as texts, not as numbers. */
 static int by_divergence(const void *a, const void *b) {
   const directions_point *x = a, *y = b;
   return (x->kl > y->kl) - (x->kl < y->kl);
@@ -167,7 +167,7 @@ typedef struct column {
   double group_size;
 } column;
 
-/* The distinct group sizes, ascending; memory of the page. */
+/* The distinct group sizes, ascending, in memory of the page. */
 static double *group_sizes(const directions *d, figure_page *p, size_t *n) {
   double *size = ARENA_ARRAY(&p->memory, double, d->n);
   *n = 0;
@@ -249,8 +249,8 @@ static void name_directions_panel(figure_panel *to, const directions *d, column 
   to->logarithmic = q == DIRECTIONS_MSE;
 }
 
-/* Bands without an end would flatten the medians: an axis ends at the largest median or at `most`.
- */
+/* Limits the y axis to `most`, or to the largest median if that is larger. Otherwise wide bands
+ * would compress the medians. */
 static void limit_panel(figure_panel *to, directions_quantity q) {
   static const double most[DIRECTIONS_QUANTITIES] = {
       [DIRECTIONS_BIAS] = 1.5,

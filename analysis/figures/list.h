@@ -14,7 +14,8 @@ enum {
   NEEDS_WINDOW = 1 << 3,     /* staleness or KL */
   NEEDS_STALENESS = 1 << 4,  /* a staleness histogram */
   NEEDS_CLOCK = 1 << 5,
-  NEEDS_DELAYS = 1 << 6, /* two settings of a delay, a packet loss, a window */
+  NEEDS_DELAYS = 1 << 6, /* several values of a delay; the next three: of a packet loss, a window,
+                            the number of samplers */
   NEEDS_LOSSES = 1 << 7,
   NEEDS_WINDOWS = 1 << 8,
   NEEDS_SAMPLERS = 1 << 9,

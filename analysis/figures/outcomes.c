@@ -182,7 +182,7 @@ static arrangement arrange(const figure_page *p, const stability *s) {
   return a;
 }
 
-/* Reasons for which there is no fit; stored results have them in these words. */
+/* The printed words for the reason why there is no fit; stored results contain the same words. */
 static const char *collapse_words(const char *why) {
   if (strcmp(why, "no run falls") == 0) return "no run collapses";
   return strcmp(why, "every run falls") == 0 ? "every run collapses" : why;

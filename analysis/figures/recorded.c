@@ -180,8 +180,8 @@ static gl_status by_distance_init(by_distance *d, figure_page *p, const recorded
   return GL_OK;
 }
 
-/* Value of a line of this figure: an algorithm's, or for line == n_rows that of P/Q, which comes
- * first. */
+/* Log variance of a line's importance weights: an algorithm's, or those of P/Q if line == n_rows.
+ */
 static double line_at(const recorded *r, size_t update, size_t line) {
   return line == r->n_rows ? value_at(r, update, RECORDED_LOG_VARIANCE_PQ)
                            : recorded_row_at(r, update, line, RECORDED_LOG_VARIANCE);
@@ -262,8 +262,8 @@ static gl_status choose_lines(by_distance *d, figure_page *p, gl_error *err) {
   return status == GL_OK ? remark_weightless(p, r, err) : status;
 }
 
-/* Writes the values of a line at the updates of a class. Returns how many and the index of the
- * first. */
+/* Writes the values of a line at the updates of one KL class (equal numbers of updates, by KL) to
+ * values[]. Returns their number; *first: index of the first. */
 static size_t of_class(const by_distance *d, size_t line, size_t class, size_t *first) {
   const size_t from = class * d->n / d->classes, to = (class + 1) * d->n / d->classes;
   for (size_t i = from; i < to; i++) d->values[i - from] = line_at(d->r, d->update[i], line);

@@ -174,7 +174,7 @@ static const char *figure_lacks(const void *data, unsigned needs) {
   return NULL;
 }
 
-/* The fields of an algorithm but its name, as "base=…;clip=…;"; NULL without memory. */
+/* The fields of an algorithm except its name, as "base=…;clip=…;"; NULL without memory. */
 static char *fields_of(const cfg_node *algorithm) {
   char *text = NULL;
   size_t size = 0;
@@ -189,8 +189,8 @@ static char *fields_of(const cfg_node *algorithm) {
   return text;
 }
 
-/* The algorithm that the run's recipe varies, and its other fields; name NULL: it varies none, or
- * memory is short. */
+/* The published algorithm that the run's algorithm varies (`base` in its recipe), and its other
+ * fields. name is NULL if there is no base or memory runs out. */
 static look_variant variant_of(const results *r, const results_run *run, arena *a) {
   look_variant v = {NULL, NULL, NULL};
   cfg_doc *doc = NULL;
@@ -210,7 +210,8 @@ static look_variant variant_of(const results *r, const results_run *run, arena *
   return v;
 }
 
-/* Of each algorithm's first run; writes variants[n_algorithms] and returns their number. */
+/* Lists the algorithms that are variants, by the first run of each. Writes to
+ * variants[n_algorithms] and returns their number. */
 static size_t list_variants(const results *r, look_variant *variants, arena *a) {
   size_t n = 0;
   for (size_t k = 0; k < r->n_algorithms && variants != NULL; k++)

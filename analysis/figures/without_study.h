@@ -78,7 +78,7 @@ typedef struct selection_policy {
 
 /* Data of the figure; borrowed. */
 typedef struct selection_policies {
-  const selection_policy *of;  /* [n] names are distinct and none is "all drawn" */
+  const selection_policy *of;  /* [n] names are distinct and none is "all sampled" */
   size_t n, max_length;        /* max_length: in tokens */
   const char *const *left_out; /* [n_left_out] what is not shown, with reasons */
   size_t n_left_out;
@@ -104,13 +104,14 @@ gl_status figure_of_speedups(const speedups *s, const figure_request *q, gl_erro
 
 /* Figure `directions`: bias and error of estimators against KL, over many random directions from
  * the learner to the sampler (`gepolab lab bias` with dial.directions). Lines are medians, bands
- * lie between the 10 and 90 % quantiles over directions. Of several worlds each has a column, at
- * the largest group size; of one world each group size has one. directions.c. */
+ * lie between the 10 and 90 % quantiles over directions. A single world has a column of panels for
+ * each group size; of several worlds each has one column, at the largest group size. In
+ * directions.c. */
 
 typedef enum directions_quantity {
-  DIRECTIONS_BIAS,       /* length of the bias over that of the true gradient */
-  DIRECTIONS_MSE,        /* mean squared error over the reference's along the same direction */
-  DIRECTIONS_SCALED_MSE, /* the same after the best factor for each estimate */
+  DIRECTIONS_BIAS, /* norm of the bias / norm of the true gradient */
+  DIRECTIONS_MSE,  /* mean squared error / that of the reference algorithm for the same direction */
+  DIRECTIONS_SCALED_MSE, /* the same after multiplying each estimator by its best constant */
   DIRECTIONS_QUANTITIES
 } directions_quantity;
 
@@ -159,7 +160,7 @@ typedef enum timeline_kind {
   TIMELINE_WEIGHTS, /* weights in transit */
   TIMELINE_QUEUED,  /* batches queued at the learner */
   TIMELINE_TRAINING,
-  TIMELINE_EVALUATION, /* or grading, or a call of an environment */
+  TIMELINE_EVALUATION, /* evaluation, grading, or a call of an environment */
   TIMELINE_DOWN,
   TIMELINE_BARS, /* number of bar kinds; the kinds from here on are marks at the ends of bars */
   TIMELINE_DROPPED = TIMELINE_BARS,

@@ -21,7 +21,7 @@ features_rule features_rule_default(void) {
 
 /* --- one series --- */
 
-/* A series without NaN, and scratch for sorting parts of it. */
+/* A series without NaN values. room: scratch for sorting parts of it. */
 typedef struct course {
   double *step, *value, *room; /* [n] */
   size_t n;

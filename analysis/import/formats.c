@@ -106,7 +106,8 @@ static gl_status find_log(size_t *out, import_file *f, gl_error *err) {
   return status;
 }
 
-/* The last format reports the error for files that no other format recognises. */
+/* Finds the format of a file, or the one named by `wanted`. If no format recognises the file, the
+ * reader of the last one reports the error. */
 static gl_status find_format(const import_format **out, import_file *f, const char *wanted,
                              gl_error *err) {
   size_t found = N_FORMATS;

@@ -33,7 +33,8 @@ static const char *join_names(arena *m, const char *a, const char *between, cons
 /* --- labels --- */
 
 typedef struct file_label {
-  const char *path, *text; /* path: field of the label or NULL; text: may be "" */
+  const char *path, *text; /* path: recipe field that the label is a value of, or NULL; text: the
+                              label, may be "" */
   const char *given;       /* the option's text */
 } file_label;
 
@@ -259,7 +260,7 @@ static gl_status gather_note(gathered *g, const char *note, gl_error *err) {
   return arena_check(&g->memory, "notes", err);
 }
 
-/* file: index of the file, or of the folder that has it. */
+/* Reads the series of one file. file: index in the request of the file or of its folder. */
 static gl_status add_table(gathered *g, const rules *r, size_t file, const char *path,
                            gl_error *err) {
   series_table **t = ARRAY_ADD(g->tables, g->n_tables);

@@ -96,7 +96,7 @@ void log_value(log_builder *b, const char *metric, double step, double value) {
   if (b->status != GL_OK) return;
   log_values *v = &b->values[i];
   if (v->n > 0 && step < v->step[v->n - 1]) v->restarts++;
-  /* the same value again at the same step, as an epoch has it, replaces nothing */
+  /* a value that is logged again at the same step, as at the end of an epoch, replaces nothing */
   if (v->n > 0 && step == v->step[v->n - 1] && value == v->value[v->n - 1]) return;
   while (v->n > 0 && step <= v->step[v->n - 1]) v->n--, b->n_replaced++;
   if (!ARRAY_RESERVE(v->step, v->step_room, v->n + 1) ||
@@ -128,7 +128,7 @@ static void log_members(log_builder *b, json_reader *r, const char *metric, doub
   }
 }
 
-/* Sets b->line to the line of the reader's position, counted from where the last call came to. */
+/* Sets b->line to the line of the reader's position. Counts from the position of the last call. */
 static void count_lines(log_builder *b, const json_reader *r) {
   const bool goes_on = b->counted_text == r->text && b->counted <= r->at;
   if (!goes_on) b->line = r->first_line, b->counted = 0, b->counted_text = r->text;
@@ -182,7 +182,8 @@ static gl_status fill_series(log_builder *b) {
     const log_values *v = &b->values[i];
     for (size_t k = 0; k < v->n && status == GL_OK; k++)
       status = series_append(&b->table->series[i], v->step[k], v->value[k], v->line[k], b->err);
-    /* a log of two writers has the time of both, whose steps may differ */
+    /* a log of two writers has the times of both at their own steps, so time_s may go back without
+     * a restart */
     const bool is_time = strcmp(b->table->series[i].metric, "time_s") == 0;
     if (!is_time && v->restarts > b->table->n_restarts) b->table->n_restarts = v->restarts;
   }

@@ -25,12 +25,13 @@ typedef struct log_builder {
   log_values *values; /* [n_values] of the series of the table, which are filled at the end */
   size_t n_values;
   size_t n_replaced, n_null, n_text;
-  /* The line of the last value that log_json() read, and where counting lines has come to. */
+  /* line: line of the last value that log_json() read; counted: bytes in which lines have been
+   * counted. */
   size_t line, counted;
   const char *counted_text;
   bool null_is_nan; /* the writer replaces NaN by null */
   gl_error *err;
-  gl_status status; /* of the builder's own failures; sticky */
+  gl_status status; /* first error of the builder itself */
 } log_builder;
 
 /* Begins the series of the run that the file's name says (log_run_name). Call log_end() even after

@@ -153,10 +153,10 @@ const import_format format_miles = {.about = "metrics of miles' dashboard (metri
 
 /* --- events --- */
 
-/* The events of miles' dashboard as rows. A row of trajectories is one attempt at a sample, in
- * seconds: request from its start to its end, response the time in which it was generated, tools
- * that of its tools; span by how many versions the weights changed within it. A row of phases has
- * the seconds of one interval in the column of its name. */
+/* The events of miles' dashboard as rows. A row of trajectories is one attempt at a sample, with
+ * times in seconds: request (from start to end of the attempt), response (generation), tools (tool
+ * calls); span is the number of versions by which the weights changed during the attempt. A row of
+ * phases has the seconds of one interval in the column of its name. */
 
 /* --- trajectories --- */
 
@@ -170,7 +170,7 @@ typedef struct miles_event {
 typedef struct attempt {
   double sample, group, start, gen_start, tool_start; /* NaN: no such span is open */
   double response, tools;
-  double coarse_start; /* of the span that a single-turn attempt leaves open */
+  double coarse_start; /* start of generation of a single-turn attempt; its end is not logged */
   bool has_turns, has_tools;
   long first_version, last_version;
 } attempt;
@@ -211,7 +211,7 @@ static attempt *attempt_of(trajectories *t, double sample) {
 }
 
 static void end_attempt(trajectories *t, attempt *a, double end) {
-  /* A single-turn attempt has no end of its generation: it ends with the attempt. */
+  /* The log has no end of generation for a single-turn attempt: it ends with the attempt. */
   const double response = a->has_turns ? a->response : end - a->coarse_start;
   char text[4][NUMBER_TEXT_SIZE];
   if (isnan(a->start)) {
@@ -341,7 +341,7 @@ static gl_status read_miles_phase(void *context, json_reader *r, size_t line) {
     }
   }
   miles_check_keys(r, MILES_PHASES, found);
-  if (r->status != GL_OK || t1 == -1) return GL_OK; /* still going: its end comes in a later line */
+  if (r->status != GL_OK || t1 == -1) return GL_OK; /* not ended: a later line has the end */
   if (!(t1 >= t0)) json_fail(r, "a phase ends before it begins; is the log damaged?");
   if (*name == '\0' || strpbrk(name, ",\"\r\n")) json_fail(r, "a phase has no name");
   if (r->status != GL_OK) return GL_OK;

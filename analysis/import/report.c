@@ -30,7 +30,7 @@ typedef struct numbers {
 } numbers;
 
 typedef struct lines {
-  numbers *line; /* [n] the seeds of one run are adjacent */
+  numbers *line; /* [n] lines of the seeds of one run are adjacent */
   size_t n;
   arena memory; /* memory of the lines, and of the names and series of studies' runs */
 } lines;

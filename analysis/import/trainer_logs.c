@@ -193,9 +193,9 @@ static trainer_record scan_record(json_reader *r) {
   return t;
 }
 
-/* What evaluations log that is no score, after "eval_": transformers 5.24 speed_metrics() of
- * trainer_utils.py, TRL 1.16 trl/trainer/grpo_trainer.py. An entry is a whole key, or ends with a
- * slash. */
+/* Whether a key that evaluations log after "eval_" is not a score: transformers 5.24
+ * speed_metrics() of trainer_utils.py, TRL 1.16 trl/trainer/grpo_trainer.py. An entry is a whole
+ * key, or ends with a slash. */
 static bool is_no_score(const char *key) {
   static const char *const others[] = {"runtime",
                                        "samples_per_second",
@@ -219,7 +219,7 @@ static bool is_no_score(const char *key) {
   return strncmp(key, "rewards/", 8) == 0 && n > 4 && strcmp(key + n - 4, "/std") == 0;
 }
 
-/* The metric of a key in `metric`; false: the key is not one. */
+/* Writes the metric name of a key to `metric`. Returns false if the key is not a metric. */
 static bool trainer_metric(const char *key, bool is_async, char metric[IMPORT_MOST_NAME + 2]) {
   if (strcmp(key, "step") == 0) return false;
   if (is_async && strcmp(key, "kl") == 0) key = "kl_k3";
@@ -287,7 +287,7 @@ const import_format format_trainer_state = {
  * writer. Read as rows: request is the time from submission to the end of the session, response,
  * reward and tools the times of its phases; all in seconds. */
 
-/* Members that are read, and the columns they become; "": kept by that name. */
+/* Members that are read, and the names of their columns; "": the same name. */
 static const struct {
   const char *key, *column;
   bool needed;

@@ -413,8 +413,8 @@ static size_t heading_lines(const layout *l, size_t row) {
   return most;
 }
 
-/* Determines whether panels have their own axes, and whether titles between panels separate the
- * columns. */
+/* Determines whether every panel has x labels below it: panels have their own axes, or rows of
+ * panels have titles between them. */
 static void see_axes(layout *l) {
   l->x_everywhere = 0;
   for (size_t i = 0; i < l->n; i++) {

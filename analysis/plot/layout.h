@@ -29,7 +29,7 @@ typedef struct place {
   tick x[MOST_TICKS], y[MOST_TICKS];
   size_t n_x, n_y;
   double x_numbers;  /* space for labels below its row of panels */
-  int first, lowest; /* first: of its row of panels; lowest: of its column */
+  int first, lowest; /* first: the first panel of its row; lowest: the lowest panel of its column */
 } place;
 
 typedef struct layout {
@@ -81,7 +81,7 @@ double layout_heading_wide(const layout *l);
 bool layout_names_x(const layout *l, const place *at);
 
 bool layout_has_legend(const figure_page *p);
-/* All grey lines share one entry. */
+/* Number of legend entries. All grey lines share one entry. */
 size_t layout_legend_entries(const figure_page *p);
 /* Index of an entry's line in the script's order: coloured lines, then the first grey line. */
 size_t layout_entry_line(const figure_page *p, size_t entry);

@@ -238,8 +238,8 @@ static size_t published(const char *name) {
   return in_table(joined);
 }
 
-/* Index of the algorithm whose name the line's begins with, the longest, or the given one if it is
- * among them; LOOKS if there is none. */
+/* Index of the algorithm whose name is the beginning of the line's name: the longest such name, or
+ * `given` if it is one of them. LOOKS if there is none. */
 static size_t varied(const char *name, size_t given) {
   char joined[MOST_WORDS * WORD] = "", first[64];
   size_t found = LOOKS;
@@ -292,8 +292,9 @@ static bool is_taken(const look *looks, size_t n, look l) {
   return false;
 }
 
-/* The look of a variant: the algorithm's colour; shade, dash and symbol follow from a text, its
- * name or fields, so that they are the same in every study. */
+/* The style of a variant: the algorithm's colour; shade, dash and symbol are hashed from the
+ * variant's name or fields (text), so that they are the same in every study. The first free
+ * combination is used. */
 static look variant_look(const char *text, look of, const look *looks, size_t n) {
   enum { CHOICES = LOOK_SHADES * (LONG + 1) }; /* the dashes that differ most */
   uint32_t hash = 2166136261U;                 /* FNV-1a */
@@ -310,7 +311,7 @@ static look variant_look(const char *text, look of, const look *looks, size_t n)
 }
 
 /* Returns the variant with the line's name; NULL if there is none, or if the name begins with its
- * algorithm's name and so gives the same facts. */
+ * algorithm's name, which then identifies the algorithm. */
 static const look_variant *find_variant(const look_variant *variants, size_t n, const char *name) {
   for (size_t i = 0; i < n; i++) {
     const size_t base = in_table(variants[i].base);

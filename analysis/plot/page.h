@@ -76,7 +76,7 @@ typedef struct figure_table {
   /* Returns the reason why required data are missing; NULL if they are present. */
   const char *(*lacks)(const void *data, unsigned needs);
   const char *nothing; /* error message if no figure has data */
-  const char *missing; /* lacks NULL: what it would return */
+  const char *missing; /* if lacks is NULL: why data are missing; NULL: they are present */
 } figure_table;
 
 /* Parses a figure width: neurips (13.97 cm, text width), icml (8.25 cm, column width), a4 (16 cm,
@@ -155,7 +155,7 @@ struct figure_page {
   const char **
       drawn; /* [n_drawn] names of lines with a value; set by page_interval() or page_keep_line() */
   size_t n_drawn, last_drawn;
-  const char *in_record; /* the line of the record being written */
+  const char *in_record; /* name of the line of the record being written */
   figure_line *kinds;    /* [n_kinds] legend entries instead of lines; set by page_set_kinds() */
   size_t n_kinds;
   size_t n_points;    /* number of calls of page_interval() */
