@@ -78,10 +78,10 @@ typedef struct packed_rows {
 } packed_rows;
 
 /* Packed sequences with shared prefixes, each stored once. Before its own rows, sequence s has
- * before[s] positions: the first ones of sequence parent[s], some of which may belong to that one's
- * parent. Sequences that share a prefix form a tree and are adjacent. Parents precede their
- * children, and the first sequence of a tree has no parent. packed_rows.longest counts all
- * positions of a sequence, packed_rows.start only its own rows. */
+ * before[s] positions: the first positions of sequence parent[s], some of which may be stored with
+ * ancestors of parent[s]. Sequences that share a prefix form a tree and are adjacent. Parents
+ * precede their children, and the first sequence of a tree has no parent. packed_rows.longest
+ * counts all positions of a sequence, packed_rows.start only its own rows. */
 typedef struct shared_rows {
   size_t trees;
   const int32_t *tree;   /* [trees + 1] first sequence of each tree, then the number of sequences */
@@ -89,7 +89,8 @@ typedef struct shared_rows {
   const int32_t *before; /* [sequences] */
 } shared_rows;           /* the arrays are in the backend's memory */
 
-/* For every row, the tokens that its sampler kept: sets [rows, shape.words] in the backend's
+/* For every row, the set of tokens that top-k and top-p kept when the row's token was sampled: set
+ * [rows, shape.words], in the format of core/rl/sampling_distribution.h, in the backend's
  * memory. */
 typedef struct kept_sets {
   kept_shape shape;
@@ -128,7 +129,8 @@ typedef struct adamw_step {
   const copy_rounding *rounding; /* NULL: round to nearest, ties to even */
 } adamw_step;
 
-/* One step of gradient descent: m = momentum * m + gradient, parameter -= lr * m. */
+/* One step of gradient descent: m = momentum * m + gradient, parameter -= lr * m. `coupled` and
+ * `scale` act on the gradient as in adamw_step. */
 typedef struct sgd_step {
   double lr, momentum, coupled, scale;
   const copy_rounding *rounding;
@@ -152,8 +154,8 @@ struct backend {
   number_type type, master;
   size_t element, master_element; /* bytes of a number of type; of master */
   char device[128];               /* for messages: "AMD EPYC, 2 threads, avx2" */
-  /* Instruction set of the CPU's kernels ("avx2"), on which last bits depend; NULL for devices. A
-   * constant. */
+  /* Instruction set of the CPU's kernels ("avx2"), a string constant; the last bits of results
+   * depend on it. NULL for devices. */
   const char *form;
   /* To be set after making the backend, before its first operation. 1: CUDA's products of float32
    * may round their factors to TF32, except logits and row-wise products. */

@@ -59,6 +59,7 @@ typedef struct kernel_group {
 
 #endif
 
+/* The type of a kernel's parameter g, which is not read if there is one lane. */
 #define GROUP __attribute__((unused)) kernel_group
 
 #ifdef KERNEL_CUDA

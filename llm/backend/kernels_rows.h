@@ -79,14 +79,16 @@ KERNEL void ROW(norm_backward)(GROUP g, REAL *KERNEL_RESTRICT din, MASTER *KERNE
 
 /* --- one attention head: norm, then rotary embedding of the pairs (i, i + dim / 2) --- */
 
-/* Rotates the pair (*a, *b) by the angle with this cosine and sine; with the sine negated, back. */
+/* Rotates the pair (*a, *b) by the angle with this cosine and sine. A negated sine rotates it
+ * back. */
 KERNEL void ROW(rotate_pair)(MASTER *a, MASTER *b, MASTER cosine, MASTER sine) {
   const MASTER x = *a, y = *b;
   *a = x * cosine - y * sine;
   *b = y * cosine + x * sine;
 }
 
-/* out [dim] = rotary(in [dim]) without a norm. sign -1: the inverse, which is its gradient. */
+/* out [dim] = rotary(in [dim]) without a norm. sign -1: the inverse rotation, by which the backward
+ * computes gradients of `in` from those of `out`. */
 KERNEL void ROW(rotate)(GROUP g, REAL *KERNEL_RESTRICT out, const REAL *KERNEL_RESTRICT in,
                         const MASTER *KERNEL_RESTRICT cosine, const MASTER *KERNEL_RESTRICT sine,
                         MASTER sign, size_t dim) {
@@ -231,8 +233,8 @@ KERNEL MASTER ROW(logit_grad)(MASTER z, int is_target, MASTER factor, MASTER lse
   return scale * ((MASTER)is_target - ROW_EXP(factor * z - lse));
 }
 
-/* Replaces the logits z [n], a part of a row's, by their gradients. target >= n: the target is not
- * in this part. */
+/* Replaces each of the logits z [n], some adjacent ones of a row, by its gradient (logit_grad).
+ * target: the target's index in z; if it is n or more, the target is not in z. */
 KERNEL void ROW(logp_backward)(GROUP g, MASTER *z, size_t n, size_t target, MASTER factor,
                                MASTER lse, MASTER scale) {
   SIMD

@@ -52,15 +52,16 @@ OPERATION(gl_status, status, (backend *b, gl_error *err))
 OPERATION(void, embed,
           (backend *b, void *out, const void *table, const int32_t *token, size_t rows,
            size_t width))
-/* M dtable [vocabulary, width]: its row token[r] += row r of T dout [rows, width], r ascending. */
+/* M dtable [vocabulary, width]: its row token[r] += row r of T dout [rows, width], in ascending
+ * order of r. */
 OPERATION(void, embed_backward,
           (backend *b, void *dtable, const void *dout, const int32_t *token, size_t rows,
            size_t width))
 /* T out [n, width] = rows index[0 .. n) of T in. */
 OPERATION(void, gather,
           (backend *b, void *out, const void *in, const int32_t *index, size_t n, size_t width))
-/* The reverse: row index[r] of T in += row r of T out [n, width], r ascending. index must
- * ascend, with equal numbers adjacent, so nothing needs sorting. */
+/* The reverse: row index[r] of T in += row r of T out [n, width], in ascending order of r. index
+ * must ascend, with equal numbers adjacent, so nothing needs sorting. */
 OPERATION(void, scatter_add,
           (backend *b, void *in, const void *out, const int32_t *index, size_t n, size_t width))
 /* RMSNorm after a residual addition: sum = in + add, out = sum * rstd * weight, where rstd = 1 /
@@ -80,8 +81,9 @@ OPERATION(void, norm_backward,
 OPERATION(void, bias, (backend *b, void *out, const void *bias, size_t rows, size_t width))
 OPERATION(void, bias_backward,
           (backend *b, void *dbias, const void *dout, size_t rows, size_t width))
-/* M cosine, sine [positions, dim / 2] of the angles position * theta^(-2 i / dim), in radians, as
- * `scaling` slows them. */
+/* M cosine, sine [positions, dim / 2] of the angle by which pair i of a head rotates at a position:
+ * position * theta^(-2 i / dim) radians, less for the pairs that `scaling` slows down
+ * (rotary_scaling). */
 OPERATION(void, rotary_table,
           (backend *b, void *cosine, void *sine, size_t positions, size_t dim, double theta,
            rotary_scaling scaling))
@@ -94,8 +96,9 @@ OPERATION(void, heads,
           (backend *b, void *qk, void *rstd, const void *qkv, const void *q_weight,
            const void *k_weight, const void *cosine, const void *sine, const int32_t *position,
            size_t rows, head_shape shape, double eps))
-/* Writes the queries' and keys' columns of T dqkv [rows, (q + 2 kv) * dim]; the values' columns
- * do not change. M dq_weight, dk_weight [dim] +=. T dqk [rows, (q + kv) * dim]. */
+/* Writes the queries' and keys' columns of T dqkv [rows, (q + 2 kv) * dim]; the values' columns do
+ * not change. M dq_weight, dk_weight [dim] += their gradients. T dqk [rows, (q + kv) * dim] are the
+ * gradients of the forward's qk. */
 OPERATION(void, heads_backward,
           (backend *b, void *dqkv, void *dq_weight, void *dk_weight, const void *dqk,
            const void *qkv, const void *rstd, const void *q_weight, const void *k_weight,
@@ -175,7 +178,8 @@ HOST_OPERATION(void, attention_shared_backward,
 OPERATION(void, output,
           (backend *b, void *logp, void *entropy, void *lse, const void *in, const void *weight,
            const int32_t *target, size_t rows, size_t vocabulary, size_t k, double temperature))
-/* From M dlogp [rows]: T din [rows, k]; M dweight [vocabulary, k] +=. lse is the forward's. */
+/* From M dlogp [rows], the gradients of logp: writes T din [rows, k]; M dweight [vocabulary, k] +=
+ * its gradient. lse is the forward's. */
 OPERATION(void, output_backward,
           (backend *b, void *din, void *dweight, const void *dlogp, const void *lse,
            const void *in, const void *weight, const int32_t *target, size_t rows,
@@ -308,8 +312,8 @@ OPTIONAL_OPERATION(void, fetch_start,
                    (backend *b, backend_fetch *f, const void *from, size_t bytes))
 OPTIONAL_OPERATION(const void *, fetch_wait, (backend *b, backend_fetch *f))
 OPTIONAL_OPERATION(void, fetch_free, (backend *b, backend_fetch *f)) /* NULL is allowed */
-/* Maximum bytes of the backend's scratch memory for a model of these sizes; if the pointer is
- * NULL, too few to include in plans. */
+/* Maximum bytes of the backend's scratch memory for a model of these sizes; if a backend lacks this
+ * operation, its scratch memory is too small to matter in plans. */
 OPTIONAL_OPERATION(size_t, scratch, (const backend *b, const run_shape *shape))
 
 /* Time marks between operations of a device (llm/backend/profiler.h). mark_set sets a mark after

@@ -40,7 +40,7 @@ static double profile_now(void) {
 
 /* --- time --- */
 
-/* Marks that were not set because of an earlier error give NaN or nothing, and count as no time. */
+/* mark_seconds returns 0 after an error, so such operations add no time. */
 static void read_marks(backend_profile *w) {
   for (size_t i = 0; i < w->n_pending; ++i) {
     const double s = w->real->mark_seconds(w->b, w->pending[i].from, w->pending[i].to);
@@ -113,17 +113,17 @@ static backend_graph *profile_graph_end(backend *b) {
 /* --- all operations --- */
 
 /* The kind of each operation. TIMED: with the names of its arguments and its floating-point
- * operations and bytes, written in terms of its arguments, the bytes E and M of the backend's
- * number types, and the widths below. OWN: there is a function above. PASSED: called unchanged. The
- * compiler reports an operation that is missing here. */
+ * operations and bytes, written in terms of its arguments, of E and M (bytes of a number of the
+ * backend's type, and of its master type), and of the widths below. OWN: there is a function above.
+ * PASSED: called unchanged. The compiler reports an operation that is missing here. */
 #define E (double)b->element
 #define M (double)b->master_element
 #define N(x) (double)(x)
 #define QKV(s) N(((s).q + 2 * (s).kv) * (s).dim)
 #define QK(s) N(((s).q + (s).kv) * (s).dim)
 #define Q(s) N((s).q *(s).dim)
-/* Number of pairs of a query and a key position up to its own, estimated for sequences of equal
- * length. */
+/* Number of pairs of a query and a key that it attends to in causal attention, as if all sequences
+ * had the same length. */
 #define PAIRS(p) (N((p).rows) * (N((p).rows) / N((p).sequences + ((p).sequences == 0)) + 1) / 2)
 /* clang-format off */
 #define PROFILE_allocate OWN
@@ -214,7 +214,8 @@ static backend_graph *profile_graph_end(backend *b) {
 #define HOST_OPERATION OPERATION
 #include "llm/backend/operations.h"
 
-/* Enters the functions above for the operations that the backend has. */
+/* Replaces the operations that the backend has, and that have a function above, by that
+ * function. */
 static void fill_profiler_table(backend_profile *w) {
 #define FILL(name, ...) FILL_KIND(name, __VA_ARGS__)
 #define FILL_KIND(name, kind, ...) FILL_##kind(name)

@@ -43,8 +43,8 @@ void backend_profile_clear(backend_profile *w);
 /* Writes the operations so far, longest first, into work [BACKEND_OPERATIONS]; returns their
  * number. Waits for all operations. */
 size_t backend_profile_read(backend_profile *w, backend_work *work);
-/* Peak of the bytes in use after any allocation or at this call: on a device, everything it holds;
- * on the CPU, everything used by this machine's programs. */
+/* Peak of the bytes in use, measured after every allocation and at this call. Counts the memory of
+ * all programs: on the device, or for the CPU on this machine. */
 size_t backend_profile_peak(backend_profile *w);
 
 #endif

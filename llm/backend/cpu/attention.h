@@ -33,8 +33,8 @@ typedef struct head_rows {
   size_t step;
 } head_rows;
 
-/* One key/value head of one sequence. Positions [before, n) are the sequence's own rows, from
- * `first` on. */
+/* One key/value head of one sequence. Positions [before, n) are the sequence's own, stored in rows
+ * from `first` on. */
 typedef struct attention_part {
   size_t first, before, n;
   size_t kv, head, end;        /* the key/value head, and its query heads [head, end) */
@@ -93,7 +93,8 @@ static void collect_rows(const attention_job *job, size_t s, size_t n, REAL *to,
   }
 }
 
-/* Adds the contiguous numbers back to their rows. */
+/* The reverse of collect_rows: adds the numbers of positions [0, n), contiguous at `from`, to their
+ * rows of the matrix. */
 static void add_back(const attention_job *job, size_t s, size_t n, REAL *matrix, size_t step,
                      const REAL *from, size_t dim) {
   while (n > 0) {

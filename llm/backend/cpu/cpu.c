@@ -149,7 +149,7 @@ static void *aligned(size_t bytes) {
   return memory;
 }
 
-/* Stores the error of an allocation. */
+/* Stores the error that `bytes` bytes could not be allocated. */
 static void short_of(cpu *c, size_t bytes) {
   gl_fail(&c->error, GL_ENOMEM,
           "out of memory: %zu MiB more were needed; lower micro_batch, slots or the model's sizes",
@@ -323,7 +323,8 @@ gl_status backend_cpu_new_form(backend **out, number_type type, size_t threads, 
   char processor[64];
   c->base.ops = cpu_form_ops(form, type);
   assert(c->base.ops != NULL);
-  /* OpenBLAS chooses its instruction set at run time; the plain kernels use only the basic one. */
+  /* OpenBLAS chooses its instruction set at run time, so it is faster than the plain kernels, which
+   * use only the basic one. */
   c->blas = form == CPU_PLAIN;
   c->base.form = cpu_form_name(form);
   c->base.kind = BACKEND_CPU;

@@ -19,8 +19,9 @@
 /* Forms of the arithmetic: the instruction sets for which the operations are compiled, in ascending
  * order of preference. A result's last bits depend on the form. On x86 `plain`, which every
  * processor supports, rounds products before adding them; the other forms use fused
- * multiply-additions. Sums within a row have eight parts with AVX2 and AVX-512 and four with NEON.
- * AVX-512 is written to give AVX2's bits. */
+ * multiply-additions. Sums within a row are computed as several partial sums, one per element of a
+ * vector: in float32 eight with AVX2 and AVX-512, and four with NEON. AVX-512 is written to give
+ * AVX2's bits. */
 typedef enum cpu_form { CPU_PLAIN, CPU_NEON, CPU_AVX2, CPU_AVX512 } cpu_form;
 enum { CPU_FORMS = CPU_AVX512 + 1 };
 

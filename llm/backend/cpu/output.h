@@ -16,7 +16,7 @@ enum {
   OUTPUT_ROWS = 48,     /* rows per task */
   OUTPUT_COLUMNS = 512, /* logits of a row stored at a time */
   OUTPUT_SPAN = 8192,   /* vocabulary tokens of a forward task */
-  OUTPUT_HELD = 1 << 24 /* maximum number of logit gradients that the backward stores */
+  OUTPUT_HELD = 1 << 24 /* maximum number of logit gradients that the backward stores at a time */
 };
 
 typedef struct output_job {
@@ -58,8 +58,8 @@ static void output_logits(const output_job *job, REAL *z, size_t z_row, size_t f
 /* Far below every logit, but finite, so that differences are defined. */
 static const REAL NOT_KEPT = (REAL)-1e30;
 
-/* Replaces logits of tokens outside the row's set by NOT_KEPT; z [columns] are the logits of tokens
- * from v on. */
+/* Replaces logits of tokens outside the row's set by NOT_KEPT, unless the set is empty, which keeps
+ * all tokens. z [columns] are the logits of tokens from v on. */
 static void leave_kept(const output_job *job, size_t row, REAL *z, size_t v, size_t columns) {
   const kept_shape *shape = &job->kept.shape;
   const uint32_t *set = job->kept.set + row * shape->words;
@@ -116,7 +116,8 @@ static softmax_stats all_spans(const softmax_stats *stats, size_t r, size_t span
   return all;
 }
 
-/* Runs the forward of a job: fills in logp, entropy and lse_to. keeps: over job->kept. */
+/* Runs the forward of a job: fills in logp, entropy and lse_to. If keeps is 1, logp and lse_to are
+ * of the distribution renormalised over job->kept. */
 static void output_run(cpu *c, output_job *job, int keeps) {
   const size_t stats = job->rows * job->spans * sizeof *job->stats;
   const size_t own = (LEFT + OUTPUT_ROWS * OUTPUT_COLUMNS) * sizeof(REAL);
@@ -138,7 +139,7 @@ static void output_run(cpu *c, output_job *job, int keeps) {
   }
 }
 
-/* Computes the distributions of rows: over all tokens if kept.set is NULL, else over the sets. */
+/* Runs `output` if kept.set is NULL, else output_kept (operations.h). */
 static void output_dists(backend *b, void *logp, void *entropy, void *lse, const void *in,
                          const void *weight, const int32_t *target, kept_sets kept, size_t rows,
                          size_t vocabulary, size_t k, double temperature) {
@@ -177,7 +178,7 @@ static void cpu_output_kept(backend *b, void *logp, void *entropy, void *lse, co
 /* --- the two parts of a distribution --- */
 
 /* Splits a row: z [columns] keeps the logits of the kept tokens, tail [columns] receives the
- * others. The remaining places of both become NOT_KEPT. */
+ * others. All other elements of both arrays become NOT_KEPT. */
 static void part_row(const output_job *job, size_t row, REAL *z, REAL *tail, size_t v,
                      size_t columns) {
   memcpy(tail, z, columns * sizeof *tail);
@@ -263,7 +264,7 @@ static void dlogits_task(void *context, size_t task, size_t worker) {
   }
 }
 
-/* kept.set NULL: all tokens are kept. */
+/* Runs output_backward if kept.set is NULL, else output_kept_backward (operations.h). */
 static void output_run_backward(backend *b, void *din, void *dweight, const void *dlogp,
                                 const void *lse, const void *in, const void *weight,
                                 const int32_t *target, kept_sets kept, size_t rows,

@@ -1,12 +1,12 @@
 /* Matrix products and their division into tasks. Part of template.c, compiled once per
  * number type and instruction set.
  *
- * There are four methods. Products with packed weights read the panels, for one row or thousands.
- * Other row-wise products are dot products (vector.h). Training's products pack one factor once
- * (for gradients of weights, the layer's input), and all tasks read it. OpenBLAS computes products
- * too small or too large for packing, and all of training's products if its instruction set is
- * better (cpu.blas). Then each task calls it, with one thread, for a part of the result that
- * depends only on the shape. */
+ * There are four methods. Products with packed weights (product_packed) multiply with panels,
+ * described below, for one row or thousands. Other row-wise products are dot products (vector.h).
+ * Training's products pack one factor once (for gradients of weights, the layer's input), and all
+ * tasks read it. OpenBLAS computes products too small or too large for packing, and all of
+ * training's products if its instruction set is better (cpu.blas). Then each task calls it, with
+ * one thread, for a part of the result that depends only on the shape. */
 
 /* --- panels --- */
 
@@ -206,8 +206,9 @@ static inline REAL *copy_of(const left_block *l, size_t i) {
   return l->copy + (l->column == 1 ? i * PANEL_BLOCK : i / PANEL_ROWS * LEFT_TILE);
 }
 
-/* Copies the tile that begins at row i. If rows are adjacent, missing rows become zero; if terms
- * are adjacent, an incomplete tile reads no others. */
+/* Copies the tile that begins at row i. If the rows of a term are adjacent (row is 1), missing rows
+ * of an incomplete tile become zeros, because panel_tile reads all rows. If the terms of a row are
+ * adjacent, short_tile_to computes incomplete tiles, and reads only existing rows. */
 static void copy_tile(const left_block *l, size_t i) {
   const size_t high = smaller(PANEL_ROWS, l->rows - i);
   REAL *restrict to = copy_of(l, i);
@@ -235,9 +236,10 @@ static void copy_across(const left_block *l) {
   }
 }
 
-/* Describes a block of the left factor and copies the parts that need it: long rows whose distance
- * is a multiple of 4096 bytes (they would evict each other from the cache), and adjacent rows; of
- * the latter also a last tile of fewer than PANEL_ROWS rows. */
+/* Describes a block of the left factor. All its tiles are copied if it has more than PANEL_BLOCK /
+ * 2 terms, and either its rows are a multiple of 4096 bytes apart (they would evict each other from
+ * the cache) or the terms of a row are not adjacent. In the latter case an incomplete last tile is
+ * always copied. */
 static left_block left_of(const REAL *a, size_t row, size_t column, size_t rows, size_t m,
                           REAL *copy) {
   const int conflicts = column != 1 || row * sizeof(REAL) % 4096 == 0;
@@ -249,14 +251,15 @@ static left_block left_of(const REAL *a, size_t row, size_t column, size_t rows,
   return l;
 }
 
-/* The next panel, to be prefetched: n adjacent numbers, `share` of them with every tile. */
+/* The next panel, to be prefetched: n adjacent numbers, of which `share` are prefetched with every
+ * tile. */
 typedef struct upcoming {
   const REAL *at;
   size_t n, share;
 } upcoming;
 
-/* Numbers to prefetch with each tile, for a panel of m terms and that many rows: whole cache lines,
- * and the whole panel by the last tile. */
+/* Numbers to prefetch with each tile of `rows` rows, so that a panel of m terms is complete with
+ * the last tile; a multiple of a cache line. */
 static size_t share_ahead(size_t m, size_t rows) {
   return round_up_to(divide_up(m * PANEL, divide_up(rows, PANEL_ROWS)), 64 / sizeof(REAL));
 }
@@ -277,7 +280,7 @@ static inline void fetch_ahead(upcoming *u) {
 }
 
 /* Rows of the next tile, if `rows` are left. A tile of one or two rows has too few sums to keep the
- * multipliers busy, so the last seven or eight rows are halved. */
+ * multipliers busy, so a rest of seven or eight rows is computed as two tiles. */
 static inline size_t tile_high(const left_block *l, size_t rows) {
   if (l->column == 1 && (rows == PANEL_ROWS + 1 || rows == PANEL_ROWS + 2)) return 4;
   return smaller(PANEL_ROWS, rows);
@@ -413,9 +416,9 @@ static void product_task(void *context, size_t task, size_t worker) {
 /* HIGH: rows per task; WIDE: columns. The values were chosen by measurement. */
 enum {
   DOT_HIGH = 48,
-  BLAS_HIGH = 192, /* minimum size of a part at which OpenBLAS is fast, and */
-  BLAS_WIDE = 128,
-  PACKED_HIGH = 2 * LEFT_HIGH,
+  BLAS_HIGH = 192,                /* minimum rows of a task at which OpenBLAS is fast */
+  BLAS_WIDE = 128,                /* minimum columns */
+  PACKED_HIGH = 2 * LEFT_HIGH,    /* maximum rows of a task that reads a packed factor */
   PACKED_LEAST = 96,              /* minimum rows of c for which packing b pays */
   PACKED_MOST = 1 << 24,          /* maximum size of a packed factor, in numbers */
   PACK_WIDE = 4 * PANEL,          /* columns of a packing task */
@@ -453,8 +456,8 @@ static double multiplications(const product_job *job) {
   return (double)job->rows * (double)job->columns * (double)job->n;
 }
 
-/* Halves the parts, rows first, until there are enough tasks, or parts become too small for
- * OpenBLAS. */
+/* Halves the part of c that a task computes, rows first, until there are enough tasks, or the parts
+ * are too small for OpenBLAS. */
 static void cut_blas(product_job *job) {
   const size_t wanted = tasks_worth(multiplications(job));
   job->high = job->rows;
@@ -485,10 +488,10 @@ static int packs(const cpu *c, const product_job *job) {
          panels_numbers(n, job->columns) <= PACKED_MOST;
 }
 
-/* Divides the rows of c into parts of one block of the left factor, if the rows are about that many
- * (a few rows more would read all panels again). The gradient of a weight has few rows: they are
- * divided into a multiple of four parts if these are not too small, and the columns are divided,
- * too. */
+/* Divides the rows of c into up to 16 parts. Parts of LEFT_HIGH rows or more are instead one or two
+ * blocks of the left factor long, because a task reads all panels again for each further block,
+ * even one of few rows. The gradient of a weight has few rows: they are divided into a multiple of
+ * four parts if these have at least 24 rows, and the columns are divided, too. */
 static void cut_packed(product_job *job) {
   job->wide = job->columns;
   if (job->form == WEIGHT) {

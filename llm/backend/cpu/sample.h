@@ -12,7 +12,7 @@ typedef struct sample_job {
   const sampling_spec *spec;
   rng_stream stream;
   int greedy;
-  kept_sets kept; /* written if distributions are truncated; set NULL: not wanted */
+  kept_sets kept; /* result: the tokens that the distribution keeps; set NULL: not requested */
   cpu *owner;
 } sample_job;
 
@@ -25,7 +25,7 @@ static void sample_dist(double *restrict logp, const REAL *restrict z, size_t n,
   for (size_t i = 0; i < n; ++i) logp[i] = (double)factor * (double)z[i] - lse;
 }
 
-enum { SAMPLE_BLOCK = 32 }; /* probabilities that are summed first */
+enum { SAMPLE_BLOCK = 32 }; /* tokens that the search can skip at once */
 
 /* The token at which the cumulative sum of probabilities exceeds u. If rounding keeps the sum below
  * u: the last token of positive probability. If probabilities are NaN: the last token. */

@@ -273,7 +273,7 @@ __global__ void __launch_bounds__(128)
 
 /* --- backward, keys and values --- */
 
-static const unsigned QUERIES = 32; /* per tile: accumulators leave no registers for more */
+static const unsigned QUERIES = 32; /* queries per tile; accumulators leave no registers for more */
 
 /* Starts copies of queries [first, first + QUERIES) of head h and of their dO, and stores their
  * log-sum-exp times log2(e) and their row sums of dO*O in shared memory. */

@@ -4,11 +4,13 @@
  * FlashAttention-3, arXiv 2407.08608).
  *
  * A block has three warpgroups. The first copies tiles into a ring of shared memory. Each of the
- * others owns 64 rows of the block's 128. Barriers count what is copied and what is no longer read
- * (`empty`), so the two are not in step: one computes exponentials while the other's products run.
+ * others owns 64 rows of the block's 128. For every tile one barrier counts finished copies, and
+ * another (`empty`) counts warps that have finished reading it. So the two computing warpgroups
+ * need not be in step: one computes exponentials while the other's products run.
  *
- * Milliseconds, and useful TFLOP/s (half of the scores; the backward counts five products and does
- * seven), on an H100 80GB HBM3 with 16 query and 8 key/value heads of 128 numbers:
+ * Milliseconds, and useful TFLOP/s (half of the scores; of the backward five products, although the
+ * kernels compute seven, scores and dP twice), on an H100 80GB HBM3 with 16 query and 8 key/value
+ * heads of 128 numbers:
  *
  *                            forward                     backward
  *                            mma.sync     wgmma          mma.sync     wgmma
@@ -17,8 +19,8 @@
  *   16 of 50 to 2048         0.403, 229   0.240, 383     1.382, 167   0.735, 313
  *   64 sequences of 256      0.125, 137   0.124, 138     0.398, 108   0.290, 148
  *
- * A block waits for its first tile, so it is faster with more tiles: 8.5 of 128 keys on average in
- * the first line, 32.5 in the second. */
+ * A block computes nothing until its first tile is copied, so TFLOP/s grow with the number of its
+ * tiles: 8.5 of 128 keys on average in the first line, 32.5 in the second. */
 #include "llm/backend/cuda/device.cuh"
 #include "llm/backend/cuda/wgmma.cuh"
 
@@ -30,11 +32,11 @@ bool attention_wgmma(cuda_backend *, const attention_call *) {
 
 static const unsigned OWNERS = 2, THREADS = (1 + OWNERS) * WARPGROUP;
 static const unsigned ROWS = 64, BLOCK = OWNERS * ROWS; /* rows of a warpgroup, of a block */
-static const unsigned KEYS = 128;                       /* of a tile of keys and values */
+static const unsigned KEYS = 128;                       /* positions in a tile of keys or values */
 static const unsigned STAGES = 2;                       /* tiles of keys and values in the ring */
-static const unsigned QUERIES = 64, QUERY_STAGES = 3;   /* the same where tiles are of queries */
-static const unsigned DONE = OWNERS * 4;                /* arrivals that free a tile: one a warp */
-static const int FEWER = 40, MORE = 232;                /* registers a thread: copying, others */
+static const unsigned QUERIES = 64, QUERY_STAGES = 3;   /* the same for tiles of queries */
+static const unsigned DONE = OWNERS * 4; /* arrivals that free a tile: one per warp */
+static const int FEWER = 40, MORE = 232; /* registers per thread: copying, computing */
 static const float LOG2E = 1.44269504f, LN2 = 0.69314718f;
 
 /* A place in a ring of N tiles: its index, and the parity of its current phase. */
@@ -53,7 +55,7 @@ static __device__ __forceinline__ bf16 *panels_in(bf16 *shared) {
   return shared + (1024 - shared_address(shared) % 1024) % 1024 / sizeof(bf16);
 }
 
-/* This warp reads the tile no more. */
+/* Reports to the barrier that this warp has finished reading the tile. */
 static __device__ __forceinline__ void release_tile(uint64_t *empty) {
   __syncwarp();
   if (threadIdx.x % 32 == 0) barrier_arrive(empty);
@@ -64,7 +66,7 @@ static __device__ __forceinline__ void release_tile(uint64_t *empty) {
 struct tile_barriers {
   uint64_t query, key[STAGES], value[STAGES], key_empty[STAGES], value_empty[STAGES];
 };
-/* The whole block calls it. */
+/* Initialises the barriers; the whole block calls it. */
 static __device__ __forceinline__ void init_barriers(tile_barriers &barriers) {
   if (threadIdx.x == 0) {
     barrier_init(&barriers.query, WARPGROUP);
@@ -106,8 +108,9 @@ static __device__ __forceinline__ void online_softmax(float (&c)[N][4], float (&
   }
 }
 
-/* The lane's parts of rows `row` and row + 8 of a tile of N * 8 columns: scores of columns after
- * the row's own, counted from the tile's first column, become -infinity. */
+/* Causal mask of the tile that has the block's own positions. c: this lane's scores in rows `row`
+ * and row + 8 of the tile, which has N * 8 columns. Those in columns greater than their row become
+ * -infinity. */
 template <int N> static __device__ __forceinline__ void mask(float (&c)[N][4], unsigned row) {
   const unsigned t = threadIdx.x % 4 * 2;
 #pragma unroll
@@ -118,8 +121,9 @@ template <int N> static __device__ __forceinline__ void mask(float (&c)[N][4], u
 }
 
 /* out [rows, q * DIM] and lse [rows, q] of BLOCK queries of head blockIdx.y and sequence
- * blockIdx.z. Tiles of keys start BLOCK rows apart, like blocks: the last tile of a block, which
- * comes first, holds its own rows. scale includes log2(e): exponentials are powers of 2. */
+ * blockIdx.z. A tile has as many keys as a block has queries. A block processes its tiles from last
+ * to first; the last one has the block's own positions and is the only one that needs a mask. scale
+ * includes log2(e): exponentials are powers of 2. */
 template <int DIM>
 __global__ void __launch_bounds__(THREADS, 1)
     attention_forward(bf16 *out, float *lse, const bf16 *qk, const bf16 *qkv, const int32_t *start,
@@ -142,7 +146,7 @@ __global__ void __launch_bounds__(THREADS, 1)
     copy_panels<BLOCK, DIM>(query, qk + h * DIM, ld, block, end);
     barrier_arrive_after_copies(&barriers.query);
     ring<STAGES> k = {0, 0}, v = {0, 0};
-    /* Keys are one tile ahead of values. */
+    /* Keys are copied one tile ahead of values. */
     for (unsigned i = 0; i <= tiles; ++i) {
       if (i < tiles) {
         barrier_wait(&barriers.key_empty[k.at], k.parity ^ 1);
@@ -320,8 +324,9 @@ __global__ void __launch_bounds__(THREADS, 1)
 
 /* --- backward, keys and values --- */
 
-/* The lane's parts of rows `row` and row + 8 of a tile of N * 8 columns, the first with number
- * `first`: scores of columns before the row's own become -infinity. */
+/* mask() for transposed scores, whose rows are keys and whose columns are queries. The tile's first
+ * column has number `first`, counted from the block's first row. Scores in columns less than their
+ * row become -infinity. */
 template <int N>
 static __device__ __forceinline__ void mask_transposed(float (&c)[N][4], unsigned row,
                                                        unsigned first) {
@@ -340,7 +345,7 @@ struct key_barriers {
 /* The keys' columns of dqk and the values' columns of dqkv, for BLOCK keys of key/value head
  * blockIdx.y and sequence blockIdx.z. The score matrix is transposed here: a block's rows are keys.
  * Loops over the queries of its heads, head after head, each from the block's first key on. Rows of
- * a tile after the sequence's end are zeros, and so is what they add. */
+ * a tile after the sequence's end are zeros and add nothing to the gradients. */
 template <int DIM>
 __global__ void __launch_bounds__(THREADS, 1)
     attention_backward_keys(bf16 *dqk, bf16 *dqkv, const bf16 *dout, const float *lse,
@@ -349,7 +354,8 @@ __global__ void __launch_bounds__(THREADS, 1)
   SHARED_MEMORY(bf16, shared);
   __shared__ key_barriers barriers;
   /* Log-sum-exp and row sum of dO*O. The racecheck of compute-sanitizer 13.0 reports that these are
-   * read while they are written; both sides are ordered by `query` and `empty`, like the tiles. */
+   * read while they are written; this is a false alarm, because the barriers `query` and `empty`
+   * order them, as they do for the tiles. */
   __shared__ float2 of_query[QUERY_STAGES][QUERIES];
   const unsigned begin = static_cast<unsigned>(start[blockIdx.z]);
   const unsigned end = static_cast<unsigned>(start[blockIdx.z + 1]);

@@ -50,8 +50,8 @@ extern "C" {
   F(cublasLtMatrixLayoutCreate)                                                                    \
   F(cublasLtMatrixLayoutDestroy)
 
-/* The key of a plan: everything that may determine the best algorithm. Zeroed before it is filled
- * in. */
+/* The key of a plan: everything that may determine the best algorithm. Keys are compared byte by
+ * byte, so a key is zeroed before it is filled in. */
 struct blas_key {
   uint64_t m, n, k;
   uint32_t in, out, a_transposed, b_transposed, adds, tf32;
@@ -88,7 +88,7 @@ static const size_t MOST_PLANS = 4096;
 /* --- start and end --- */
 
 #ifdef GEPOLAB_EMULATE
-/* The library is linked. */
+/* For the emulated device the library is linked, so nothing is looked up. */
 static gl_status find_blas_functions(cuda_blas *blas, gl_error *) {
 #define BLAS_FIND(f) blas->f = &::f;
   BLAS_FUNCTIONS(BLAS_FIND)
@@ -100,7 +100,8 @@ static void *open_for_good(const char *name) {
   return dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 }
 
-/* Finds it in the loader's path, else in the toolkit's folder of build time. */
+/* Looks up the functions in libcublasLt: the one in the loader's path, else the one in the CUDA
+ * Toolkit that gepolab was built with. */
 static gl_status find_blas_functions(cuda_blas *blas, gl_error *err) {
   void *library = open_for_good("libcublasLt.so." GEPOLAB_CUDA_MAJOR);
   if (library == NULL)
@@ -266,6 +267,7 @@ static const uint32_t REDUCTIONS[] = {
 
 /* --- measured choices --- */
 
+/* Maximum number of algorithms timed for a shape, and timings of each. */
 enum { OFFERS = 8, REPEATS = 5 };
 
 /* Runs the product q with the plan's algorithm. */
@@ -414,8 +416,8 @@ struct plain_factor {
   size_t by_i, by_k;
 };
 
-/* square[i][k] = the SIDE * SIDE numbers of f from (first, k) on; 0 beyond n rows and `terms`.
- * Adjacent threads read adjacent addresses. */
+/* square[i][k] = the SIDE * SIDE numbers of f from (first, from) on, as floats; 0 beyond n rows and
+ * beyond `terms` terms. Adjacent threads read adjacent addresses. */
 template <typename T>
 static __device__ __forceinline__ void load_square(float (&square)[SIDE][SIDE + 1], plain_factor f,
                                                    size_t first, size_t n, size_t from,
@@ -427,7 +429,8 @@ static __device__ __forceinline__ void load_square(float (&square)[SIDE][SIDE + 
   square[i][k] = there ? to_float(at[(first + i) * f.by_i + (from + k) * f.by_k]) : 0.0f;
 }
 
-/* c [m, n] (+)= the products of a's rows with b's rows. Blocks are numbered along n first. */
+/* c [m, n] (+)= the inner products, of k terms, of the m rows of a and the n rows of b. `across` is
+ * the number of blocks along n; they are numbered along n first. */
 template <typename T, typename OUT>
 __global__ void plain_product(OUT *c, plain_factor a, plain_factor b, size_t m, size_t n, size_t k,
                               unsigned across, bool adds) {

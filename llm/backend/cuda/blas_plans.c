@@ -113,7 +113,7 @@ struct product_choices {
   char *path, *header; /* header: the file's first line */
   product_choice *choice;
   size_t n;
-  size_t lines, read; /* complete lines read, and their bytes */
+  size_t lines, read; /* number of complete lines read so far, and their bytes */
 };
 
 /* The concatenation of a and b, malloc'd. */
@@ -149,7 +149,8 @@ static bool parse_choice(product_choice *out, const char *line) {
   return true;
 }
 
-/* Processes a line; the first line of the file is its header. */
+/* Processes the file's next line: checks the header if it is the first, else adds the line's
+ * choice. */
 static gl_status take_line(product_choices *c, const char *line, gl_error *err) {
   product_choice choice;
   if (c->lines++ == 0)
@@ -243,7 +244,8 @@ static bool write_behind(int file, size_t at, const char *text) {
   return fsync(file) == 0;
 }
 
-/* Reads lines that other processes appended first. An empty file gets its header line. */
+/* Adds a choice to the file, whose lock the caller holds, and sets *rank. Before that it reads the
+ * lines that other processes have appended, and writes the header line of an empty file. */
 static gl_status add_locked(product_choices *c, int file, const product_choice *choice,
                             uint64_t *rank, gl_error *err) {
   char line[LINE];

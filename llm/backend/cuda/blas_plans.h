@@ -56,14 +56,14 @@ enum { PRODUCT_KEY = 12 };
 typedef struct product_choice {
   uint64_t key[PRODUCT_KEY]; /* everything that may determine the best algorithm */
   uint64_t rank;        /* the algorithm's index in the order in which the library offers them */
-  uint64_t nanoseconds; /* of a product; 0: not measured */
+  uint64_t nanoseconds; /* time of one product; 0: not measured */
 } product_choice;
 
 typedef struct product_choices product_choices;
 
 /* Opens the file's choices; none if it does not exist yet. made_for: one line that describes device
- * and library. Errors: GL_EINPUT with file, line and remedy (made for something else, or not such a
- * file), GL_EIO, GL_ENOMEM. */
+ * and library. Errors: GL_EINPUT with file, line and advice (the file was made for another device
+ * or library, or is not a file of choices), GL_EIO, GL_ENOMEM. */
 gl_status product_choices_open(product_choices **out, const char *path, const char *made_for,
                                gl_error *err);
 void product_choices_free(product_choices *c); /* NULL is allowed */
@@ -71,8 +71,8 @@ void product_choices_free(product_choices *c); /* NULL is allowed */
 /* The choice for a key, NULL if there is none. Valid until the next product_choices_add. */
 const product_choice *product_choices_find(const product_choices *c,
                                            const uint64_t key[PRODUCT_KEY]);
-/* Stores a choice, also in the file. *rank is the valid one: that of another process if it wrote
- * first. Errors as in product_choices_open; nothing is added then. */
+/* Stores a choice, also in the file. *rank becomes the rank to use: that of another process if it
+ * stored a choice for this key first. Errors as in product_choices_open; nothing is added then. */
 gl_status product_choices_add(product_choices *c, const product_choice *choice, uint64_t *rank,
                               gl_error *err);
 

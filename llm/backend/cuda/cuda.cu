@@ -39,8 +39,9 @@ static size_t larger_scratch(size_t a, size_t b) {
   return a > b ? a : b;
 }
 
-/* All operations share one block of scratch memory, allocated an eighth larger than needed. 512 is
- * the maximum number of partial sums of cuda_parts(). */
+/* All operations share one block of scratch memory, which cuda_scratch allocates an eighth larger
+ * than needed. So this is the maximum over operations, plus an eighth. 512 is the maximum number of
+ * partial sums of cuda_parts(). */
 static size_t op_scratch(const backend *base, const run_shape *s) {
   const cuda_backend *b = reinterpret_cast<const cuda_backend *>(base);
   size_t most = cuda_embed_scratch(s->rows);
@@ -239,7 +240,7 @@ static backend_mark *op_mark_new(backend *base) {
   return reinterpret_cast<backend_mark *>(e);
 }
 
-/* Without cuda_operation, so that messages still name the operation before. */
+/* Without cuda_operation, so that messages still name the preceding operation. */
 static void op_mark_set(backend *base, backend_mark *m) {
   cuda_backend *b = cuda_of(base);
   if (!cuda_stopped(b)) CUDA_CALL(b, cudaEventRecord(event_of(m), b->stream));

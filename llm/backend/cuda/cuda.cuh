@@ -210,7 +210,8 @@ void cuda_product_row_by_row(cuda_backend *b, const cuda_product *p);
 #define LAUNCH_CLUSTER(b, kernel, cluster, grid, block, shared, ...)                               \
   cuda_launch(b, #kernel, kernel, {true, cluster}, grid, block, shared, __VA_ARGS__)
 
-/* How blocks are launched: before the previous kernel has finished, in clusters of that size. */
+/* early: blocks may start before the previous kernel has finished. cluster: blocks per cluster; 1:
+ * no clusters. */
 struct launch_form {
   bool early;
   unsigned cluster;

@@ -18,7 +18,8 @@
 
 static const unsigned UNIT = 64, GROUP = 4, WARPS = 4, THREADS = WARPS * 32;
 
-/* Rows are few if rows times heads times groups of a full slot are at most this. */
+/* Rows are few if the number of rows, times query heads, times groups of a full slot, is at most
+ * this. */
 static const size_t MOST_OF_FEW = 2048;
 
 /* Stores row blockIdx.x in its slot of both caches. */
@@ -86,9 +87,10 @@ template <typename T, int LANES_, int NUMBERS_, int VECTOR_> struct head_layout 
   }
 };
 
-/* The rows that a thread reads of the n keys (or values) of a unit, ld numbers apart: key group + i
- * * GROUPS, for i < ROUNDS; from key n on the last key. With vectors, load() issues all
- * reads at once and numbers() waits for them. */
+/* The keys (or values) of a unit that a thread reads. The unit has n of them, ld numbers apart.
+ * LANES threads read a key together: key(i) in round i < ROUNDS, or the last key if key(i) is n or
+ * more. With vectors, load() issues the reads of all rounds at once, and numbers() waits for
+ * them. */
 template <typename L> struct unit_rows {
   typedef typename L::type T;
   static const unsigned GROUPS = THREADS / L::LANES, ROUNDS = UNIT / GROUPS;
@@ -168,8 +170,7 @@ static __device__ __forceinline__ void add_partial(partial &x, float top, float 
 }
 
 /* score [HEADS, UNIT] (shared memory) = scaled scores of the unit's keys, -infinity beyond its last
- * key.
- * query has HEADS heads. Each group of L::LANES lanes processes one key at a time. The caller
+ * key. query has HEADS heads. Each group of L::LANES lanes processes one key at a time. The caller
  * synchronises. */
 template <typename L, int HEADS>
 static __device__ __forceinline__ void cached_scores(float *score, const typename L::type *query,
@@ -197,8 +198,8 @@ static __device__ __forceinline__ void cached_scores(float *score, const typenam
   }
 }
 
-/* weight [HEADS, UNIT] from score, in the same memory, and stats [HEADS] = greatest score and sum
- * of weights; one warp per head. The caller synchronises before and after. */
+/* Replaces score [HEADS, UNIT] by the weights e^(score - greatest); stats [HEADS] = greatest score
+ * and sum of weights; one warp per head. The caller synchronises before and after. */
 template <int HEADS>
 static __device__ __forceinline__ void cached_weights(float2 *stats, float *score) {
   const unsigned lane = threadIdx.x % 32;
@@ -413,8 +414,8 @@ static size_t parts_scratch(size_t rows, size_t capacity, head_shape shape) {
   return carved(n * shape.dim, sizeof(float)) + carved(n, sizeof(float2));
 }
 
-/* Scratch bytes for any number of rows up to this one. The maximum number of few rows needs more
- * than slightly larger numbers. */
+/* Scratch bytes for any number of rows up to `rows`. The largest number of rows that still counts
+ * as few may need the most, because few rows are divided into more parts (cached_parts). */
 size_t cuda_cached_scratch(size_t rows, size_t capacity, head_shape shape) {
   const size_t few = MOST_OF_FEW / (shape.q * groups_of(capacity));
   const size_t all = parts_scratch(rows, capacity, shape);

@@ -168,8 +168,9 @@ struct attention_call {
 /* Launches attention on tensor cores and returns true. Returns false without doing anything if
  * there is no such kernel for the head size or the alignment (attention_mma.cu). */
 bool attention_tensor(cuda_backend *b, const attention_call *a);
-/* The same for a call that attention_tensor would launch: launches it with the products of
- * warpgroups if the device has them (attention_wgmma.cu). */
+/* Called by attention_tensor when it accepts the head size and the alignment. If the device has
+ * products of warpgroups (wgmma), launches the kernels of attention_wgmma.cu and returns true; else
+ * returns false. */
 bool attention_wgmma(cuda_backend *b, const attention_call *a);
 
 static __host__ __device__ inline size_t cuda_qk_width(head_shape s) {

@@ -6,7 +6,8 @@
 
 enum { HEAD_THREADS = 128 };
 
-/* cosine, sine [positions, half]: thread `at` computes number `at` of both. */
+/* cosine, sine [positions, half]: thread `at` computes element `at` of both arrays, which have n =
+ * positions * half elements. */
 __global__ void rotary_angles(float *cosine, float *sine, size_t n, size_t half, double theta,
                               rotary_scaling scaling) {
   const size_t at = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
@@ -25,7 +26,7 @@ static void op_rotary_table(backend *base, void *cosine, void *sine, size_t posi
          static_cast<float *>(sine), n, dim / 2, theta, scaling);
 }
 
-/* The position of one head of one row, for the group of lanes that processes it. */
+/* All heads of all rows. A group of lanes processes one head. */
 struct head_rows {
   const float *cosine, *sine;
   const int32_t *position;
@@ -260,7 +261,7 @@ write_weight_grads(float *dweight, const float (&weight_grad)[4][N], size_t i, s
 
 /* Writes queries and keys of dqkv, and part [gridDim.x, 2 * dim]: each block's sum for the
  * gradients of q_weight and k_weight. All groups of a block run the same number of iterations,
- * because they sum together. */
+ * because sums over lanes need all lanes of a warp. */
 template <typename T, bool WIDE>
 __global__ void head_rows_backward(T *dqkv, float *part, const T *dqk, const T *qkv,
                                    const float *rstd, const T *q_weight, const T *k_weight,

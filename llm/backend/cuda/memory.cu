@@ -96,7 +96,9 @@ static bool retire(cuda_backend *b, void *memory) {
   return true;
 }
 
-/* Without a pool, freeing waits for the stream, which is impossible while it is recorded. */
+/* Frees memory that was not allocated from a pool. Kernels may still use it, so this waits for the
+ * stream. While the stream is recorded it cannot be waited for, so the memory is freed later
+ * (retire). */
 static void give(cuda_backend *b, void *memory) {
   if (b->recording) {
     retire(b, memory);
@@ -244,8 +246,8 @@ static bool is_aside(const cuda_backend *b, const void *p) {
   return false;
 }
 
-/* Copies put-aside values to other host memory. CUDA makes such a copy immediately, before pending
- * copies of the stream into it, so the stream is waited for. */
+/* Copies put-aside values to other host memory. The host makes the copy, which stream order does
+ * not delay. So it first waits for the stream, which may still have to fill `from`. */
 static void copy_aside(cuda_backend *b, void *to, const void *from, size_t bytes) {
   if (cuda_stopped(b) || CUDA_CALL(b, cudaStreamSynchronize(b->stream))) return;
   memcpy(to, from, bytes);

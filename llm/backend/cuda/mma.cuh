@@ -111,8 +111,8 @@ template <int N> static __device__ __forceinline__ void copy_wait() {
 /* --- blocks that see each other's shared memory --- */
 /* A cluster of blocks runs at the same time (compute capability 9.0, LAUNCH_CLUSTER). */
 
-/* Waits for all threads of the cluster in two steps. What they wrote to shared or device memory
- * before the first can be read after the second. */
+/* A barrier of all threads of the cluster in two steps. What a thread wrote to shared or device
+ * memory before cluster_arrive() can be read by all after cluster_wait(). */
 static __device__ __forceinline__ void cluster_arrive() {
 #if !defined(GEPOLAB_EMULATE) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
@@ -123,7 +123,8 @@ static __device__ __forceinline__ void cluster_wait() {
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 #endif
 }
-/* Stores four floats at the same place of the shared memory of block `rank` of the cluster. */
+/* Stores four floats in the shared memory of block `rank` of the cluster, at the offset that p has
+ * in this block's. */
 static __device__ __forceinline__ void store_to_block(float *p, unsigned rank, float4 x) {
 #if !defined(GEPOLAB_EMULATE) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   uint32_t at;
@@ -151,8 +152,8 @@ static __device__ __forceinline__ float quad_max(float x) {
   return fmaxf(x, __shfl_xor_sync(WARP, x, 2));
 }
 
-/* Rows [first, first + 16) of `to`, up to `end`, = x * factor. A lane holds parts of rows g and g +
- * 8, with factor[0] and factor[1]. */
+/* Rows [first, first + 16) of `to`, up to `end`, = x * factor. A lane holds numbers of rows g and g
+ * + 8, whose factors are factor[0] and factor[1]. */
 template <int DIM>
 static __device__ __forceinline__ void
 store_block(bf16 *to, size_t ld, const float (&x)[DIM / 8][4], const float (&factor)[2],
@@ -175,7 +176,7 @@ store_block(bf16 *to, size_t ld, const float (&x)[DIM / 8][4], const float (&fac
 
 template <int WIDTH> struct tile {
   static const int VECTORS = WIDTH / 8;
-  /* The vector with number `column`, a multiple of 8, of a row. */
+  /* Address of the vector that begins with number `column`, a multiple of 8, of a row. */
   static __device__ __forceinline__ bf16 *vector16(bf16 *t, unsigned row, unsigned column) {
     return t + row * WIDTH + (((column / 8) ^ (row & 7)) * 8);
   }
@@ -192,20 +193,20 @@ template <int WIDTH> struct tile {
                  there);
     }
   }
-  /* Rows [first, first + 16), columns [k, k + 16) as an A. */
+  /* Rows [first, first + 16), columns [k, k + 16) as the A of mma(). */
   static __device__ __forceinline__ void as_a(uint32_t (&a)[4], bf16 *t, unsigned first,
                                               unsigned k) {
     const unsigned lane = threadIdx.x % 32;
     load_matrices(a, vector16(t, first + lane % 16, k + lane / 16 * 8));
   }
-  /* The transpose of rows [first, first + 16), columns [k, k + 16) as two Bs side by side: b[0],
-   * b[1] of rows [first, first + 8), b[2], b[3] of the next eight. */
+  /* The transpose of rows [first, first + 16), columns [k, k + 16) as the Bs of two mma(): b[0],
+   * b[1] are of rows [first, first + 8), b[2], b[3] of the next eight. */
   static __device__ __forceinline__ void as_columns(uint32_t (&b)[4], bf16 *t, unsigned first,
                                                     unsigned k) {
     const unsigned lane = threadIdx.x % 32;
     load_matrices(b, vector16(t, first + lane % 8 + lane / 16 * 8, k + lane / 8 % 2 * 8));
   }
-  /* Rows [k, k + 16), columns [first, first + 16) as two Bs side by side. */
+  /* Rows [k, k + 16), columns [first, first + 16) as the Bs of two mma(), of eight columns each. */
   static __device__ __forceinline__ void as_rows(uint32_t (&b)[4], bf16 *t, unsigned k,
                                                  unsigned first) {
     const unsigned lane = threadIdx.x % 32;

@@ -15,7 +15,7 @@ extern "C" {
 }
 
 #if defined(__has_include)
-#if __has_include(<nccl.h>) /* on the emulated device that of tests/emulate/nccl */
+#if __has_include(<nccl.h>) /* the emulated device has its own, in tests/emulate/nccl */
 #define HAS_NCCL
 #endif
 #endif
@@ -132,7 +132,7 @@ static void nccl_free(collective *base) {
 
 static const collective_ops nccl_ops = {"NCCL", nccl_sum, nccl_free};
 
-/* Returns 0 if the library lacks one. */
+/* Looks up all NCCL_FUNCTIONS in the library. Returns 0 if it lacks one. */
 static int find_nccl_functions(nccl_collective *c, void *library) {
 #define NCCL_FIND(f)                                                                               \
   c->f = reinterpret_cast<decltype(&::f)>(dlsym(library, #f));                                     \

@@ -45,6 +45,7 @@ int cuda_failed(cuda_backend *b, cudaError_t e, const char *call) {
 
 /* --- shared memory of kernels --- */
 
+/* Bytes of shared memory that a kernel may use without a call of cudaFuncSetAttribute. */
 static const size_t WITHOUT_ASKING = 48 << 10;
 
 /* The kernel's entry in the table, which may be unused; NULL if the table is full. */

@@ -8,10 +8,10 @@
  * rows x k (the input's). A chunk must have thousands of rows and columns so that these results are
  * enough tiles for all multiprocessors. A chunk of 2^23 logits would stay in the second-level
  * cache, but has only 64 such tiles of 128 x 256 at k = 1024, for 132 multiprocessors. So a chunk
- * has 2^27 logits, 8192 rows of 16,384, and is stored in device memory: 8 bytes per logit in the
- * forward, 14 in the backward in bfloat16. The environment variable GEPOLAB_CUDA_OUTPUT_CHUNK sets
- * another number of logits, for devices with little memory, measurements and tests. Last bits of
- * results depend on it. */
+ * has 2^27 logits, 8192 rows of 16,384, and is stored in device memory, whose traffic is then 8
+ * bytes per logit in the forward, and 14 in the backward in bfloat16. The environment variable
+ * GEPOLAB_CUDA_OUTPUT_CHUNK sets another number of logits, for devices with little memory,
+ * measurements and tests. Last bits of results depend on it. */
 #include "llm/backend/cuda/vector16.cuh"
 
 #include <assert.h>
@@ -35,7 +35,7 @@ void cuda_output_start(cuda_backend *b) {
     b->output_numbers = static_cast<size_t>(n);
 }
 
-/* The size of a chunk; the last ones are smaller. */
+/* The size of a chunk; the last rows and columns may form smaller ones. */
 struct output_chunk {
   size_t rows, columns;
 };
@@ -93,8 +93,8 @@ static __device__ __forceinline__ void refer_to(running *r, float top, float fac
   r->top = top;
 }
 
-/* Adds x [N], of which only the first `left` exist. These few are summed in float, the rest in
- * double, because a vocabulary has up to about 150,000 tokens. */
+/* Adds x [N], of which only the first `left` exist, to r. The sum over x is computed in float and
+ * added to r in double, because a vocabulary has up to about 150,000 tokens. */
 template <unsigned N>
 static __device__ __forceinline__ void add_logits(running *r, const float (&x)[N], size_t left,
                                                   float factor) {
@@ -144,8 +144,9 @@ __global__ void fold_chunk(softmax_stats *stats, T *target_logit, const T *z, co
   if (at >= first && at < first + columns) target_logit[r] = row[at - first];
 }
 
-/* The three results of each row from its statistics; one thread per row. dist: the statistics of
- * the distribution for log-probabilities, which may cover fewer logits than `all`. */
+/* The three results of each row from its statistics; one thread per row. logp and lse are of
+ * `dist`, the statistics over the kept tokens (or over all), entropy is of `all`, those over the
+ * whole vocabulary. */
 __global__ void finish_rows(float *logp, float *entropy, float *lse, const softmax_stats *all,
                             const softmax_stats *dist, const float *target_logit, size_t rows,
                             float factor) {
@@ -161,7 +162,8 @@ __global__ void finish_rows(float *logp, float *entropy, float *lse, const softm
 /* Far below every logit, but finite, so that differences are defined. */
 static const float NOT_KEPT = -1e30f;
 
-/* True if a set of `words` words contains token a; an empty set contains all. */
+/* True if the set contains token a. listed: the set is a list, not a bit set (kept_shape). none:
+ * the set is empty, which means that it contains all tokens. */
 static __device__ __forceinline__ bool holds_logits(const uint32_t *set, bool listed, bool none,
                                                     uint32_t a) {
   if (none) return true;
@@ -204,7 +206,7 @@ static void keep_chunk(cuda_backend *b, float *z, const kept_sets &kept, size_t 
          kept.shape.listed != 0, first, columns);
 }
 
-/* kept.set NULL: all tokens are kept. */
+/* Runs `output` if kept.set is NULL, else output_kept (operations.h). */
 template <typename T>
 static void run_output_chunks(backend *base, const char *name, void *logp, void *entropy, void *lse,
                               const void *in, const void *weight, const int32_t *target,
@@ -262,8 +264,8 @@ static void op_output_kept(backend *base, void *logp, void *entropy, void *lse, 
 
 /* --- the two parts of a distribution --- */
 
-/* Combines a block's running statistics, and joins them to stats[r] unless the chunk is the first.
- */
+/* Combines the running statistics of a block's threads. In the first chunk of a row (begins) they
+ * overwrite *stats; in later ones they are joined to it. */
 static __device__ void join_block(softmax_stats *stats, running mine, bool begins, float factor) {
   const float top = block_max(mine.top);
   refer_to(&mine, top, factor);
@@ -375,7 +377,7 @@ static void chunk_products(cuda_backend *b, float *sum, float *dweight, const T 
   cuda_blas_product(b, &into_weight);
 }
 
-/* kept.set NULL: all tokens are kept. */
+/* Runs output_backward if kept.set is NULL, else output_kept_backward (operations.h). */
 template <typename T>
 static void run_output_backward(backend *base, const char *name, void *din, void *dweight,
                                 const void *dlogp, const void *lse, const void *in,

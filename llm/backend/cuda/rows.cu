@@ -98,8 +98,8 @@ static void op_embed_next(backend *base, void *out, const void *table, int32_t *
 /* --- norm --- */
 
 /* The norm of row blockIdx.x (arrays as in operations.h). A thread keeps its first vector in
- * registers between the two loops. In rows of up to blockDim vectors it has no other, so nothing is
- * read twice. */
+ * registers between the two loops. It has no further vector if a row has at most as many vectors as
+ * the block has threads; then nothing is read twice. */
 template <typename T, bool WIDE>
 __global__ void norm_rows(T *out, float *rstd, T *sum, const T *in, const T *add, const T *weight,
                           size_t width, float eps) {
@@ -143,7 +143,7 @@ static void op_norm(backend *base, void *out, void *rstd, void *sum, const void 
 
 /* din [rows, width] += its gradient; part [gridDim.x, width] = each block's sum for the gradient of
  * the weight, over rows blockIdx.x, blockIdx.x + gridDim.x, .... The sum is in shared memory, where
- * each thread accesses only its own columns: the four numbers of vector p are at dweight[f *
+ * each thread accesses only its own columns: numbers 4 f .. 4 f + 3 of vector p are at dweight[f *
  * vectors + p], so that adjacent threads use adjacent banks. */
 template <typename T, bool WIDE>
 __global__ void norm_backward_rows(T *din, float *part, const T *dout, const T *in,
@@ -418,8 +418,8 @@ static __device__ __forceinline__ void store_table(bf16 *p, const float (&x)[8],
 
 /* Block (x, y): if a run of equal keys begins at x (keys ascend), adds the run's rows to row key[x]
  * of table, for the columns of its threads' vectors, from vector y * blockDim on. Key i belongs to
- * row row[i], or to row i if row is NULL. Bytes: a row of T for each row, and a row of the table
- * read and written for each run. */
+ * row row[i], or to row i if row is NULL. Memory traffic: every row is read once, and a row of the
+ * table is read and written once per run. */
 template <typename M, typename T, bool WIDE>
 __global__ void add_runs(M *table, const T *rows, const uint32_t *key, const uint32_t *row,
                          size_t n, size_t width) {
@@ -445,6 +445,7 @@ size_t cuda_embed_scratch(size_t rows) {
   return 4 * carved(rows, 4) + carved(counts, 4);
 }
 
+/* Adds rows [n, width] to rows key[i] of the table, where keys ascend (add_runs). */
 template <typename M, typename T>
 static void add_sorted(cuda_backend *b, M *table, const T *rows, const uint32_t *key,
                        const uint32_t *row, size_t n, size_t width) {
@@ -455,6 +456,7 @@ static void add_sorted(cuda_backend *b, M *table, const T *rows, const uint32_t 
     LAUNCH(b, (add_runs<M, T, false>), grid, 128, 0, table, rows, key, row, n, width);
 }
 
+/* add_sorted() for indices in any order: sorts (index, row number) by index first. */
 template <typename M, typename T>
 static void sort_and_add(cuda_backend *b, M *table, const T *rows, const int32_t *index, size_t n,
                          size_t width) {

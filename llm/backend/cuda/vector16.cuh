@@ -69,7 +69,7 @@ static __device__ __forceinline__ uint4 pack(const float *x, bf16) {
                     pack_pair(x[6], x[7]));
 }
 
-/* x [N] = the vector at p, of which the row still has `left` numbers; 0 beyond the row. */
+/* x [N] = the vector at p. The row has only `left` more numbers from p on; x is 0 beyond them. */
 template <bool WIDE, typename T>
 static __device__ __forceinline__ void load_vector16(float (&x)[vector16<T>::N], const T *p,
                                                      size_t left) {
@@ -119,8 +119,8 @@ static __device__ __forceinline__ void store_floats(float *p, const float (&x)[N
   }
 }
 
-/* x = the vector of the residual sum in + add at i, rounded to T as it is stored; of `in` if add is
- * null. */
+/* x = the vector at i of the residual sum in + add, rounded to T because it is stored as T; if add
+ * is null, the vector at i of `in`. */
 template <typename T, bool WIDE>
 static __device__ __forceinline__ void load_residual(float (&x)[vector16<T>::N], const T *in,
                                                      const T *add, size_t i, size_t left) {

@@ -21,10 +21,11 @@
 
 /* --- matrices in shared memory --- */
 
-/* The descriptor of a matrix whose first panel (or the part of it that is wanted) is at `place`:
- * bits 0-13 the place, 16-29 the distance of panels, 32-45 the distance of groups of eight rows,
- * all in units of 16 bytes; bits 62-63 the permutation of the vectors (1: as described above). The
- * distance of panels is used only where a matrix is read by columns. */
+/* The descriptor of a matrix, by which a product finds it in shared memory. `place` is the address
+ * of its first panel, or of the first row to be read. Bits 0-13: place; 16-29: distance of panels;
+ * 32-45: distance of groups of eight rows; all in units of 16 bytes; bits 62-63 the permutation of
+ * the vectors (1: as described above). The distance of panels is used only where a matrix is read
+ * by columns. */
 static __host__ __device__ __forceinline__ uint64_t matrix_descriptor(uint32_t place,
                                                                       unsigned panel_bytes) {
   return static_cast<uint64_t>(1) << 62 | static_cast<uint64_t>(1024 >> 4) << 32 |
@@ -35,15 +36,15 @@ static __host__ __device__ __forceinline__ uint64_t matrix_descriptor(uint32_t p
 
 static const unsigned WARPGROUP = 128; /* threads */
 
-/* The descriptor of panels at an address, and of rows of one panel. (The compiler makes other code
- * of either mask in the place of the other.) */
+/* The descriptor of panels at an address, and of rows of one panel. (Their masks are equivalent,
+ * but each gives other machine code in the other's callers.) */
 static __device__ __forceinline__ uint64_t panels_at(uint32_t address, unsigned panel_bytes) {
   return matrix_descriptor((address & 0x3ffff) >> 4, panel_bytes);
 }
 static __device__ __forceinline__ uint64_t rows_at(const bf16 *rows) {
   return matrix_descriptor(shared_address(rows) >> 4 & 0x3fff, 16);
 }
-/* The same matrix, `bytes` further. */
+/* The descriptor of a matrix of the same kind, `bytes` bytes further on. */
 static __device__ __forceinline__ uint64_t panels_after(uint64_t matrix, unsigned bytes) {
   return matrix + (bytes >> 4);
 }
@@ -65,7 +66,8 @@ static __device__ __forceinline__ void copy_panels(bf16 *to, const bf16 *from, s
   }
 }
 
-/* Starts a copy of a number from device memory to shared memory, or of zero. */
+/* Starts a copy of a number from device memory to shared memory; if `there` is false, writes
+ * zero. */
 static __device__ __forceinline__ void copy_number_async(float *to, const float *from, bool there) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(to)), "l"(from),
                "r"(there ? 4 : 0)
@@ -86,7 +88,8 @@ static __device__ __forceinline__ void barrier_arrive_after_copies(uint64_t *bar
   asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(shared_address(barrier))
                : "memory");
 }
-/* Waits until the barrier's phase with this parity is complete: all have arrived. */
+/* Waits until the barrier's phase with this parity is complete: the number of arrivals given to
+ * barrier_init has been reached. */
 static __device__ __forceinline__ void barrier_wait(uint64_t *barrier, unsigned parity) {
   asm volatile("{\n"
                ".reg .pred done;\n"
@@ -114,7 +117,8 @@ static __device__ __forceinline__ void barrier_wait_for_copies(uint64_t *barrier
 
 /* --- registers --- */
 
-/* Gives registers up, and takes them: all threads of the block's warpgroups end with N each. */
+/* Decreases, or increases, the registers of each thread of the calling warpgroup to N
+ * (setmaxnreg). */
 template <int N> static __device__ __forceinline__ void fewer_registers() {
 #ifdef HAS_WGMMA
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
@@ -129,7 +133,7 @@ template <int N> static __device__ __forceinline__ void more_registers() {
 /* --- products --- */
 /* Products run asynchronously, in groups. */
 
-/* Before the first product after ordinary accesses to its registers. */
+/* Must be called between ordinary accesses to registers and the first product that uses them. */
 static __device__ __forceinline__ void wgmma_begin() {
 #ifdef HAS_WGMMA
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -147,7 +151,8 @@ template <int N> static __device__ __forceinline__ void products_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
 #endif
 }
-/* The compiler moves no access to these registers across this place. */
+/* Keeps the compiler from moving accesses to c across this call. It does not know that products run
+ * asynchronously. */
 template <int N> static __device__ __forceinline__ void hold(float (&c)[N]) {
 #pragma unroll
   for (int i = 0; i < N; ++i) asm volatile("" : "+f"(c[i])::"memory");
@@ -173,7 +178,9 @@ template <int N> static __device__ __forceinline__ void hold(float (&c)[N][4]) {
 #define WGMMA(columns, registers, rest)                                                            \
   "wgmma.mma_async.sync.aligned.m64n" columns "k16.f32.bf16.bf16 {" registers "}, " rest ";"
 #define IF(adds, instruction) "{\n.reg .pred p;\nsetp.ne.b32 p, " adds ", 0;\n" instruction "\n}"
-/* A and B in shared memory by rows; the same without reading C; A in registers, B by columns. */
+/* BY_ROWS: A and B in shared memory, read by rows; adds C if `adds`. FIRST_BY_ROWS: never reads C.
+ * NEXT_BY_ROWS: always adds C. BY_COLUMNS: A in registers, B in shared memory, read by columns;
+ * adds C. */
 #define BY_ROWS(columns, registers, a_, b_, adds_, ...)                                            \
   asm volatile(IF(adds_, WGMMA(columns, registers, a_ ", " b_ ", p, 1, 1, 0, 0"))                  \
                : __VA_ARGS__                                                                       \
@@ -206,7 +213,7 @@ static __device__ __forceinline__ void wgmma(float (&c)[ALL], uint64_t a, uint64
   else
     BY_ROWS("128", R64, "%64", "%65", "%66", C32(CHANGED, AT), C32(CHANGED, AT + 32));
 }
-/* Starts c = a b^T, and never reads c; or c += a b^T. */
+/* ADDS: starts c += a b^T; else c = a b^T, without reading c. */
 template <int N, bool ADDS>
 static __device__ __forceinline__ void wgmma(float (&c)[N / 2], uint64_t a, uint64_t b) {
   static_assert(N == 64 || N == 128, "columns");
@@ -247,7 +254,7 @@ static __device__ __forceinline__ void wgmma_columns(float (&c)[N / 2], const ui
 #undef BY_COLUMNS
 #endif
 
-/* The registers of c one after the other. */
+/* c as an array of one dimension. */
 template <int N> static __device__ __forceinline__ float (&in_a_row(float (&c)[N][4]))[N * 4] {
   return reinterpret_cast<float(&)[N * 4]>(c);
 }
@@ -274,7 +281,7 @@ static __device__ __forceinline__ void product_columns(float (&c)[N][4], const u
     wgmma_columns<N * 8>(in_a_row(c), a[k], panels_after(b, k * 16 * 128));
 #endif
 }
-/* a = c rounded to bfloat16, as an A of product_columns. */
+/* a = c rounded to bfloat16, in the layout that product_columns expects of its first factor. */
 template <int N>
 static __device__ __forceinline__ void as_a(uint32_t (&a)[N / 2][4], const float (&c)[N][4]) {
 #pragma unroll
