@@ -116,9 +116,9 @@ typedef struct gepolab_algorithm gepolab_algorithm;
  * gepolab_algorithm_free(). */
 GEPOLAB_API gepolab_status gepolab_algorithm_new(gepolab_algorithm **out, const char *text,
                                                  gepolab_error *err);
-/* The same with algorithms of the caller's own: text may name one that `file` defines, as
- * `algorithms: {my_gepo: {base: gepo, clip: none}}`, alone or as a base. Errors also for the file,
- * with its name, line and column. */
+/* Like gepolab_algorithm_new(). In addition text may name, alone or as a base, an algorithm that
+ * the file `file` defines, as `algorithms: {my_gepo: {base: gepo, clip: none}}`. Errors also for
+ * the file, with its name, line and column. */
 GEPOLAB_API gepolab_status gepolab_algorithm_own(gepolab_algorithm **out, const char *text,
                                                  const char *file, gepolab_error *err);
 GEPOLAB_API void gepolab_algorithm_free(gepolab_algorithm *algorithm);
@@ -262,7 +262,7 @@ typedef struct gepolab_batch {
   gepolab_numbers advantage;   /* [n_responses] replaces the advantages computed from rewards by the
                                   algorithm's baseline and scale; not given: computed */
   gepolab_tokens entropy;      /* entropy of the learner's distribution at each token, nats, for
-                                  top_entropy < 1 and      entropy_ratio_ */
+                                  top_entropy < 1 and entropy_ratio_ */
   gepolab_tokens entropy_prox; /* the same at the batch's first update, beside logprox */
 } gepolab_batch;
 
@@ -438,8 +438,8 @@ GEPOLAB_API gepolab_status gepolab_simulate(gepolab_simulation **out, const char
  * name the file. Errors: GEPOLAB_EINPUT also if the file cannot be opened. Since interface 0.3. */
 GEPOLAB_API gepolab_status gepolab_simulate_file(gepolab_simulation **out, const char *path,
                                                  uint64_t seed, gepolab_error *err);
-/* Both with presets of clusters of the caller's own: a recipe, or where that is NULL the file at
- * path, whose `cluster.preset` may name one that the file `presets` (NULL: none) defines, as
+/* Like gepolab_simulate() for `recipe` or, if it is NULL, gepolab_simulate_file() for `path`. In
+ * addition `cluster.preset` may name a preset that the file `presets` (NULL: none) defines, as
  * `presets: {mine: {base: areal, samplers: 8}}`. Errors also for that file, with its name, line and
  * column. Since interface 0.6. */
 GEPOLAB_API gepolab_status gepolab_simulate_own(gepolab_simulation **out, const char *recipe,

@@ -79,7 +79,8 @@ static size_t copy_plain(compressed_reader *r, char *to, size_t size) {
   return n;
 }
 
-/* gzip -d ignores zeros after the last member, which tapes have. */
+/* Whether the rest of the input is zeros, which pad archives on tape. gzip -d ignores them after
+ * the last member. */
 static bool only_zeros(const compressed_reader *r) {
   for (size_t i = r->input_at; i < r->input_end; i++)
     if (r->input[i] != 0) return false;
@@ -148,7 +149,7 @@ static gl_status next_bytes(compressed_reader *r, char *to, size_t size, size_t 
       if (r->in_member) return fail_packing(r, "the compressed file is cut off", err);
       break;
     }
-    flushed = no_input; /* without input, output that the decompressor holds back is left */
+    flushed = no_input; /* at the end of the input, one more call returns buffered output */
     status = decompress(r, to, size, n, err);
   }
   return status;

@@ -5,8 +5,11 @@
  *   compressed_reader *r = NULL;
  *   gl_status status = compressed_open(&r, path, err);
  *   compressed_text line;
- *   while (status == GL_OK && (status = compressed_line(r, &line, MOST, err)) == GL_OK &&
- * line.text) status = handle(line.text, line.size, compressed_line_number(r), err);
+ *   while (status == GL_OK) {
+ *     status = compressed_line(r, &line, MOST, err);
+ *     if (status != GL_OK || line.text == NULL) break;
+ *     status = handle(line.text, line.size, compressed_line_number(r), err);
+ *   }
  *   compressed_close(r);
  *
  * Memory is bounded by the longest line and the window of the format (at most 128 MiB), whatever

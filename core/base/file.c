@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* What the user can do about a failed file operation with this errno. */
 static const char *file_fix(int reason) {
   switch (reason) {
   case ENOSPC:

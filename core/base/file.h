@@ -31,9 +31,10 @@ gl_status file_name_new(const char *temporary, const char *path, gl_error *err);
 /* Removes the temporary file; path is untouched. Does nothing after a commit. */
 void file_abandon(file_writer *w);
 
-/* Commits where status is GL_OK, else abandons; returns the first error. */
+/* Calls file_commit() if status is GL_OK, otherwise file_abandon(); returns the first error. */
 gl_status file_end(file_writer *w, gl_status status, gl_error *err);
-/* Whether file_begin() succeeds, with its errors; nothing is written. path NULL: it does. */
+/* Checks that file_begin() would succeed, with the same errors, without writing anything. GL_OK if
+ * path is NULL. */
 gl_status file_check(const char *path, gl_error *err);
 /* Replaces the file by the text. */
 gl_status file_write_text(const char *path, const char *text, gl_error *err);

@@ -45,8 +45,8 @@ void checksum_add(checksum *c, const void *data, size_t size);
 /* The checksum of all bytes so far; more may follow. */
 uint64_t checksum_of(const checksum *c);
 
-/* checkpoint_put() and checkpoint_get() of core/base/file.h; the bytes are added to c unless it is
- * NULL, as for the checksum itself. */
+/* Like checkpoint_put() and checkpoint_get() of core/base/file.h, and add the bytes to checksum c.
+ * c is NULL when the stored checksum itself is written or read. */
 gl_status checksum_put(FILE *to, const void *bytes, size_t n, checksum *c, gl_error *err);
 gl_status checksum_get(FILE *from, void *bytes, size_t n, checksum *c, gl_error *err);
 

@@ -154,7 +154,8 @@ static int json_take(json_reader *r, char c, const char *what) {
   return 1;
 }
 
-/* Length of a NaN or an infinity at the current position; 0: none, or they are no numbers here. */
+/* Length of a NaN or an infinity at the current position; 0 if there is none or python_numbers is
+ * not set. */
 static size_t python_number_size(const json_reader *r) {
   static const char *const words[] = {"NaN", "Infinity", "-Infinity"};
   for (size_t i = 0; r->python_numbers && i < sizeof words / sizeof *words; ++i) {
@@ -457,7 +458,8 @@ static double json_read_number(builder *b) {
   return json_real(&b->r);
 }
 
-/* An object copies its keys. Recursion ends at JSON_MAX_DEPTH, where the reader fails. */
+/* Reads an object. Each key is copied, because reading its value overwrites r.word. Recursion ends
+ * at JSON_MAX_DEPTH, where the reader fails. */
 static cJSON *json_read_object(builder *b) {
   cJSON *object = kept(b, cJSON_CreateObject());
   json_enter(&b->r, '{');

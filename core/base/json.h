@@ -88,8 +88,8 @@ int json_member(json_reader *r);
  * and returns 0. */
 int json_element(json_reader *r);
 
-/* Returns the first character of the next value, one of {["tfn-0123456789, or 0; of NaN and
- * Infinity, where they are numbers, a digit. */
+/* Returns the first character of the next value, one of {["tfn-0123456789, or 0 if there is none.
+ * For NaN and Infinity returns a digit if python_numbers is set. */
 char json_peek(json_reader *r);
 /* Reads a string into r->word. */
 void json_string(json_reader *r);

@@ -430,7 +430,8 @@ static gl_status read_column(csv_reader *r, const char *column, double **out, si
   return status;
 }
 
-/* A pipe without a writer would be waited for, and one with a writer can be read once only. */
+/* Refuses everything except regular files: opening a pipe without a writer would block, and a pipe
+ * can be read only once. */
 static gl_status check_is_file(const char *path, gl_error *err) {
   struct stat about;
   if (stat(path, &about) != 0 || S_ISREG(about.st_mode)) return GL_OK; /* opening says why */

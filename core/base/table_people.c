@@ -164,7 +164,7 @@ static void write_aligned(const char *text, size_t width, bool left, FILE *to) {
   if (left) write_spaces(space, to);
 }
 
-/* The order of columns in formats for people: by `place`, then by position. */
+/* The order of columns in formats for people: by table_column.order, then by position. */
 static size_t *order_for_people(const table *t, table *scratch) {
   size_t *order = table_memory(scratch, t->n_columns + 1, sizeof *order);
   for (size_t i = 0; order != NULL && i < t->n_columns; ++i) {

@@ -216,6 +216,8 @@ typedef struct trial {
   gl_error error;
 } trial;
 
+/* Runs task i unless a task with a lower number has failed. Of several failures the one with the
+ * lowest number is reported, so that the error does not depend on scheduling. */
 static void try_one(void *context, size_t i, size_t worker) {
   trial *t = context;
   gl_error err = {.status = GL_OK};

@@ -376,6 +376,7 @@ static void name_axes_algorithms(comparison *c) {
 
 /* --- cells --- */
 
+/* Numbers the cells (study, algorithm and axis values) and the repeats (cell and seed). */
 static void number_cells(comparison *c) {
   memcpy(c->cell, c->study, c->n_runs * sizeof *c->cell);
   refine(c, c->cell, c->algorithm);
@@ -412,6 +413,8 @@ static size_t split_cells(comparison *c) {
 
 /* --- result --- */
 
+/* The number that a value stands for: itself, 0 for `none`, the value of a constant distribution;
+ * NaN for all other values. */
 static double number_in(const char *text, field_kind kind) {
   char *end = NULL;
   if (kind == VALUE_CHOICE || kind == VALUE_FLAG || kind == VALUE_TEXT || kind == VALUE_SECTION)
@@ -457,6 +460,7 @@ static void distinguish_labels(axis_table *a) {
       }
 }
 
+/* Writes the axes, their values and the shown names of all runs to *out. */
 static void fill_axes(comparison *c, axis_table *out) {
   size_t n = 0;
   for (size_t k = 0; k < c->n; ++k) n += c->columns[k].is_axis;
@@ -490,6 +494,8 @@ static void fill_axes(comparison *c, axis_table *out) {
   }
 }
 
+/* All steps of the comparison. A new axis splits cells, so cells are numbered again until no
+ * further field becomes an axis. */
 static void axes_compare(comparison *c, axis_table *out) {
   c->study = ARENA_ARRAY(&c->scratch, uint32_t, c->n_runs);
   c->algorithm = ARENA_ARRAY(&c->scratch, uint32_t, c->n_runs);

@@ -42,6 +42,7 @@ cfg_entry *cfg_entry_of(const cfg_node *map, const char *key, size_t length) {
   return NULL;
 }
 
+/* The value of a key of a map, or of an element of a list by its number; NULL if there is none. */
 static const cfg_node *step_into(const cfg_node *node, const char *segment, size_t length) {
   if (node->kind == CFG_MAP) {
     const cfg_entry *e = cfg_entry_of(node, segment, length);

@@ -229,7 +229,7 @@ static void add_elsewhere(char text[FIELD_HINT_SIZE], const char *path) {
   if (length < 0 || (size_t)length >= room) text[used] = '\0'; /* no path in part */
 }
 
-/* Writes the paths that end with that word; more than a few say nothing. */
+/* Writes the paths that end with that word, or nothing if there are more than MOST_ELSEWHERE. */
 static void find_elsewhere(const char *word, char text[FIELD_HINT_SIZE]) {
   field_walk w = {0};
   const field *f;

@@ -100,9 +100,9 @@ typedef struct own_kind {
   const char *base;    /* the field of the section that names the published set: "preset" */
   const char *noun;    /* for messages: "preset" */
   const char *example; /* for messages: "my_cluster: {base: areal, samplers: 8}" */
-  bool is_word; /* a word in the section's place names a set, and its field `name` keeps the name */
+  bool is_word; /* the section may be one word, the name of a set; it is stored in field `name` */
   const char *(*published)(const char *name); /* the name as it is spelt; NULL: not published */
-  /* Refuses a section that cannot be used, with its position. */
+  /* Checks that a definition's section is usable. Errors: GL_EINPUT with its position. */
   gl_status (*check)(const cfg_node *section, gl_error *err);
 } own_kind;
 
@@ -204,7 +204,7 @@ const field *fields_of_item(const char *path);
 typedef struct field_alias {
   const char *name; /* lower case, with underscores; also the last words of a dotted name */
   const char *path; /* the recipe's field or fields; the name is appended to one that ends with a
-                       dot. "": no field has this meaning; the note says what has it */
+                       dot. "": no field has this meaning; the note says what gepolab has instead */
   const char *note; /* how the value differs; "" where it does not */
 } field_alias;
 

@@ -110,6 +110,8 @@ static const char *joined(including *in, const char *head, size_t length, const 
   return text;
 }
 
+/* Prepends the recipe's folder (prefix) to a relative file name if the file exists beside that
+ * recipe. Other names are unchanged. */
 static gl_status name_file(including *in, cfg_node *scalar, const char *prefix) {
   if (scalar->text[0] == '/' || scalar->text[0] == '\0') return GL_OK;
   char *found = cfg_locate(scalar, scalar->text);
@@ -361,6 +363,7 @@ gl_status cfg_overlay(cfg_doc **out, const char *name, const cfg_node *section, 
 
 /* --- absolute file names --- */
 
+/* Replaces the name of an existing file by its absolute path. */
 static gl_status settle(void *self, cfg_node *node, const cfg_visited *at) {
   cfg_doc *doc = self;
   if (!at->is_file || node->kind != CFG_SCALAR) return GL_OK;

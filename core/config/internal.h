@@ -22,7 +22,7 @@ typedef struct cfg_source {
   const char *name;              /* file name as the user gave it, or "command line" */
   const char *quote;             /* text of an override; NULL for a file */
   const char *path;              /* path of its file; NULL: none */
-  const struct cfg_source *next; /* of the doc; NULL: the last */
+  const struct cfg_source *next; /* the doc's next source; NULL: none */
 } cfg_source;
 
 typedef struct cfg_position {

@@ -61,6 +61,7 @@ static char byte_at(const composer *c, yaml_mark_t mark) {
   return 0;
 }
 
+/* Reports libyaml's error with its position and a hint. */
 static gl_status not_yaml(composer *c) {
   const yaml_parser_t *y = &c->yaml;
   if (y->error == YAML_MEMORY_ERROR) return gl_fail_memory(c->err, "a recipe");

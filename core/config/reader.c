@@ -440,6 +440,8 @@ size_t cfg_count(cfg_reader *r, const char *key, size_t fallback, size_t lo, siz
 
 /* --- words --- */
 
+/* Reads true or false. The error about another word of YAML 1.1, such as yes or off, names the one
+ * that was meant. */
 static int truth_of(cfg_reader *r, const char *key, const cfg_node *node, int fallback) {
   static const char *const yes[] = {"yes", "Yes", "YES", "on", "On", "ON", "y", "1", "true"};
   static const char *const no[] = {"no", "No", "NO", "off", "Off", "OFF", "n", "0", "false"};

@@ -111,6 +111,8 @@ static gl_status visit_apart(visit *v, cfg_node *map, gl_status (*below)(visit *
   return status;
 }
 
+/* Calls see() for a node with its field, then visits the nodes below it. around: the map that
+ * contains the node. */
 static gl_status visit_node(visit *v, cfg_node *node, const cfg_node *around) {
   const char *part;
   cfg_visited at = {.path = v->path, .field = field_around(v->path, &part), .unit = ""};

@@ -164,7 +164,7 @@ static gl_status own_make(cfg_doc **made, const own_kind *kind, const own_entry 
   return own_set(*made, kind, kind->base, base, err);
 }
 
-/* One name has one meaning. */
+/* Refuses a second definition of a name, unless both are equal. */
 static gl_status own_compare(const own_entry *a, const own_entry *b, gl_error *err) {
   char *one = cfg_canonical(a->map), *other = cfg_canonical(b->map);
   const int known = one != NULL && other != NULL, equal = known && strcmp(one, other) == 0;
@@ -267,7 +267,7 @@ static const own_entry *own_named(const own_names *n, const cfg_node *scalar) {
   return own_entry_of(n->own, n->kind, cfg_text(scalar));
 }
 
-/* Replaces a name, or a map with a name and fields. */
+/* Replaces a name, or a map with a name and fields, by the fields of definition e. */
 static gl_status own_put(const own_names *n, const cfg_node *node, const own_entry *e) {
   const own_kind *kind = n->kind;
   const int is_map = cfg_kind_of(node) == CFG_MAP, changes = is_map && cfg_size(node) > 1;
@@ -325,7 +325,8 @@ static gl_status own_refuse_bases(const own_names *n, const cfg_node *node) {
   return status;
 }
 
-/* Looks for sections in a sweep, whose axes and designs have paths of fields as keys. */
+/* Replaces users' own names in a sweep, where keys of axes and designs are paths of fields: names
+ * below the key of the section itself are replaced, and names below its field `base` refused. */
 static gl_status own_replace_axes(const own_names *n, const cfg_node *node) {
   gl_status status = GL_OK;
   char base[2 * CFG_MAX_KEY];

@@ -241,7 +241,8 @@ size_t policy_algorithms_count(void);
 const policy_algorithm *policy_algorithms_at(size_t i);
 /* Upper case does not matter; NULL if unknown. */
 const policy_algorithm *policy_algorithms_find(const char *name);
-/* The i-th of the user's own (core/config/user_defined.h, key "algorithms"), with its own name. */
+/* Writes the i-th algorithm that the user has defined (core/config/user_defined.h, key
+ * "algorithms") to *out, under the user's name. */
 gl_status policy_algorithms_own(policy_algorithm *out, const cfg_own *own, size_t i, gl_error *err);
 
 /* Reads `algorithm:` of a recipe: the name of an algorithm, or a map {base: gepo, clip: none, ...}.

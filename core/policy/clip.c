@@ -11,7 +11,7 @@ static double softplus(double x) {
   return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
 }
 
-/* SAPO: (4/tau) sigmoid(tau (u - 1)); slope 4 g (1 - g) u. */
+/* SAPO: f = (4 / tau) g with g = sigmoid(tau (u - 1)); slope 4 g (1 - g) u. */
 static void sigmoid_clip(const policy_algorithm *algorithm, double x, double u, double a, double *f,
                          double *d) {
   (void)x;
@@ -22,7 +22,7 @@ static void sigmoid_clip(const policy_algorithm *algorithm, double x, double u, 
   *d = policy_times(4 * e / ((1 + e) * (1 + e)), u);
 }
 
-/* MHPO: exp(psi - sg zeta), psi = c tanh(x / c). */
+/* MHPO: exp(psi - sg(zeta)), psi = c tanh(x / c), with the hazard penalty zeta as a constant. */
 static void tanh_clip(const policy_algorithm *algorithm, double x, double u, double a, double *f,
                       double *d) {
   (void)u, (void)a;
@@ -108,6 +108,7 @@ static policy_window probability_window(const policy_algorithm *algorithm, doubl
   return log_window(a, log(low), log(high), log(algorithm->dual_clip));
 }
 
+/* The shape of the algorithm's clip for one unit (token or response). */
 static clip_shape clip_shape_of(const policy_state *s, const policy_unit *unit) {
   const policy_algorithm *algorithm = s->algorithm;
   const double a = unit->advantage;
@@ -287,6 +288,7 @@ typedef struct members {
   double above, below;
 } members;
 
+/* The candidates in a response with advantage a, according to the field m2_set. */
 static members members_of(const policy_state *s, double a) {
   const policy_algorithm *algorithm = s->algorithm;
   members m = {.v = s->x, .above = INFINITY, .below = -INFINITY}; /* no candidates */

@@ -138,6 +138,7 @@ static double effective_size(double log_mean, double log_variance, size_t n) {
   return 1 / (1 + (double)(n - 1) / (double)n * exp(log_variance - 2 * log_mean));
 }
 
+/* Metrics of the algorithm's own weights, and mean_aw of every group. */
 static void own_weights(policy_state *s) {
   double *value = s->out->metric, top = -INFINITY, ess = 0, aw = 0, groups = 0, spread = 0;
   log_average mean = {0}, variance = {0};
@@ -232,7 +233,8 @@ CLONES static void add_excess(const double *p, const double *q, size_t n, double
   }
 }
 
-/* Overwrites seq_p, seq_q, seq_x and seq_g, which the ratios no longer need. */
+/* Sums log-probabilities and divergence terms over the tokens of response i. Overwrites seq_p,
+ * seq_q, seq_x and seq_g, which the ratios no longer need. */
 static void sums_of_response(policy_state *s, size_t i) {
   const size_t lo = s->in->token_start[i], n = s->in->token_start[i + 1] - lo;
   double sum[5] = {0};
@@ -318,6 +320,7 @@ static void log_ratios_by_sign(policy_state *s) {
     if (tokens[k] > 0) s->out->metric[of[k]] = sum[k] / tokens[k];
 }
 
+/* Metrics of the divergences from the sampler and from the reference policy, and of staleness. */
 static void divergences(policy_state *s) {
   const policy_input *in = s->in;
   double k3 = 0, cppo = 0, m2 = 0, ref = 0, gap = 0, gap_max = 0, n = (double)in->n_tokens;

@@ -61,6 +61,7 @@ typedef struct mask_test {
   double free_low, free_high; /* for MIS_RATIO: ratios beyond these pass by the sign of A */
 } mask_test;
 
+/* Whether the statistic of a token or response is within the bounds of the test. */
 static int passes_test(const mask_test *m, double statistic, double advantage) {
   switch (m->test) {
   case MIS_RATIO:
@@ -220,10 +221,13 @@ static double kept_tokens(const policy_state *s, size_t i) {
   return n;
 }
 
+/* Sums over unmasked responses: tokens, and tokens^-length_power of each response; tokens of the
+ * longest response; number of unmasked groups. */
 typedef struct totals {
   double tokens, powers, longest, groups;
 } totals;
 
+/* Computes the totals, and n_kept of every response. */
 static totals totals_of(policy_state *s) {
   const policy_input *in = s->in;
   totals sum = {0};

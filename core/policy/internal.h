@@ -60,9 +60,10 @@ typedef struct policy_state {
   const policy_input *in;
   policy_output *out;
   const double *logold; /* [n_tokens] denominator of the ratio */
-  const double *reward; /* [n_responses] the input's, or less the log-ratio of reward_kl_coef */
+  const double *reward; /* [n_responses] rewards of the input, less the penalty of reward_kl_coef */
   double *log_between;  /* [n_tokens] logold for old_policy: interpolated; NULL otherwise */
-  double *own_reward;   /* [n_responses] room for reward; NULL: it is the input's */
+  double
+      *own_reward; /* [n_responses] memory of `reward` if it differs from the input's; else NULL */
   double *log_ratio, *coefficient; /* [n_tokens] */
   double *x, *weight; /* [n_tokens] log-ratio and its exp if the algorithm has token ratios */
   double *factor;     /* [n_tokens] truncation factors (TIS); NULL: all 1 */

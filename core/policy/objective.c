@@ -226,6 +226,7 @@ static void clear_coefficients(policy_state *s, size_t i) {
   for (size_t t = s->in->token_start[i]; t < s->in->token_start[i + 1]; ++t) s->coefficient[t] = 0;
 }
 
+/* Terms and coefficients of response i for ratios of tokens. */
 static void token_terms(policy_state *s, size_t i) {
   const policy_algorithm *algorithm = s->algorithm;
   policy_tally *tally = &s->tally[i];
@@ -465,6 +466,8 @@ static double objective_score(const policy_state *s, size_t i) {
   return hi > lo ? sum / (double)(hi - lo) : 0;
 }
 
+/* The objective of group g; sets the weights of its scores. A group without both right and wrong
+ * responses contributes 0. */
 static double disco_question(policy_state *s, size_t g) {
   const policy_input *in = s->in;
   size_t lo = in->group_start[g], hi = in->group_start[g + 1];
@@ -534,6 +537,7 @@ static double sign_of(double x) {
   return x > 0 ? 1 : (x < 0 ? -1 : 0);
 }
 
+/* The KL term to the sampler of a token with l = logp - logq. */
 static kl_value sampler_term(policy_kl_form form, double l) {
   switch (form) {
   case KL_K1:
@@ -550,6 +554,8 @@ static kl_value sampler_term(policy_kl_form form, double l) {
   return (kl_value){NAN, NAN};
 }
 
+/* The KL term to the reference policy of a token with d = logp - logref. The forms K1_PLUS and
+ * K3_PLUS have the gradient of k2 instead of their own. */
 static kl_value reference_term(policy_ref_kl_form form, double d) {
   switch (form) {
   case REF_KL_K1:
@@ -603,6 +609,7 @@ static void kl_find_means(const policy_state *s, kl_choice *c) {
   c->mean_logp = logp / (double)in->n_tokens;
 }
 
+/* Selects the fraction kl_share of the tokens, at least one. */
 static kl_choice choose_tokens(policy_state *s) {
   const policy_input *in = s->in;
   kl_choice c = {.all = s->algorithm->kl_coef == 0 || s->algorithm->kl_share >= 1};
@@ -643,6 +650,8 @@ static double kl_ratio(const policy_state *s, size_t i, size_t t) {
   return s->sequence_level ? exp(s->seq_x[i]) : s->weight[t];
 }
 
+/* Subtracts the KL term to the reference policy from the coefficients of response i; returns its
+ * value. drops: masked tokens have no term. */
 static double reference_response(policy_state *s, size_t i, int drops) {
   const policy_algorithm *algorithm = s->algorithm;
   const policy_input *in = s->in;
@@ -664,6 +673,7 @@ static double reference_response(policy_state *s, size_t i, int drops) {
   return sum;
 }
 
+/* The same for the KL term to the sampler, on the tokens selected by c. */
 static double sampler_response(policy_state *s, const kl_choice *c, size_t i, int drops) {
   const policy_algorithm *algorithm = s->algorithm;
   const policy_input *in = s->in;

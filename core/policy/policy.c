@@ -118,7 +118,7 @@ void policy_copy_out(policy_state *s) {
   if (out->advantage != NULL) memcpy(out->advantage, s->advantage, in->n_responses * doubles);
   if (out->baseline != NULL) memcpy(out->baseline, s->baseline, in->n_groups * doubles);
   for (size_t g = 0; out->baseline != NULL && s->own_reward != NULL && g < in->n_groups; ++g)
-    out->baseline[g] = NAN; /* A is no function of the reward alone */
+    out->baseline[g] = NAN; /* A does not depend on the reward alone */
   if (out->scale != NULL) {
     memcpy(out->scale, s->scale, in->n_groups * doubles);
     /* for equal rewards the scale is only the guard against division by zero */
@@ -228,6 +228,7 @@ static void fill_response(void *context, size_t i, size_t worker) {
   if (!x->stream->fill(x->stream->self, i, x->state->seq_c[i])) atomic_store(&x->refused, 1);
 }
 
+/* Reads the tokens of response i, evaluates them and writes their coefficients. */
 static void evaluate_response(void *context, size_t i, size_t worker) {
   streaming *x = context;
   policy_state *s = x->state;

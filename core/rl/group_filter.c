@@ -103,6 +103,8 @@ static gl_status draw_round(drawing *d, const learner *l, gl_error *err) {
   return status;
 }
 
+/* The rounds are used up and the batch is not full: fills it with groups of equal rewards, or
+ * fails. */
 static gl_status end_early(drawing *d, gl_error *err) {
   switch (d->filter->exhausted) {
   case FILTER_FILL:

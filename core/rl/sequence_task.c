@@ -28,9 +28,8 @@ static int count_nodes(response_tree *t) {
   return t->n_responses <= TREE_MAX_RESPONSES && t->horizon <= TREE_MAX_PATH / t->n_responses;
 }
 
-/* Numbers child nodes and responses level by level. Writes each response's path from its end,
- * following entered_by to the root. */
-/* The response whose last token is the edge; its path follows the entered edges back. */
+/* Ends a response with this edge, and writes its path from its end, following entered_by to the
+ * root. */
 static void tree_end_response(response_tree *t, size_t response, size_t length, size_t edge) {
   int32_t *path = t->path + response * t->horizon, e = (int32_t)edge;
   t->next[edge] = ~(int32_t)response;
@@ -42,6 +41,7 @@ static void tree_end_response(response_tree *t, size_t response, size_t length, 
   for (size_t rest = length; rest < t->horizon; ++rest) path[rest] = -1;
 }
 
+/* Numbers child nodes and responses level by level. */
 static void connect_nodes(response_tree *t) {
   int32_t *entered_by = t->entered_by;
   size_t response = 0;

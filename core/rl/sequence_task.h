@@ -26,7 +26,7 @@
 typedef struct response_tree {
   size_t vocabulary; /* tokens at every node, the end token included */
   size_t horizon;    /* longest response, the end token included */
-  int has_end;       /* the last token, vocabulary - 1, ends a response; of decision processes:
+  int has_end;       /* the last token, vocabulary - 1, ends a response; for decision processes:
                         responses differ in length */
   size_t n_nodes, n_edges, n_responses;
   size_t *level;       /* [horizon + 1] first node of each depth */

@@ -8,7 +8,8 @@
  *
  * Metrics describe all batches under the parameters at the start of the step; grad_norm is the mean
  * over the step's optimiser updates, before clipping. The proximal policy is the learner's policy
- * at the start of the step; with proximal_decay it is the learner's to keep and to score. */
+ * at the start of the step; with proximal_decay it is an averaged policy that the learner
+ * stores and scores. */
 #ifndef GEPOLAB_CORE_RL_UPDATE_H
 #define GEPOLAB_CORE_RL_UPDATE_H
 
@@ -153,7 +154,7 @@ typedef struct update_loop {
   update_table table; /* all tokens of the step */
   update_table part;  /* the columns of a minibatch that core/policy reads */
   size_t *order;      /* [cap_order] groups in minibatch order */
-  size_t *responses;  /* [cap_responses] of a view */
+  size_t *responses;  /* [cap_responses] responses of a view */
   size_t cap_order, cap_responses;
 } update_loop;
 

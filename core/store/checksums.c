@@ -70,6 +70,8 @@ static uint64_t hash_value(uint64_t seed, const store_column *c, sqlite3_value *
 
 /* --- one record --- */
 
+/* Looks up the columns named by the first two arguments of a call, table and names; returns 0 if
+ * one does not exist. */
 static int find_columns(row_columns *r, sqlite3_value **arg, int n) {
   const char *table = (const char *)sqlite3_value_text(arg[0]);
   const char *names = (const char *)sqlite3_value_text(arg[1]);

@@ -194,6 +194,7 @@ table_column export_column(const export_table *t, size_t i) {
 
 /* --- headers --- */
 
+/* Writes the leading columns of the table; returns their number. */
 static size_t put_lead(const export_table *t, table_column *to) {
   static const table_column cell =
       TABLE_FIELD("cell", TABLE_INTEGER, "", "number of the cell, from 1");
@@ -303,6 +304,7 @@ static gl_status write_requested(void *self, store *s, const run_list *runs, FIL
   return status;
 }
 
+/* Copies the temporary file with the finished text to `to`. */
 static gl_status hand_on(FILE *text, FILE *to, const char *name, gl_error *err) {
   char piece[65536];
   size_t n = 0;

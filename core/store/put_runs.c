@@ -128,6 +128,7 @@ gl_status store_take_place_again(store *s, const char *key, gl_error *err) {
 
 /* --- runs --- */
 
+/* Inserts the run's record in the table runs, and its provenance; sets *id to its number. */
 static gl_status put_head(store *s, const run_record *r, int64_t *id, gl_error *err) {
   char place[STORE_PLACE_SIZE], provenance[HASH_HEX_SIZE];
   gl_status status = GL_OK;
