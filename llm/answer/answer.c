@@ -42,6 +42,7 @@ static bool box_contents(answer_span s, answer_span *out) {
   return n > 0 && !answer_is_letter(*s.at); /* \boxedfoo is another command */
 }
 
+/* The contents of the last box that is closed. */
 static bool last_box(answer_span text, answer_span *out) {
   static const char *const names[] = {"\\boxed", "\\fbox"};
   size_t tried = 0;
@@ -98,6 +99,7 @@ static bool is_sign(answer_span text, size_t at) {
                       answer_is_any(text.at[at - 1], ")]}"));
 }
 
+/* The last number of the text, with its sign. */
 static bool last_number(answer_span text, answer_span *out) {
   bool found = 0;
   for (size_t i = 0; i < text.n;) {
@@ -269,6 +271,7 @@ static void note_parts(reader *r, const answer_span *part, size_t n, size_t dept
   for (size_t i = 0; i < n; ++i) note_part(r, part[i], no_name, depth);
 }
 
+/* Records the number's value and its text in the node, if a double can hold it. */
 static void note_number(answer_node *node, const answer_value *x) {
   ball value = answer_ball(x);
   node->value = ball_may_be_zero(value) ? 0 : ball_to_double(value);

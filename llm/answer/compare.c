@@ -621,6 +621,7 @@ static bool kinds_agree(answer_enclosure a, answer_enclosure b) {
   return other == ANSWER_BRACES || other == ANSWER_ROUND;
 }
 
+/* Compares two lists of at least two parts each. */
 static bool same_list(const answer_list *a, const answer_list *b, answer_budget *budget) {
   assert(a->n >= 2 && b->n >= 2);
   if (a->n != b->n || !kinds_agree(a->kind, b->kind)) return false;
@@ -636,6 +637,7 @@ static bool same_list(const answer_list *a, const answer_list *b, answer_budget 
 
 /* --- brackets --- */
 
+/* Compares two matrices entry by entry. An empty last row, of a final ;, does not count. */
 static bool same_matrix(answer_span a, answer_span b, answer_budget *budget) {
   answer_span rows_a[ANSWER_PARTS], rows_b[ANSWER_PARTS], x[ANSWER_PARTS], y[ANSWER_PARTS];
   size_t n = answer_split(a, ";", rows_a), m = answer_split(b, ";", rows_b);

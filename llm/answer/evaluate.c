@@ -83,6 +83,7 @@ typedef struct literal {
 
 static const literal no_digits = {.exact = 1, .q = {0, 1}};
 
+/* Appends a decimal digit to the literal's value. */
 static void put_digit(literal *l, char c) {
   enum {
     MOST_EXACT_DIGITS = 100

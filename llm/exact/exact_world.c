@@ -145,6 +145,7 @@ static gl_status read_exact_section(exact_world *w, model_config *c, const cfg_n
 
 /* --- memory --- */
 
+/* Makes the model in double precision, and the buffers. */
 static gl_status make_workspace(exact_world *w, const model_config *c, gl_error *err) {
   exact_workspace *b = w->workspace;
   arena *a = &w->memory;
@@ -260,6 +261,8 @@ static void add_path(const sweep *s, size_t node, size_t depth) {
   }
 }
 
+/* Runs the collected sequences: writes log-probabilities, or adds their gradient, and empties the
+ * batch. */
 static gl_status run_batch(const sweep *s, gl_error *err) {
   exact_batch *p = &s->workspace->batch;
   const int backward = s->through != NULL;

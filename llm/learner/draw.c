@@ -291,6 +291,7 @@ static gl_status draw_both(llm_learner *l, const drawing_request *r, const unsig
   return status;
 }
 
+/* Samples complete responses of a mixture of the version's policy and another one. */
 static gl_status sample_mixture(llm_learner *l, const drawing_request *r, generate_result *result,
                                 gl_error *err) {
   const size_t n = r->problems->n * r->each, width = l->spec.max_tokens;
@@ -373,6 +374,7 @@ static gl_status check_llm_draw(const llm_learner *l, const draw_request *r, con
   return GL_OK;
 }
 
+/* Allocates a batch, samples its prompts, and marks all tokens as not sampled. */
 static gl_status begin_llm_batch(llm_learner *l, const draw_request *r, batch *b, gl_error *err) {
   const size_t n = r->n_groups * r->group_size;
   size_t *lengths = calloc(n, sizeof *lengths);

@@ -58,6 +58,7 @@ static void run_rank(rank_threads *r, size_t rank, rank_task work, void *context
   if (status != GL_OK) keep_failure(r, rank, status, &err);
 }
 
+/* A rank's thread: waits for tasks that it has to run, until `stop` is set. */
 static void *thread_main(void *argument) {
   const rank_thread *self = argument;
   rank_threads *r = self->owner;

@@ -151,6 +151,7 @@ static int is_of_start(const struct dirent *entry) {
          (n > width && strcmp(entry->d_name + n - width, suffix) == 0);
 }
 
+/* Adds a file's name, contents and size to the sum. */
 static gl_status checksum_add_file(checksum *sum, const char *folder, const char *name, char *piece,
                                    size_t room, gl_error *err) {
   char *path = path_in_folder(folder, name);
@@ -531,6 +532,7 @@ static gl_status take_fingerprint(run_spec *s, const cfg_node *world, const cfg_
   return GL_OK;
 }
 
+/* Checks that backend, number type and the options of rounding fit together. */
 static gl_status check_place(const run_spec *s, const cfg_node *world, gl_error *err) {
   const cfg_node *at = cfg_find(world, "dtype");
   if (s->backend == BACKEND_CPU && s->dtype == NUMBER_BF16)

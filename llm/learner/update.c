@@ -38,6 +38,8 @@ static int holds_sets(const llm_learner *l, const batch *b) {
   return 1;
 }
 
+/* Checks that the batch can be one of this learner's: complete, and with prompts and tokens that
+ * exist. */
 static gl_status check_batch(const llm_learner *l, const batch *b, gl_error *err) {
   if (!batch_is_consistent(b) || b->n_groups == 0) return foreign(b, err);
   for (size_t g = 0; g < b->n_groups; ++g)
@@ -115,11 +117,10 @@ typedef struct set_pass {
   llm_learner *l;
   const response_list *list;
   pass which;
-  score_policy policy;    /* parameters of a score */
-  double temperature;     /* for a score */
-  double *logp, *entropy; /* results of a score, one per token; entropy NULL: not wanted */
-  double *const *part; /* [3] of PASS_KEPT_SETS, per token: mass and entropies of the sampler's kept
-                     set, in the order of model_kept_parts() */
+  score_policy policy;       /* parameters of a score */
+  double temperature;        /* for a score */
+  double *logp, *entropy;    /* results of a score, one per token; entropy NULL: not wanted */
+  double *const *part;       /* [3] PASS_KEPT_SETS: results of model_kept_parts() per token */
   const double *coefficient; /* input of a backward, one per token */
   int keep;                  /* score: store the activations; backward: use them */
   double lr;                 /* learning rate of the step after a backward */

@@ -104,6 +104,8 @@ static void put_device(FILE *to, const char *device) {
     fprintf(to, "device %.*s%s\n", (int)(first - device), device, rest + strcspn(rest, ","));
 }
 
+/* The text of everything that determines the warmed-up parameters, malloc'd; NULL without memory.
+ */
 static char *key_of(const llm_learner *l, const char *code) {
   const run_spec *s = &l->spec;
   char *text = NULL, *config = model_config_json(&s->model);
@@ -201,6 +203,8 @@ static gl_status set_on(void *context, size_t rank, gl_error *err) {
   return model_set(p->l->replica[rank].model, p->host, err);
 }
 
+/* Sets the parameters of all replicas from the master numbers of a file. Returns 0 after an error.
+ */
 static int set_parameters(llm_learner *l, const char *bytes) {
   const size_t n = model_parameters(l->model);
   double *host = calloc(n, sizeof *host);
@@ -241,6 +245,7 @@ static void write_warmup(FILE *to, const void *bytes, size_t n, checksum *sum) {
   (void)fwrite(bytes, 1, n, to); /* file_commit() reports an error */
 }
 
+/* Writes the parameters as numbers of the master type. Returns 0 after an error. */
 static int write_parameters(const llm_learner *l, FILE *to, checksum *sum) {
   const size_t n = model_parameters(l->model);
   double *host = calloc(n, sizeof *host);
@@ -632,6 +637,7 @@ static gl_status pause_after(warming *w, double loss, gl_error *err) {
   return due && w->done < steps ? save_unfinished(w, err) : GL_OK;
 }
 
+/* One step, its score if due, and its report. Sets *enough if the warm-up shall end. */
 static gl_status step_once(warming *w, int *enough, gl_error *err) {
   llm_learner *l = w->learner;
   const warmup_spec *spec = &l->spec.warmup;
@@ -649,6 +655,7 @@ static gl_status step_once(warming *w, int *enough, gl_error *err) {
   return status == GL_OK && !*enough ? pause_after(w, loss, err) : status;
 }
 
+/* Runs the warm-up to its end, from the run's stored state if there is one. */
 static gl_status run_warmup(warming *w, gl_error *err) {
   llm_learner *l = w->learner;
   const size_t n = l->spec.warmup.batch;

@@ -674,6 +674,7 @@ static void start_beside(model_cache *k, const model_step_rows *rows, const mode
 
 /* --- a step at once --- */
 
+/* A step of a synchronous backend: decodes the rows, then samples. */
 static gl_status run_at_once(model_cache *k, const model_step_rows *rows, const model_draws *draws,
                              gl_error *err) {
   model_steps *s = &k->steps;
@@ -691,6 +692,7 @@ static gl_status run_at_once(model_cache *k, const model_step_rows *rows, const 
 
 /* --- both --- */
 
+/* Checks the rows. A negative token must name a row of the previous step. */
 static gl_status check_step(const model_cache *k, const model_step_rows *rows, gl_error *err) {
   const model_steps *s = &k->steps;
   if (rows->n == 0 || rows->n > k->slots)

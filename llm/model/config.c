@@ -404,6 +404,7 @@ static void must_be_word(json_reader *r, const char *key, const char *allowed) {
     json_fail(r, "%s \"%.60s\" is not supported; only \"%s\" is", key, r->word, allowed);
 }
 
+/* Refuses a key whose value is not null, false, 0, {} or [], because it asks for a feature. */
 static void must_be_off(json_reader *r, const char *key, const char *what) {
   int on = 1;
   switch (json_peek(r)) {
@@ -526,6 +527,7 @@ static void read_architectures(json_reader *r, config_parts *parts) {
   parts->has_architectures = 1;
 }
 
+/* Reads the value of a known key as its kind requires. */
 static void read_key(json_reader *r, const config_key *f, model_config *c, config_parts *parts) {
   void *at = (char *)c + f->offset;
   switch (f->kind) {

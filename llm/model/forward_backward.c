@@ -72,6 +72,8 @@ layer_activations layer_activations_from(const layer_activations *l, const model
                              .active = row_of(l->active, first, c->intermediate, t)};
 }
 
+/* Takes the layers' activations. All layers share their buffers unless a backward needs each
+ * layer's. */
 static void take_layers(pass *p, device_arena *a, const model_config *c, const backend *b,
                         layer_activations *layer) {
   const pass_shape *s = &p->shape;
@@ -88,6 +90,7 @@ static void take_layers(pass *p, device_arena *a, const model_config *c, const b
   }
 }
 
+/* Takes the gradients' buffers. Those of attention and of the feed-forward block share memory. */
 static void take_gradients(pass *p, device_arena *a, const model_config *c, const backend *b) {
   const size_t rows = p->shape.rows, targets = p->shape.targets, t = b->element;
   const size_t q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
@@ -499,6 +502,7 @@ static gl_status check_trees(const model *m, const packed_tokens *packed,
   return right ? GL_OK : gl_fail(err, GL_EINTERNAL, "sequences that share what is not there");
 }
 
+/* Checks that every target is in its set of kept tokens, unless the set is empty. */
 static gl_status check_kept(const model *m, const packed_tokens *packed, const kept_tokens *kept,
                             gl_error *err) {
   if (kept == NULL) return GL_OK;
@@ -516,6 +520,8 @@ static gl_status check_kept(const model *m, const packed_tokens *packed, const k
   return GL_OK;
 }
 
+/* Checks sequences, tokens and targets against the model. *longest receives the longest sequence.
+ */
 static gl_status check_packed_tokens(const model *m, const packed_tokens *packed,
                                      const shared_tokens *shared, size_t *longest, gl_error *err) {
   *longest = 0;
@@ -653,6 +659,7 @@ static void last_backward(model *m) {
   ops->scatter_add(m->b, p->d_stream, p->d_last, p->row, n, width);
 }
 
+/* Backward of the feed-forward block: from d_stream to d_stream and the block's gradients. */
 static void gated_backward(model *m, size_t layer) {
   const pass *p = &m->pass;
   const backend_ops *ops = m->b->ops;
@@ -672,6 +679,7 @@ static void gated_backward(model *m, size_t layer) {
                      l->mid_rstd, model_weight(m, w->post_norm), rows, h);
 }
 
+/* Backward of the attention block: from d_stream to d_stream and the block's gradients. */
 static void attention_backward(model *m, size_t layer) {
   const pass *p = &m->pass;
   const backend_ops *ops = m->b->ops;

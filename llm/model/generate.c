@@ -177,6 +177,8 @@ static void order_responses(generate_plan *p, const generate_request *q, const g
     if (still_draws(q, r, i)) p->order[r->length[i] == 0 ? next[q->prompt_of[i]]++ : p->n++] = i;
 }
 
+/* Makes one job of adjacent responses to a prompt that have no tokens, and one of each resumed
+ * response. */
 static void group_into_jobs(generate_plan *p, const generate_request *q, const generate_result *r) {
   for (size_t k = 0; k < p->n; ++k) {
     size_t i = p->order[k], tokens = generate_prompt_length(q, i) + r->length[i];
@@ -552,6 +554,7 @@ static gl_status place_waiting(run *g, size_t *used, size_t n_free) {
   return status;
 }
 
+/* Appends the job's sequence to the prefill, with the slot that receives its keys and values. */
 static void pack_job(run *g, size_t job, size_t slot) {
   prefill *f = &g->prefill;
   const generate_request *q = g->q;
@@ -613,6 +616,8 @@ static gl_status start_kept(run *g, size_t *used, size_t n_free) {
   return status;
 }
 
+/* Starts the next jobs: resumes those with stored keys and values, or else prefills as many as
+ * fit. */
 static gl_status start_jobs(run *g, size_t *used, size_t n_free) {
   if (next_is_kept(g, g->next_job)) return start_kept(g, used, n_free);
   gl_status status = prefill_jobs(g, *used, n_free);

@@ -63,6 +63,7 @@ static size_t find_tensor(const model *m, const char *name) {
   return SIZE_MAX;
 }
 
+/* The index of the shard named r->word, which is added if it is new; SIZE_MAX after an error. */
 static size_t find_shard(shards *s, json_reader *r) {
   for (size_t i = s->n; i-- > 0;)
     if (strcmp(s->name[i], r->word) == 0) return i;
@@ -128,6 +129,8 @@ gl_status model_index_check(const model *m, const char *text, size_t size, const
   return status;
 }
 
+/* Lists the files with the tensors: model.safetensors if it exists, else the shards of the index.
+ */
 static gl_status find_files(shards *s, const model *m, const char *folder, gl_error *err) {
   char path[MODEL_PATH];
   gl_status status = model_join(path, folder, MODEL_FILE, err);
@@ -438,6 +441,7 @@ static gl_status remove_other(const saving *s, gl_error *err) {
   return status;
 }
 
+/* Writes the tensors, the index if there are several shards, and config.json. */
 static gl_status write_folder(const saving *s, gl_error *err) {
   char *staging = malloc(2 * (size_t)MODEL_STAGING);
   gl_status status = staging == NULL ? gl_fail_memory(err, "a model's tensors") : GL_OK;

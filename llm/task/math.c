@@ -381,6 +381,7 @@ static gl_status drop_shared(dataset *train, const dataset *held, gl_error *err)
   return status;
 }
 
+/* Moves the held-out fraction of the problems from *train to *held. */
 static gl_status split_by_share(dataset *train, dataset *held, double share, gl_error *err) {
   char *goes = calloc(train->n, 1);
   held->row = calloc(train->n, sizeof *held->row);

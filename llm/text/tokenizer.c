@@ -269,6 +269,7 @@ static const struct added_text *next_added(const added_set *s, const char *text,
 
 /* --- the whole text --- */
 
+/* Encodes normalised text: added tokens as themselves, the text between them piece by piece. */
 static gl_status encode_normal(encoder *e, const char *text, size_t size) {
   gl_status status = GL_OK;
   while (status == GL_OK && size > 0) {

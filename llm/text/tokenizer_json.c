@@ -316,6 +316,7 @@ static gl_status count_vocabulary(vocabulary *v) {
   return GL_OK;
 }
 
+/* Stores a token of the vocabulary. If its text is not byte letters, merges cannot produce it. */
 static gl_status put_token(vocabulary *v, const cJSON *item, int32_t number) {
   token_entry *e = &v->t->entry[number];
   const size_t size = strlen(item->string);
@@ -337,6 +338,7 @@ static gl_status put_token(vocabulary *v, const cJSON *item, int32_t number) {
   return GL_OK;
 }
 
+/* Stores all tokens of the vocabulary, and checks that every byte has one. */
 static gl_status put_vocabulary(vocabulary *v) {
   const cJSON *item;
   for (int b = 0; b < 256; ++b) v->t->byte_token[b] = -1;
@@ -375,6 +377,7 @@ static bool halves_of(const cJSON *merge, const char *half[2]) {
   return 1;
 }
 
+/* Stores a merge. Both halves and their concatenation must be tokens. */
 static gl_status put_merge(vocabulary *v, const cJSON *merge, uint32_t rank) {
   const char *half[2];
   int32_t token[2];

@@ -57,6 +57,7 @@ static void order_marks(utf8proc_int32_t *code, size_t n, utf8proc_int32_t *spar
   }
 }
 
+/* Decomposes each character canonically into a malloc'd array of n code points. */
 static gl_status decompose(const char *text, size_t size, utf8proc_int32_t **out, size_t *n,
                            gl_error *err) {
   enum { LONGEST = 32 }; /* a character's canonical decomposition has at most 4 characters */
@@ -171,6 +172,7 @@ static gl_status translate_property(translation *t) {
   return GL_OK;
 }
 
+/* Translates the escape sequence at t->at. */
 static gl_status translate_escape(translation *t) {
   const char c = t->at[1];
   if (c == 'p' || c == 'P') return translate_property(t);
@@ -250,6 +252,7 @@ static gl_status translate_count(translation *t) {
   return GL_OK;
 }
 
+/* Translates the next construct of the pattern. */
 static gl_status translate_one(translation *t) {
   if (t->in_class) return translate_in_class(t);
   switch (t->at[0]) {

@@ -102,6 +102,8 @@ static size_t summary_find(const lab_summary *s, size_t i, size_t *next) {
   return found ? (*next)++ : s->n_parameters;
 }
 
+/* Law of total variance: adds a part's weighted covariance, and that of its mean around the joined
+ * mean. */
 static void summary_add_spread(lab_summary *into, const lab_summary *part, double weight) {
   const size_t n = into->n_parameters, none = part->n_parameters;
   for (size_t i = 0, next = 0; i < n; ++i) {
@@ -249,6 +251,7 @@ void lab_group_fini(lab_group *g) {
   *g = (lab_group){0};
 }
 
+/* Copies the tables' rows of the group's responses. */
 static void summary_gather(lab_group *g) {
   const lab_tables *t = g->tables;
   for (size_t i = 0; i < g->size; ++i) {
@@ -260,6 +263,7 @@ static void summary_gather(lab_group *g) {
   }
 }
 
+/* gradient = sum over the group's tokens of coefficient * score. */
 static void summary_scatter(lab_group *g) {
   const lab_tables *t = g->tables;
   const size_t p = t->n_parameters;
@@ -315,6 +319,7 @@ void lab_sums_fini(lab_sums *s) {
   *s = (lab_sums){0};
 }
 
+/* Adds the group's gradient, its outer product and its weights' moments to the sums. */
 static gl_status summary_add_group(lab_sums *s, const lab_group *g, double weight, gl_error *err) {
   const double share = 1 / (double)g->size;
   double square = 0, w = 0, w2 = 0, aw = 0, aw2 = 0;
@@ -498,6 +503,7 @@ static gl_status run_population(work *w, task_workspace *b, size_t x, gl_error *
   return lab_run_algorithms(w, b, x, 0, err);
 }
 
+/* Monte Carlo: evaluates the sampled groups of one part. */
 static gl_status run_sampled(work *w, task_workspace *b, size_t x, size_t part, gl_error *err) {
   const uint64_t n = w->spec->samples, first = n * part / PARTS, end = n * (part + 1) / PARTS;
   const rng_stream stream =
@@ -511,6 +517,8 @@ static gl_status run_sampled(work *w, task_workspace *b, size_t x, size_t part, 
   return status;
 }
 
+/* Evaluates all algorithms on one part of one prompt's groups, and summarises the moments of each.
+ */
 static gl_status run_task(void *context, size_t task, gl_error *err) {
   work *w = context;
   const size_t x = task / w->parts, part = task % w->parts;

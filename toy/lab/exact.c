@@ -72,6 +72,8 @@ static const double *seen_dist(const whole *w) {
   return w->weights == LAB_WEIGHTS_RAW ? w->logq : w->drawn;
 }
 
+/* Computes probabilities, expected reward, divergences, collision probability and gradient from
+ * the tables. */
 static gl_status exact_quantities(lab_tables *t, whole *w, gl_error *err) {
   const enumerable *e = w->world;
   const double *seen = seen_dist(w);

@@ -49,7 +49,9 @@ typedef struct tallies {
   double w[LAB_BLOCK], w2[LAB_BLOCK], aw[LAB_BLOCK], aw2[LAB_BLOCK];
 } tallies;
 
-/* Constants of all groups in a block. */
+/* Constants of all groups in a block: G, 1 / G, a constant baseline, G / (G - 1) for leave-one-out
+ * (else 1), the sum of squares below which all rewards count as equal, and the divisor of the
+ * variance. */
 typedef struct common {
   double size, share, constant, gain, rounding, degrees;
   int own; /* 1: the baseline is constant and does not depend on the group's rewards */
@@ -108,6 +110,7 @@ INLINE void sum_groups(const lab_form *f, const double *count, group_sums *sums)
   *sums = (group_sums){reward, upper, lower};
 }
 
+/* The sum of rewards of four groups. */
 INLINE void sum_rewards(const lab_form *f, const double *count, lane4 *reward) {
   *reward = (lane4){0};
   for (size_t y = 0; y < f->n; ++y) *reward += AT_CONST(count + y * LAB_BLOCK) * f->reward[y];
@@ -149,6 +152,7 @@ INLINE void put_tallies(tallies *t, size_t b, const lane4 sums[4]) {
   AT(t->aw2 + b) = sums[3];
 }
 
+/* count_y c_y of algorithms without a group denominator (kernel.h), for four groups. */
 INLINE void local_coefficients(const lab_form *f, const common *k, const double *restrict counts,
                                const shared *s, lane4 sums[4], double *restrict c) {
   for (size_t y = 0; y < f->n; ++y) {
@@ -175,6 +179,7 @@ INLINE coupled_shape shape_of(const lab_form *f) {
   return plain ? SHAPE_PLAIN : SHAPE_GENERAL;
 }
 
+/* count_y c_y of algorithms with a group denominator (kernel.h), for four groups. */
 INLINE void coupled_coefficients(const lab_form *f, const common *k, coupled_shape shape,
                                  const double *restrict counts, const shared *s, lane4 sums[4],
                                  double *restrict c) {
@@ -542,6 +547,7 @@ static int factors(const policy_algorithm *algorithm, const lab_tables *t) {
          algorithm->ratio == RATIO_GROUP_EXPECTATION;
 }
 
+/* Copies the settings of baseline and standard deviation into the form. */
 static void advantages(lab_form *f, const policy_algorithm *algorithm) {
   switch (algorithm->baseline) {
   case BASELINE_NONE:
@@ -618,6 +624,8 @@ static int group_tables(lab_form *f, const policy_algorithm *algorithm, const la
   return 1;
 }
 
+/* Fills the tables that depend on one response only, by policy_evaluate() on groups of one
+ * response. */
 static gl_status single_tables(lab_form *f, const policy_algorithm *algorithm, const lab_tables *t,
                                policy_workspace *ws, gl_error *err) {
   gl_status status = GL_OK;

@@ -15,7 +15,7 @@
 const char *const lab_constant_names[LAB_CONSTANTS] = {"expected", "computed"};
 
 /* Sums that the reported quantities are computed from: E_q[p], E_q[p^2], sum q^2, sum q^3, sum
- * p^2/q. */
+ * p^2/q, KL(p||q). */
 typedef struct sums {
   double qp, qpp, qq, qqq, ratio, kl;
 } sums;
@@ -100,6 +100,7 @@ static double integrand(double x, void *parameters) {
   return exp(m->p_power * log_p + m->q_power * log_q);
 }
 
+/* The integral of p^a q^b for two unit normals d apart, by adaptive Gauss-Kronrod quadrature. */
 static gl_status integrate(double d, int p_power, int q_power, double *value, gl_error *err) {
   gsl_integration_workspace *space = gsl_integration_workspace_alloc(1000);
   if (space == NULL) return gl_fail_memory(err, "an integration");

@@ -43,6 +43,8 @@ static void normalise(double *z, size_t n) {
   for (size_t a = 0; a < n; ++a) z[a] -= lse;
 }
 
+/* Turns the logits in edges [from, to) into log-probabilities, with the configured noise, rounding
+ * and temperature error. */
 static void distort(const toy_learner *l, uint64_t id, size_t x, size_t from, size_t to,
                     double *dist) {
   const sampling_behaviour *b = &l->world->sampling.behaviour;
@@ -81,6 +83,8 @@ static void mix(const response_tree *t, double share, double *dist, const double
   }
 }
 
+/* Writes the behaviour policy's log-probabilities at prompt x to edges [from, to) of
+ * dist[n_edges]. */
 static gl_status toy_behaviour_dist(toy_learner *l, uint64_t id, size_t x, size_t from, size_t to,
                                     double *dist, gl_error *err) {
   const toy_world *w = l->world;
@@ -116,6 +120,7 @@ static gl_status check_request(const toy_learner *l, const draw_request *r, cons
   return GL_OK;
 }
 
+/* Allocates a batch and samples its prompts. */
 static gl_status begin_batch(toy_learner *l, const draw_request *r, batch *b, gl_error *err) {
   const response_tree *t = &l->world->tree;
   size_t n = r->n_groups * r->group_size;
@@ -334,6 +339,7 @@ static double reward_of(const toy_learner *l, uint64_t id, size_t i, double mean
   return rng_u01_53(words.v[0], words.v[1]) < mean;
 }
 
+/* Computes the rewards and cuts each response to its length. */
 static gl_status finish_batch(toy_learner *l, const draw_request *r, batch *b, gl_error *err) {
   const response_tree *t = &l->world->tree;
   size_t *lengths = calloc(b->n_responses, sizeof *lengths);
@@ -351,6 +357,8 @@ static gl_status finish_batch(toy_learner *l, const draw_request *r, batch *b, g
   return GL_OK;
 }
 
+/* Samples the positions that the request gives for each response. Each response has its own
+ * record. */
 static gl_status draw_spans(toy_learner *l, const draw_request *r, batch *b, gl_error *err) {
   size_t parts = 0, drawn = 0;
   for (size_t i = 0; i < b->n_responses; ++i) drawn += r->span[i].from < r->span[i].to;
@@ -378,6 +386,7 @@ static void report_lengths(const toy_learner *l, const draw_request *r, const ba
   }
 }
 
+/* Samples the requested positions with the parameters in l->theta. */
 static gl_status draw_now(toy_learner *l, const draw_request *r, batch *b, gl_error *err) {
   const size_t horizon = l->world->tree.horizon;
   gl_status status = check_request(l, r, b, err);

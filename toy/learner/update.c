@@ -90,6 +90,7 @@ static gl_status reserve_toy_columns(toy_learner *l, size_t responses, size_t to
              : gl_fail_memory(err, "the batches of an update");
 }
 
+/* Fills the update's table and the toy learner's additional columns from n batches. */
 static gl_status lay_out(toy_learner *l, batch *const *batches, size_t n, gl_error *err) {
   const size_t groups = batches_groups((const batch *const *)batches, n);
   update_loop *u = &l->update;
@@ -323,6 +324,7 @@ static void add_node(kept_sums *sum, const double *p, const double *logp, const 
   }
 }
 
+/* Adds the nodes of all tokens of group g to the sums. */
 static void lay_out_group(toy_learner *l, size_t g, kept_sums *sum) {
   const update_table *t = &l->update.table;
   const size_t v = l->world->tree.vocabulary;

@@ -345,6 +345,7 @@ static gl_status fill_table(toy_automaton *m, const automaton_section *s, size_t
   return accept != NULL ? read_accept(m, list, err) : automata_read_rewards(m, list, err);
 }
 
+/* Makes the automaton that the recipe gives as a table. */
 static gl_status make_table(toy_automaton *m, const automaton_section *s, size_t x, gl_error *err) {
   cfg_reader r;
   if (s->table == NULL)

@@ -68,6 +68,7 @@ typedef struct node_state {
   size_t position, last, second_last, sum; /* tokens are counted from 1; 0: before the start */
 } node_state;
 
+/* The number of values of an attribute. */
 static size_t attribute_size(const toy_features_context *in, attribute a) {
   switch (a) {
   case ATTRIBUTE_PROMPT:
@@ -167,6 +168,7 @@ static uint64_t features_mix(uint64_t h) {
   return h ^ h >> 33;
 }
 
+/* Computes the feature that each template activates at each prompt and node. */
 static void features_fill_index(toy_features *f, const toy_features_context *in,
                                 const template_spec *spec, size_t hash, const node_state *state) {
   for (size_t x = 0; x < in->n_prompts; ++x)

@@ -74,6 +74,7 @@ static double state_value(const mdp *m, const passes *p, size_t t, size_t s) {
              : cblas_ddot((int)m->actions, p->policy + s * m->actions, 1, q + s * m->actions, 1);
 }
 
+/* Computes Q_t of every step t by the recursion in mdp.h, from the last step to the first. */
 static void backward(const mdp *m, passes *p) {
   const size_t pairs = m->states * m->actions;
   memset(p->v, 0, m->states * sizeof *p->v);
@@ -96,6 +97,7 @@ static void step_forward(const mdp *m, passes *p) {
               (int)m->states, p->flow, 1, 0, p->d, 1);
 }
 
+/* Adds step t's term of the policy gradient theorem (mdp.h) to the gradient. */
 static void add_gradient(const mdp *m, const passes *p, size_t t, double *gradient) {
   const double *q = p->q + t * m->states * m->actions;
   for (size_t s = 0; s < m->states; ++s) {
@@ -205,6 +207,7 @@ typedef struct walk {
   double *transition;
 } walk;
 
+/* Stores the complete trajectory in w, of `depth` steps, with its sum of expected rewards. */
 static gl_status mdp_keep(mdp_trajectories *t, const walk *w, size_t depth, gl_error *err) {
   const size_t h = t->m->horizon;
   gl_status status = mdp_make_room(t, err);
@@ -218,6 +221,7 @@ static gl_status mdp_keep(mdp_trajectories *t, const walk *w, size_t depth, gl_e
   return GL_OK;
 }
 
+/* Enumerates the continuations of the trajectory in w, whose `depth` steps lead to state s. */
 static gl_status extend(mdp_trajectories *t, walk *w, size_t s, size_t depth, gl_error *err) {
   const mdp *m = t->m;
   gl_status status = GL_OK;

@@ -241,6 +241,7 @@ static double chain_entropy(const toy_world *w, const double *visit, const doubl
   return entropy / length;
 }
 
+/* toy_measure() for counted worlds. q's tables follow the first positions of its parts. */
 static toy_facts measure_counted(const toy_world *w, size_t x, const double *p, const double *logp,
                                  toy_record q, const double *logref, double *scratch) {
   const double *at_p[AUTOMATON_MAX_HORIZON], *at_q[AUTOMATON_MAX_HORIZON],

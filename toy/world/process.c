@@ -85,6 +85,7 @@ static gl_status add_action(growth *g, size_t s, size_t a, bool is_last, gl_erro
   return status;
 }
 
+/* Builds the tree level by level from the start state. */
 static gl_status grow(growth *g, response_tree *t, size_t start, gl_error *err) {
   const size_t horizon = g->m->horizon;
   t->level = calloc(horizon + 1, sizeof *t->level);

@@ -64,6 +64,7 @@ static gl_status sequence_find_response(const response_tree *tree, char *letters
   }
 }
 
+/* Reads one line, "prompt,response,reward". The prompt * stands for every prompt. */
 static gl_status sequence_read_reward(toy_world *w, char *text, const reward_line *at) {
   char *letters = strchr(text, ','), *value = letters != NULL ? strrchr(text, ',') : NULL;
   char *end = NULL;
@@ -177,6 +178,7 @@ static gl_status automaton_list_responses(toy_world *w, const cfg_node *section,
   return status;
 }
 
+/* Makes a counted world: the graph of last letters instead of a tree of responses. */
 static gl_status count_responses(toy_world *w, const cfg_node *section, size_t letters,
                                  size_t horizon, int has_end, gl_error *err) {
   size_t states = 1;
