@@ -25,11 +25,11 @@ enum { EXACT_BATCH_TOKENS = 4096 };
 
 /* Packed sequences of one forward, and its results. */
 typedef struct exact_batch {
-  size_t *start; /* [sequences + 1] */
+  size_t *start; /* [sequences + 1] first packed token of each sequence */
   size_t *after,
       *edge; /* [targets] the packed token that the target follows; the target's edge in the tree */
-  int32_t *token, *target; /* [tokens], [targets] */
-  double *logp, *dlogp;    /* [targets] */
+  int32_t *token, *target; /* [tokens], [targets] packed tokens; tokens to score */
+  double *logp, *dlogp;    /* [targets] log-probability; gradient with respect to it */
   size_t n_sequences, n_tokens, n_targets;
 } exact_batch;
 
@@ -49,7 +49,7 @@ typedef struct exact_workspace {
 struct exact_world {
   sequence_section section;
   response_tree tree;
-  double *reward; /* [n_prompts * n_responses] */
+  double *reward; /* [n_prompts * n_responses] reward of each response */
   sampling_spec sampling;
   size_t prompt_length, n_parameters;
   exact_workspace *workspace;
@@ -220,7 +220,7 @@ typedef struct sweep {
   /* [n_edges] coefficients c of the sum c_e logp_e to differentiate; edges with coefficient 0 are
    * skipped. NULL: compute every edge's log-probability, in `logp`. */
   const double *through;
-  double *logp; /* [n_edges] */
+  double *logp; /* [n_edges] log-probability of each edge */
 } sweep;
 
 /* --- sequences --- */

@@ -44,7 +44,7 @@ gl_status rank_threads_run_at(rank_threads *r, size_t rank, rank_task task, void
  * response[j], j = 0 .. n - 1. The other arrays are indexed by response. Borrowed. */
 typedef struct response_list {
   size_t n;
-  const size_t *response; /* [n] */
+  const size_t *response; /* [n] indices of the responses */
   const size_t *start;    /* first token of each response */
   const size_t *length;   /* number of its tokens; NULL: up to the next response's first */
   const size_t *first;    /* tokens of a response before this one are not written; NULL: all are */

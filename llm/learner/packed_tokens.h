@@ -23,12 +23,12 @@ typedef struct token_pack {
   size_t n_trees, n_members;
   size_t n_asked; /* tokens of all responses */
   size_t cap_sequences, cap_trees, cap_tokens, cap_targets, cap_asked, cap_members, cap_kept;
-  size_t *start; /* [n_sequences + 1] */
+  size_t *start; /* [n_sequences + 1] first packed token of each sequence */
   size_t *parent, *before,
       *tree;            /* [n_sequences], [n_sequences], [n_trees + 1]: see shared_tokens */
-  int32_t *token;       /* [n_tokens] */
-  size_t *target_after; /* [n_targets] */
-  int32_t *target;      /* [n_targets] */
+  int32_t *token;       /* [n_tokens] packed tokens */
+  size_t *target_after; /* [n_targets] index of the packed token before each target */
+  int32_t *target;      /* [n_targets] tokens to score */
   kept_shape shape;     /* shape of the targets' sets of kept tokens; no words: no sets */
   uint32_t *kept;       /* [n_targets] sets */
   kept_shape watched;   /* shape of the sets that split distributions into two parts; no words: none
@@ -80,7 +80,7 @@ gl_status token_pack_parts(const token_pack *p, model *m, double *const part[3],
 typedef struct problem_set {
   size_t n;
   problem *problem; /* [n] */
-  size_t *start;    /* [n + 1] */
+  size_t *start;    /* [n + 1] first token of each prompt */
   int32_t *token;
 } problem_set;
 

@@ -74,7 +74,7 @@ typedef struct run_spec {
   warmup_spec warmup;
   eval_spec eval; /* the evaluation, and the defaults of its sets */
   evaluation_sets sets;
-  set_spec *set;        /* [sets.n] */
+  set_spec *set;        /* [sets.n] settings of each evaluation set */
   uint64_t fingerprint; /* hash; differs between sections under which the same parameters are
                            different policies */
 } run_spec;

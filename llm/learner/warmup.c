@@ -470,8 +470,8 @@ static gl_status warmup_own_write(const warmup_entry *e, const llm_learner *l, g
 /* The problems of one step, with the tokens of their answers. */
 typedef struct warmup_batch {
   problem_set problems;
-  int32_t **answer;      /* [batch] */
-  size_t *answer_length; /* [batch] */
+  int32_t **answer;      /* [batch] tokens of each answer */
+  size_t *answer_length; /* [batch] number of these tokens */
   uint64_t *number;      /* [batch] index of the problem in the training split */
   size_t n_targets;
   arena memory; /* owns the three arrays above */

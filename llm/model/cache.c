@@ -50,7 +50,7 @@ struct model_cache {
   model *m;
   size_t slots, capacity, most; /* most: maximum rows of a step, at least slots */
   size_t filled;                /* rows of logits that are valid */
-  layer_cache *layer;           /* [layers] */
+  layer_cache *layer;           /* [layers] keys and values */
   layer_activations rows;       /* activations of a decode, shared by all layers */
   void *branch, *last, *last_rstd;
   int32_t *token, *slot, *position; /* backend, [most] each, one block, token first */

@@ -350,14 +350,14 @@ typedef struct slot_state {
 
 /* A prefill of several jobs: its packed sequences and the slot of each. */
 typedef struct prefill {
-  size_t *start, *slot; /* [slots + 1] */
-  int32_t *token;       /* [plan.prefill_tokens] */
+  size_t *start, *slot; /* [slots + 1] first token and slot of each sequence */
+  int32_t *token;       /* [plan.prefill_tokens] packed tokens */
   size_t n_jobs, n_tokens;
 } prefill;
 
 /* The rows that one model_sample() samples, or one step decodes and samples. */
 typedef struct rows {
-  size_t *response, *row_of; /* [slots] */
+  size_t *response, *row_of; /* [slots] response, and row of the logits, of each row */
   uint64_t *index;
   int32_t *token, *slot, *position;
   double *logq, *logq_truncated;
@@ -368,7 +368,7 @@ typedef struct rows {
 
 /* A step in progress: the slots of its rows. */
 typedef struct flight {
-  size_t *slot; /* [plan.slots] */
+  size_t *slot; /* [plan.slots] slot of each row */
   size_t n;
 } flight;
 

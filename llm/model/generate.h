@@ -14,7 +14,7 @@
 
 typedef struct generate_request {
   size_t n_prompts;
-  const size_t *prompt_start; /* [n_prompts + 1] */
+  const size_t *prompt_start; /* [n_prompts + 1] first token of each prompt */
   const int32_t *prompt;      /* tokens */
   size_t n_responses;
   const size_t *prompt_of; /* [n_responses]; responses to one prompt share its prefill */
@@ -47,7 +47,7 @@ typedef struct generate_request {
 typedef struct generate_cache {
   size_t capacity;     /* positions of a response: the longest prompt plus max_tokens */
   size_t bytes;        /* size of one response's part (generate_cache_bytes) */
-  unsigned char *kept; /* [n_responses * bytes] */
+  unsigned char *kept; /* [n_responses * bytes] keys and values of each response */
 } generate_cache;
 
 /* The responses, filled in place: matrices [n_responses, max_tokens]. Of row i the first length[i]
@@ -57,7 +57,7 @@ typedef struct generate_cache {
 typedef struct generate_result {
   size_t *length;                /* [n_responses] in and out */
   int *finished;                 /* [n_responses] in and out: 1 if ended by a stop token */
-  int32_t *token;                /* [n_responses * max_tokens] */
+  int32_t *token;                /* [n_responses * max_tokens] sampled tokens */
   double *logq, *logq_truncated; /* same shape */
   /* The sets of tokens that each sampling distribution kept, [n_responses * max_tokens] sets of
    * this shape; NULL: not recorded. */

@@ -48,18 +48,18 @@ void *device_arena_take(device_arena *a, size_t n, size_t width, size_t bytes);
  * square. lse: the log-sum-exp of attention. A backward needs both. */
 typedef struct layer_activations {
   void *in;         /* [rows, hidden] the residual stream before attention */
-  void *normed;     /* [rows, hidden] */
+  void *normed;     /* [rows, hidden] input after RMSNorm */
   void *rstd;       /* M [rows] */
-  void *qkv;        /* [rows, (heads + 2 kv) dim] */
-  void *qk;         /* [rows, (heads + kv) dim] */
+  void *qkv;        /* [rows, (heads + 2 kv) dim] queries, keys and values of all heads */
+  void *qk;         /* [rows, (heads + kv) dim] queries and keys after norm and rotary embedding */
   void *heads_rstd; /* M [rows, heads + kv] */
-  void *attended;   /* [rows, heads dim] */
+  void *attended;   /* [rows, heads dim] output of attention, before o_proj */
   void *lse;        /* M [rows, heads] */
   void *mid;        /* [rows, hidden] the residual stream before the feed-forward block */
-  void *mid_normed; /* [rows, hidden] */
+  void *mid_normed; /* [rows, hidden] mid after RMSNorm */
   void *mid_rstd;   /* M [rows] */
-  void *gate_up;    /* [rows, 2 intermediate] */
-  void *active;     /* [rows, intermediate] */
+  void *gate_up;    /* [rows, 2 intermediate] gate_proj and up_proj */
+  void *active;     /* [rows, intermediate] silu(gate) * up */
 } layer_activations;
 
 void layer_activations_take(layer_activations *l, device_arena *a, const model_config *c,
@@ -135,7 +135,7 @@ struct model {
   size_t n_tensors;
   model_tensor *tensor;
   size_t embed, head, norm; /* where the parameters outside the layers start */
-  layer_places *place;      /* [layers] */
+  layer_places *place;      /* [layers] offsets of each layer's parameters */
   struct model_values own;
   const struct model_values *use;
   int rounds; /* 1: the copy of own.master is rounded stochastically, with random numbers of

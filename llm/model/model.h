@@ -121,7 +121,7 @@ void model_use(model *m, model_values *v);
  * target[j] is the token that follows packed token target_after[j]. Borrowed host memory. */
 typedef struct packed_tokens {
   size_t n_tokens, n_sequences, n_targets;
-  const size_t *start;        /* [n_sequences + 1] */
+  const size_t *start;        /* [n_sequences + 1] first token of each sequence */
   const int32_t *token;       /* [n_tokens] */
   const size_t *target_after; /* [n_targets], ascending; may repeat */
   const int32_t *target;      /* [n_targets] */

@@ -89,8 +89,8 @@ void added_set_fini(added_set *s);
 
 /* Workspace of merging, one per thread; grows as needed. */
 typedef struct merge_work {
-  struct merge_symbol *symbol; /* [symbols] */
-  uint64_t *heap;              /* [queue] */
+  struct merge_symbol *symbol; /* [symbols] linked list of the piece's tokens */
+  uint64_t *heap;              /* [queue] possible merges by (rank, position) */
   size_t symbols, queue;
 } merge_work;
 
@@ -117,14 +117,14 @@ typedef struct token_bytes {
 struct tokenizer {
   tokenizer_type type;
   size_t size;        /* largest number plus one */
-  token_entry *entry; /* [size] */
+  token_entry *entry; /* [size] the meaning of each token number */
   char *content;      /* the bytes of all entries */
   int32_t *added;     /* [n_added] numbers of the added tokens */
   size_t n_added;
   /* char: all characters. bpe: every token that is the result of encoding its own bytes. Most
    * pieces of a text are such a token, so they need no merging. */
   hash_table by_bytes;       /* to indices of piece */
-  struct token_bytes *piece; /* [n_pieces] */
+  struct token_bytes *piece; /* [n_pieces] tokens that by_bytes finds */
   size_t n_pieces;
   uint64_t seed; /* of the hash tables; prevents a crafted file from causing collisions */
   /* bpe only */

@@ -403,7 +403,7 @@ typedef struct work {
   size_t n_algorithms, n_prompts;
   size_t parts; /* 1 if all prompts are exact */
   prompt *prompts;
-  lab_form *forms;      /* [n_algorithms * n_prompts] */
+  lab_form *forms;      /* [n_algorithms * n_prompts] tables for the kernels */
   int *fast;            /* same shape: 1 if kernels evaluate the algorithm */
   gl_error **refused;   /* same shape: why it cannot be measured, or NULL */
   lab_summary *summary; /* [(algorithm * n_prompts + x) * parts + part] */

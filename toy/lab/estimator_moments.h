@@ -27,12 +27,12 @@ typedef struct lab_group {
   const lab_tables *tables; /* borrowed */
   size_t size;
   size_t *response;             /* [size] indices of the responses; set by the caller */
-  size_t *token_start;          /* [size + 1] */
-  double *reward;               /* [size] */
-  double *logp, *logq;          /* [size * width] */
-  double *advantage;            /* [size] */
-  double *weight, *coefficient; /* [size * width] */
-  double *gradient;             /* [n_parameters] */
+  size_t *token_start;          /* [size + 1] first token of each response */
+  double *reward;               /* [size] reward of each response */
+  double *logp, *logq;          /* [size * width] of each token: learner, sampler */
+  double *advantage;            /* [size] advantage of each response */
+  double *weight, *coefficient; /* [size * width] of each token: importance weight, c */
+  double *gradient;             /* [n_parameters] the estimate g */
   size_t *drawn;                /* [LAB_BLOCK * size] responses of all groups in a block */
   policy_workspace *workspace;
   arena memory;

@@ -27,8 +27,8 @@ typedef struct lab_tables {
   size_t n_parameters;
   size_t *parameter;   /* [n_parameters] the world's indices of the parameters, ascending; NULL: all
                           parameters of the world */
-  size_t *length;      /* [n] */
-  double *reward;      /* [n] */
+  size_t *length;      /* [n] tokens of each response */
+  double *reward;      /* [n] expected reward of each response */
   double *draw;        /* [n] sampling probability; sums to 1 */
   double *logp, *logq; /* [n * width] token log-probabilities passed to the algorithm */
   double *score;       /* [n * width * n_parameters] d logp_{y,t} / d theta */

@@ -35,8 +35,8 @@ void lab_block_fini(lab_block *b);
 typedef struct lab_multisets {
   size_t n_outcomes, group_size;
   size_t *count;         /* [K] the next multiset */
-  double *log_q;         /* [K] */
-  double *log_factorial; /* [G + 1] */
+  double *log_q;         /* [K] logarithms of q */
+  double *log_factorial; /* [G + 1] log i! */
   int done;
   arena memory;
 } lab_multisets;

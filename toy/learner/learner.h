@@ -33,7 +33,7 @@ double toy_optimizer_step(toy_optimizer *o, double lr, double *theta, double *di
 /* The current policy at one prompt; valid if stamp equals the learner's. */
 typedef struct prompt_cache {
   uint64_t stamp;
-  double *logp, *p; /* [n_edges] */
+  double *logp, *p; /* [n_edges] log-probabilities, probabilities */
 } prompt_cache;
 
 /* Parameters of an older version that samplers still use. */
@@ -53,7 +53,7 @@ typedef struct toy_set {
 
 typedef struct toy_learner {
   toy_world *world;
-  toy_set *sets; /* [world->sets.n] */
+  toy_set *sets; /* [world->sets.n] evaluation sets */
   update_loop update;
   double *theta;     /* [n_parameters] the parameters */
   double *average;   /* [n_parameters] the proximal policy's moving average of theta; NULL: the
@@ -64,7 +64,7 @@ typedef struct toy_learner {
                         mixture */
   training_reward rewards;
   uint64_t stamp;      /* incremented whenever theta changes; starts at 1 */
-  prompt_cache *cache; /* [n_prompts] */
+  prompt_cache *cache; /* [n_prompts] the current policy at each prompt */
   double *scratch;     /* scratch of exact quantities, of size toy_scratch() */
   double *edges;       /* [n_edges] scratch */
   double *evaluated;   /* [2 * n_edges] scratch of evaluations under other sampling settings */

@@ -22,7 +22,7 @@ enum {
 /* The automaton of one prompt. */
 typedef struct toy_automaton {
   size_t states, start;
-  uint16_t *next; /* [states * letters] */
+  uint16_t *next; /* [states * letters] state after reading a letter */
   double *reward; /* [states] reward of a response that ends in the state */
 } toy_automaton;
 

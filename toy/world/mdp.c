@@ -39,9 +39,9 @@ void mdp_log_policy(const mdp *m, const double *theta, double *log_policy) {
 
 /* One policy's tables and the arrays of the backward and forward passes. */
 typedef struct passes {
-  double *policy;     /* [states * actions] */
-  double *log_policy; /* [states * actions] */
-  double *q;          /* [horizon * states * actions] */
+  double *policy;     /* [states * actions] pi(a|s) */
+  double *log_policy; /* [states * actions] log pi(a|s) */
+  double *q;          /* [horizon * states * actions] Q_t(s,a) */
   double *v;          /* [states] values V of a step */
   double *d;          /* [states] distribution of the states of a step */
   double *flow; /* [states * actions] d times the policy: distribution of state-action pairs */
@@ -160,12 +160,12 @@ struct mdp_trajectories {
   const mdp *m;
   size_t n_prompts, most;
   size_t *first;  /* [n_prompts + 1] index of a prompt's first trajectory */
-  double *weight; /* [n_prompts] */
+  double *weight; /* [n_prompts] probability of the start state */
   size_t n, room;
-  size_t *length;     /* [n] */
-  size_t *pair;       /* [n * horizon] */
+  size_t *length;     /* [n] steps of each trajectory */
+  size_t *pair;       /* [n * horizon] state-action pair of each step */
   double *transition; /* [n * horizon] log P(s'|s,a) */
-  double *reward;     /* [n] */
+  double *reward;     /* [n] return: sum of expected rewards */
 };
 
 void mdp_trajectories_free(mdp_trajectories *t) {

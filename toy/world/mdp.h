@@ -34,7 +34,7 @@ typedef struct mdp {
   double *start;      /* [states] initial state distribution */
   int *terminal;      /* [states] 1: absorbing, without further reward */
   size_t n_features;  /* 0: tabular */
-  double *feature;    /* [states * actions * n_features] */
+  double *feature;    /* [states * actions * n_features] features phi(s,a) */
   size_t n_parameters;
   arena memory;
 } mdp;
