@@ -5,12 +5,13 @@
  * the number of rows. Here it follows only from m, k and the number type: k is divided into splits
  * (split-K), each split is summed in ascending order from zero, and the splits' sums are added in
  * order. The number of rows determines only how results are divided among blocks: into tiles of 8
- * to 256 rows, and whether one block sums the splits of a tile one after the other, or one block
- * per split does. These are then a cluster (compute capability 9.0): each block gets the sums of
- * some of the rows from the others through shared memory, adds and stores them. On older devices
- * the sums go through scratch memory, and the last block to finish adds them; which one that is
- * depends on scheduling, the order of additions does not. Rows are columns of wgmma (9.0) or of
- * mma, which compute all their results alike: on an H100 the results of all tiles had equal bits.
+ * to 256 rows, and whether one block sums the splits of a tile one after the other, or each split
+ * has its own block. In the latter case the blocks of a tile form a cluster (compute capability
+ * 9.0): each block receives the sums of some of the rows from the others through shared memory,
+ * adds and stores them. On older devices the sums go through scratch memory, and the last block to
+ * finish adds them; which one that is depends on scheduling, the order of additions does not. The
+ * rows of `in` become columns of the tensor cores' products (wgmma on 9.0, else mma), which compute
+ * all columns in the same way: on an H100 the results of all tiles had equal bits.
  *
  * Performance. A product of few rows takes the time of a launch (1 us in a recorded step), of
  * reading its weights, 2 m k bytes in bfloat16, and of adding splits and storing. Measured on an
@@ -33,10 +34,11 @@
  * from the second-level cache, which is their limit; from 2,048 rows on, 128 x 256 results per
  * block reach 470 to 510 TFLOP/s (one split), and 128 x 128 reach 360 to 380 (several).
  *
- * The gated unit after a product is computed by the product's kernel (product_form): a tile has
- * equal numbers of weights of gates and of units, those that belong together. The bits equal those
- * of separate kernels. A norm is a kernel of its own: it needs all tiles of a row, and when the
- * last block to store its tile computed it, that took 2.2 us for one row and 9.8 us for eight.
+ * The gated unit after a product is computed by the product's kernel (product_form): a tile has the
+ * weights of some gates and of the `up` numbers that they multiply. The bits equal those of
+ * separate kernels. A norm has a kernel of its own, because it needs all tiles of a row. A version
+ * in which the last block to store its tile computed the norm took 2.2 us for one row and 9.8 us
+ * for eight.
  *
  * In a recorded step with overlap (GEPOLAB_CUDA_PDL=1) a block starts to copy its first weights
  * while the previous kernel still runs.
@@ -59,10 +61,10 @@
  * terms (tensor_tile); then split after split. Number i of thread t in `sum` is the result whose
  * row and weight are at(t, i) of the tile. */
 
-/* The work of a block: rows [row0, row0 + ROWS) of in [rows, k] times rows [weight0, weight0 +
- * WEIGHTS) of weight [m, k]; or, if PAIRED, times rows [weight0, weight0 + WEIGHTS / 2) of each of
- * the two halves of weight [2 m, k]; over terms [first, end) of k. `split` is the length of a split
- * of k, a multiple of 64, and `first` a multiple of `split`. */
+/* The work of a block: it multiplies rows [row0, row0 + ROWS) of in [rows, k] times rows [weight0,
+ * weight0 + WEIGHTS) of weight [m, k]; or, if PAIRED, times rows [weight0, weight0 + WEIGHTS / 2)
+ * of each of the two halves of weight [2 m, k]; over terms [first, end) of k. `split` is the length
+ * of a split of k, a multiple of 64, and `first` a multiple of `split`. */
 template <typename T> struct tile_work {
   const T *in, *weight;
   size_t rows, m, row0, weight0;
@@ -88,10 +90,10 @@ static __device__ __forceinline__ void add_split_sums(float (&sum)[N], const flo
 }
 
 /* --- tensor cores: bfloat16, k a multiple of 8, matrices and rows at multiples of 16 bytes --- */
-/* The weights are A and the rows B of the products, so that few rows cause few multiplications by
- * padding. Four warps compute 64 weights and ROWS / DOWN rows, by wgmma where the device has it,
- * else by mma. Shared memory has room for STAGES steps of DEPTH terms. If not SERIAL, the block
- * sums one split only. */
+/* Weights are factor A and rows factor B of the products, because B may have as few as eight
+ * columns, so that few rows need little padding. Four warps compute 64 weights and ROWS / DOWN
+ * rows, by wgmma where the device has it, else by mma. Shared memory has room for STAGES steps of
+ * DEPTH terms. A block of a tile that is not SERIAL sums one split only. */
 template <unsigned WEIGHTS_, unsigned ROWS_, unsigned DOWN, unsigned STAGES, bool SERIAL_ = true>
 struct tensor_tile {
   typedef bf16 type;
@@ -142,7 +144,8 @@ struct tensor_tile {
   }
 
   /* Starts c = the products of one stage, or += if `adds`. Every number of c receives its terms 16
-   * at a time in ascending order. finish_but<1> ends all but the products started last. */
+   * at a time in ascending order. finish_but<n>() waits for all products but those of the last n
+   * calls. */
 #ifdef HAS_WGMMA
   static __device__ __forceinline__ void multiply(float (&c)[N], bf16 *stage, bool adds) {
     const unsigned group = threadIdx.x / 128;
@@ -183,7 +186,7 @@ struct tensor_tile {
     for (unsigned k = 0; k < DEPTH; k += 16) {
       uint32_t a[4];
       tile<DEPTH>::as_a(a, stage, weight, k);
-      if (MINE == 8) { /* eight rows: 32 of k at once */
+      if (MINE == 8) { /* eight rows: loads B for 32 terms at once */
         if (k % 32 == 0)
           load_matrices(b, tile<DEPTH>::vector16(in, row + lane % 8, k + lane / 8 * 8));
         multiply_one(c, 0, a, b[k % 32 / 8], b[k % 32 / 8 + 1]);
@@ -243,8 +246,8 @@ struct tensor_tile {
       else
         copy_wait<STAGES - 3>();
       publish();
-      __syncthreads(); /* this step's data is complete, and all warps have finished the products
-                          before the previous step's */
+      __syncthreads(); /* this step's data is complete, and all warps have finished the products of
+                          step - 2, whose stage is overwritten below */
       multiply(c, stages + step % STAGES * STAGE, split_step > 0);
       if (step >= 2) {
         if (step - 2 + STAGES < steps) load_step<PAIRED>(stages, w, step - 2 + STAGES, true);
@@ -335,8 +338,8 @@ template <typename T, unsigned R> struct plain_tile {
     }
   }
 
-  /* As in tensor_tile. The next step's numbers are loaded into registers while this step's are
-   * multiplied. */
+  /* sum_up() as in tensor_tile. The next step's numbers are loaded into registers while this step's
+   * are multiplied. */
   template <bool PAIRED>
   static __device__ __forceinline__ void sum_up(float (&sum)[N], float *shared,
                                                 const tile_work<T> &w) {
@@ -370,8 +373,9 @@ template <typename T, unsigned R> struct plain_tile {
 
 /* --- products from tiles --- */
 
-/* Splitting k: wanted number of blocks of 64 weights and maximum number of splits (T: number type);
- * minimum number of terms of a split, and the unit of a split's length. */
+/* How k is split for number type T. BLOCKS: splits are added until there are this many blocks
+ * (tiles of 64 weights x splits). MOST: maximum number of splits. LEAST_SPLIT: minimum terms of a
+ * split. UNIT: a split's length is a multiple of it. */
 template <typename T> struct splitting { static const size_t BLOCKS = 256, MOST = 8; };
 template <> struct splitting<bf16> { static const size_t BLOCKS = 64, MOST = 4; };
 static const size_t LEAST_SPLIT = 256, UNIT = 64;
@@ -379,25 +383,27 @@ static const size_t LEAST_SPLIT = 256, UNIT = 64;
 /* Offsets within a tile of up to 256 rows must fit into 32 bits. */
 static const size_t MOST_K = static_cast<size_t>(1) << 24;
 
-/* Maximum number of tiles whose splits have separate blocks, and maximum number of blocks of all
- * these tiles. They bound the counters and the scratch memory. */
+/* Splits have separate blocks only if a product has at most this many tiles
+ * (MOST_TILES_OF_MANY_ROWS if its rows need several tiles) and blocks. This bounds the counters and
+ * the scratch memory. */
 static const size_t MOST_TILES = PRODUCT_ARRIVALS, MOST_BLOCKS = 512, MOST_TILES_OF_MANY_ROWS = 64;
 
 /* What a product's kernel does with the results. PLAIN: stores them. GATED: stores the gated unit
- * of those that belong together. */
+ * silu(gate) * up of each pair of results. */
 enum product_form { PLAIN, GATED };
 
-/* One product; OUT is float or T. GATED: m is the number of results, half the number of weights. */
+/* One product; OUT is float or T. GATED: m is the number of results per row, half the number of
+ * weights. */
 template <typename T, typename OUT> struct rows_call {
   const T *in, *weight;
   OUT *out;
   size_t rows, m;
   unsigned k, split, splits; /* terms of a split, number of splits */
-  bool early; /* may start before the previous kernel has finished, which does not write weights */
+  bool early; /* may start before the previous kernel, which writes no weights, has finished */
   bool adds, aligned; /* aligned: every eight results of a row begin at a multiple of 16 bytes */
-  bool apart;         /* a tile's splits have separate blocks, */
-  float *partial; /* which store their sums here, [tiles, splits, results of a tile]; NULL: which
-                     are a cluster and read each other's sums */
+  bool apart;         /* a tile's splits have separate blocks */
+  float *partial; /* sums of these blocks, [tiles, splits, results of a tile]; NULL if they form a
+                     cluster and send each other their sums, or if not apart */
   unsigned
       *arrived; /* [tiles]: number of blocks whose sums are in partial; zero between products */
 };
@@ -438,10 +444,10 @@ template <typename OUT> struct __align__(16) eight {
   OUT x[8];
 };
 
-/* Exchanges the splits' sums of a tile [ROWS, WEIGHTS + 4] among the `peers` blocks of its cluster,
- * one per split: block z gets rows [z, z + 1) ROWS / peers of all of them, in order, into `all`
- * [ROWS, WEIGHTS]. A block has called cluster_arrive() when its products, which use the same shared
- * memory, were finished. */
+/* Exchanges sums among the `peers` blocks of a tile's cluster, each of which has the sums of one
+ * split in `mine` [ROWS, WEIGHTS + 4]. Block z receives ROWS / peers rows, from z * ROWS / peers
+ * on, of every split in `all` [ROWS, WEIGHTS], split after split. Every block must have called
+ * cluster_arrive() after its products, which used the memory of `all`. */
 template <typename TILE>
 static __device__ __forceinline__ void exchange_splits(float *all, const float *mine,
                                                        unsigned peers) {
@@ -457,8 +463,8 @@ static __device__ __forceinline__ void exchange_splits(float *all, const float *
   cluster_wait();
 }
 
-/* x [8] = the sums over `peers` splits, in order, of eight adjacent results; `from` is those of the
- * first, the others follow at distance `step`. */
+/* x [8] = the sums over `peers` splits, in order, of eight adjacent results; `from`: the sums of
+ * the first split; those of the next splits follow at distance `step`. */
 static __device__ __forceinline__ void load_sums(float (&x)[8], const float *from, unsigned peers,
                                                  unsigned step) {
 #pragma unroll
@@ -477,8 +483,8 @@ static __device__ __forceinline__ void load_sums(float (&x)[8], const float *fro
 
 /* Stores (or adds) the tile at this row and weight. The results are exchanged through shared
  * memory, so that adjacent threads write adjacent numbers. If a cluster of `peers` blocks computes
- * the tile, each stores some of the rows. GATED: the second half of the tile has the units that the
- * first half gates. */
+ * the tile, each stores some of the rows. GATED: the first half of the tile's weights gives gates,
+ * the second half the `up` numbers that they multiply. */
 template <typename TILE, typename OUT, product_form FORM>
 static __device__ __forceinline__ void store_tile(const rows_call<typename TILE::type, OUT> &a,
                                                   const float (&sum)[TILE::N], float *shared,
@@ -613,8 +619,8 @@ static void launch_either(cuda_backend *b, const rows_call<bf16, OUT> &a) {
     launch_tiles<SMALLER, FORM>(b, a);
 }
 
-/* Very many results. The largest tiles read least, but have no room for the sums of several splits.
- */
+/* For very many results. The largest tiles read the least memory, but have no shared memory in
+ * which a cluster could exchange the sums of several splits (CLUSTERS). */
 template <product_form FORM, typename OUT>
 static void launch_large_tiles(cuda_backend *b, const rows_call<bf16, OUT> &a) {
   typedef tensor_tile<128, 256, 2, 4, false> largest;
@@ -630,11 +636,12 @@ static void launch_large_tiles(cuda_backend *b, const rows_call<bf16, OUT> &a) {
     launch_either<tensor_tile<128, 128, 1, 4>, tensor_tile<128, 128, 1, 3>, FORM>(b, a);
 }
 
-/* From 33 rows on. If k is not split there are few blocks: narrow tiles give each multiprocessor
- * some. */
+/* For 33 rows and more. If k is not split there are few blocks, so narrow tiles are used where
+ * wider ones would leave multiprocessors without work. */
 template <product_form FORM, typename OUT>
 static void launch_many_rows(cuda_backend *b, const rows_call<bf16, OUT> &a) {
-  typedef tensor_tile<64, 128, 2, 8, false> alone; /* on its multiprocessor */
+  typedef tensor_tile<64, 128, 2, 8, false>
+      alone; /* shared memory for one block per multiprocessor */
   const size_t weights = FORM == GATED ? 2 * a.m : a.m,
                most = static_cast<size_t>(b->multiprocessors);
   const size_t blocks = static_cast<size_t>(blocks_of(a.rows, 128)) * blocks_of(weights, 64);

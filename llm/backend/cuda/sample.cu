@@ -39,8 +39,8 @@ struct sample_spec {
   int greedy;
 };
 
-/* The arguments of that distribution over `vocabulary` tokens; the caller sets stream and greedy.
- */
+/* Converts the distribution's parameters for a vocabulary of this size; the caller sets stream and
+ * greedy. */
 static inline sample_spec sample_spec_of(const sampling_spec *given, size_t vocabulary) {
   sample_spec spec = {};
   spec.temperature = given->temperature;
@@ -63,7 +63,7 @@ struct sample_row {
   float greatest, factor;
 };
 
-/* The weight of logit z in units of 2^-44; 0 for NaN. */
+/* The weight of logit z of row x in units of 2^-44; 0 for NaN. */
 static __device__ __forceinline__ weight_t logit_weight(const sample_row &x, float z) {
   const float w = exp2f((z - x.greatest) * x.factor);
   return w >= 0 ? static_cast<weight_t>(w * WEIGHT_UNIT + 0.5f) : 0;
@@ -105,7 +105,7 @@ static __device__ __forceinline__ void load_logits(float (&z)[EACH], const float
 }
 
 /* The greatest rank in slice blockIdx.y of the row of logits z[n]; slices have BLOCK * EACH tokens.
- * The whole block calls it, and the functions below. */
+ * The whole block must call this function, and best_of_row(), too. */
 template <unsigned BLOCK, unsigned EACH>
 static __device__ __forceinline__ weight_t best_of_slice(const float *z, size_t n) {
   const size_t first = blockIdx.y * static_cast<size_t>(BLOCK * EACH) + threadIdx.x;
@@ -159,7 +159,8 @@ template <unsigned BLOCK> static __device__ __forceinline__ weight_t block_sum_b
   return before;
 }
 
-/* The position u * total, less than total, of the sample with block `index` of the stream. */
+/* The position of a sample in the cumulative sum of weights: u * total, less than total, with u
+ * from block `index` of the stream. */
 static __device__ __forceinline__ weight_t drawn_weight(const sample_spec &spec, uint64_t index,
                                                         weight_t total) {
   const rng_words w = rng_block(spec.stream, index);
@@ -168,8 +169,8 @@ static __device__ __forceinline__ weight_t drawn_weight(const sample_spec &spec,
   return at < total ? at : total - 1;
 }
 
-/* Writes row r's token and its log-probabilities, before truncation (the sum of all weights is
- * `total`) and after it (the sum of those kept is `kept`). */
+/* Writes row r's token and its log-probabilities before and after truncation. total: the sum of all
+ * weights; kept: the sum of the kept tokens' weights. */
 static __device__ __forceinline__ void put_sample(const sample_to &to, size_t r,
                                                   const sample_row &x, const sample_spec &spec,
                                                   size_t token, weight_t total, weight_t kept) {
@@ -182,8 +183,8 @@ static __device__ __forceinline__ void put_sample(const sample_to &to, size_t r,
 }
 
 /* Writes row r's token if the sample's position `wanted` is in one of the EACH tokens from `first`
- * on, which belong to this thread of a block of BLOCK. weight: theirs; before: the weight of all
- * slices before the block's. The whole block calls it. */
+ * on, which belong to this thread of a block of BLOCK. weight: the weights of these tokens; before:
+ * the sum of the weights in all slices before this one. The whole block calls it. */
 template <unsigned BLOCK, unsigned EACH>
 static __device__ __forceinline__ void
 put_draw_among(const sample_to &to, size_t r, const sample_row &x, const sample_spec &spec,
@@ -218,9 +219,10 @@ enum { THREADS = 256, EACH = 16, SLICE = THREADS * EACH };
  * sample's position. Logits are read twice, the second time mostly from the second-level cache. The
  * limit is 4 bytes per token of the vocabulary and row. */
 
-/* Results of the kernels for the n slices of every row, [rows, n] each; in scratch memory. */
+/* Results of the kernels for the n slices of every row, in scratch memory: arrays [rows, n] of each
+ * slice's greatest rank and sum of weights. */
 struct sample_slices {
-  weight_t *best; /* the greatest rank */
+  weight_t *best;
   weight_t *sum;
   size_t n;
 };
@@ -251,8 +253,8 @@ __global__ void __launch_bounds__(THREADS)
   if (threadIdx.x == 0) slices.sum[r * slices.n + blockIdx.y] = sum;
 }
 
-/* Samples in row blockIdx.x: a thread has EACH adjacent tokens of the slice that contains the
- * position. */
+/* Samples the token of row blockIdx.x. Each thread has EACH adjacent tokens of the slice that
+ * contains the sample's position. */
 __global__ void __launch_bounds__(THREADS)
     draw_tokens(sample_to to, sample_slices slices, const float *logits, const uint64_t *index,
                 size_t vocabulary, sample_spec spec) {
@@ -322,8 +324,9 @@ struct place_sums {
   weight_t *weight;
 };
 
-/* The state of a search. Candidates are the tokens of its bin whose keys begin with `key` and are
- * at least `least`. Tokens from the greatest down are added until they reach `wanted`. */
+/* The state of a search. Candidates are the tokens of its bin whose keys begin with the digits of
+ * `key` found so far and are at least `least`. The search adds tokens in descending order of their
+ * logits, until their number (top-k) or weight (top-p) reaches `wanted`. */
 struct search_state {
   weight_t wanted, count, weight; /* of all tokens above the candidates */
   uint32_t key, least;
@@ -343,13 +346,13 @@ enum { TOP_K, TOP_P, SEARCHES };
 
 /* Results of the kernels for the rows; in scratch memory. */
 struct truncation {
-  weight_t *best;      /* [rows, n]: of each slice, as above */
+  weight_t *best;      /* [rows, n]: greatest rank of each slice */
   place_sums bins;     /* [rows, BINS] */
   place_sums digits;   /* [rows, SEARCHES, STEPS, DIGITS] */
   search_state *state; /* [rows, SEARCHES, STEPS]: after each step but the last */
   kept_tokens *kept;   /* [rows] */
-  weight_t *above;     /* [rows, n]: of a slice, the weights of tokens above the least kept key */
-  weight_t *ties;      /* [rows, n]: number of tokens with that key */
+  weight_t *above;     /* [rows, n]: sum of a slice's weights with keys above the least kept key */
+  weight_t *ties;      /* [rows, n]: number of a slice's tokens with the least kept key */
   size_t n;            /* number of slices */
 };
 
@@ -381,14 +384,15 @@ static __device__ sample_row sample_row_of(const truncation &t, const float *log
   return sample_row_at(logits, r, vocabulary, best, factor);
 }
 
-/* This thread's e-th token; none if at or beyond the vocabulary. */
+/* Number of this thread's e-th token; there is no such token if it is not less than the
+ * vocabulary's size. */
 static __device__ __forceinline__ size_t token_of(unsigned e) {
   return blockIdx.y * static_cast<size_t>(SLICE) + e * THREADS + threadIdx.x;
 }
 
 /* --- counting --- */
 
-/* Block (x, y): finds the best of slice y of row x, and sets the row's sums to zero. */
+/* Block (x, y): finds the greatest rank in slice y of row x, and sets the row's sums to zero. */
 __global__ void __launch_bounds__(THREADS)
     begin_rows(truncation t, const float *logits, size_t vocabulary) {
   wait_for_kernels_before();
@@ -453,8 +457,8 @@ __global__ void __launch_bounds__(THREADS)
 
 /* --- searching --- */
 
-/* The first of n places (a multiple of 32) at which the cumulative sum reaches `wanted`, or the
- * last one if none does. Called by one whole warp; all lanes get the result. */
+/* The first index of sum [n] (n: a multiple of 32) at which the cumulative sum reaches `wanted`, or
+ * the last index if none does. Called by one whole warp; all lanes get the result. */
 template <typename T>
 static __device__ unsigned first_reaching(const T *sum, unsigned n, weight_t wanted) {
   const unsigned lane = threadIdx.x % 32, each = n / 32;
@@ -468,8 +472,8 @@ static __device__ unsigned first_reaching(const T *sum, unsigned n, weight_t wan
   return __shfl_sync(WARP, at, owner);
 }
 
-/* The place, of n, at which search s reaches the wanted value; the sums above it are added to s.
- * The whole block calls it. */
+/* The bin or digit, among n, at which search s reaches the wanted value. The sums of all bins or
+ * digits before it, which hold greater logits, are added to s. The whole block calls it. */
 static __device__ unsigned choose_place(search_state *s, place_sums sums, unsigned n, int search) {
   __shared__ unsigned found;
   if (threadIdx.x < 32) {
@@ -489,8 +493,8 @@ static __device__ unsigned choose_place(search_state *s, place_sums sums, unsign
   return at;
 }
 
-/* The state of a search of row r after a step, from the state before and the row's sums. The whole
- * block calls it. */
+/* The state of a search of row r after `step`, which chooses a digit, from the state after the
+ * previous step and the row's sums. The whole block calls it. */
 static __device__ search_state after_digit(const truncation &t, size_t r, int search, int step) {
   search_state s = *search_state_of(t, r, search, step - 1);
   const unsigned digit = choose_place(&s, digits_of(t, r, search, step), DIGITS, search);
@@ -498,8 +502,10 @@ static __device__ search_state after_digit(const truncation &t, size_t r, int se
   return s;
 }
 
-/* The first step, which chooses a bin. Top-k keeps at most the number of tokens; top-p keeps its
- * fraction of the weight that top-k has kept, or of all weight if top-k is off. */
+/* The state of a search of row r after its first step, which chooses a bin. Top-k wants top_k
+ * tokens, or all if there are fewer; tokens tied with the last of these are kept, too. Top-p keeps
+ * the fraction top_p of the weight of the tokens that top-k has kept, or of all weight if top-k is
+ * off. */
 static __device__ search_state after_bin(const truncation &t, size_t r, int search,
                                          const sample_spec &spec) {
   const place_sums bins = at_place(t.bins, r * BINS);
@@ -532,7 +538,8 @@ static __device__ search_state search_after_step(const truncation &t, size_t r, 
 }
 
 /* Block (x, y) counts, in slice y of row x, the digit of step `step` of a search, over the
- * candidates left by the earlier steps. It completes the previous step first. */
+ * candidates left by the earlier steps. Before that every block computes the result of the previous
+ * step. */
 __global__ void __launch_bounds__(THREADS)
     count_digits(truncation t, const float *logits, size_t vocabulary, sample_spec spec, int search,
                  int step) {
@@ -559,7 +566,9 @@ __global__ void __launch_bounds__(THREADS)
 
 /* --- drawing --- */
 
-/* The result of the searches. The whole block calls it. */
+/* The kept tokens of row r, after the last step of the last search. With top-p only as many tokens
+ * with the least kept key are kept as are needed to reach the wanted weight. The whole block calls
+ * it. */
 static __device__ kept_tokens kept_of(const truncation &t, size_t r, const sample_row &x,
                                       const sample_spec &spec) {
   const search_state s = after_digit(t, r, spec.top_p < 1 ? TOP_P : TOP_K, STEPS);
@@ -593,8 +602,8 @@ __global__ void __launch_bounds__(THREADS)
   if (blockIdx.y == 0) t.kept[r] = kept;
 }
 
-/* Samples in row blockIdx.x: a thread has EACH adjacent tokens of the slice that contains the
- * position. */
+/* Samples the token of row blockIdx.x from the kept tokens. Each thread has EACH adjacent tokens
+ * of the slice that contains the sample's position. */
 __global__ void __launch_bounds__(THREADS)
     draw_kept(sample_to to, truncation t, const float *logits, const uint64_t *index,
               size_t vocabulary, sample_spec spec) {
@@ -716,10 +725,10 @@ CUDA_OPERATION(sample)
  * logits of samplers that compute differently from the learner.
  *
  * The kept set follows from sums of integers (above), which do not depend on how they are computed.
- * So it is computed again here, by one block per row, however `sample` finds it. The least kept key
- * is built bit by bit, each bit by a sum over the row: 32 passes for top-k and 32 for top-p, read
- * from the second-level cache. One warp then writes the set in the order of tokens, because among
- * equal logits at the least key top-p keeps the first ones. */
+ * So one block per row computes it here again, by a simpler method than that of `sample`. The least
+ * kept key is built bit by bit, each bit by a sum over the row: 32 passes for top-k and 32 for
+ * top-p, read from the second-level cache. One warp then writes the set in the order of tokens,
+ * because among equal logits at the least key top-p keeps the first ones. */
 
 enum { KEPT_THREADS = 512 };
 
@@ -753,7 +762,8 @@ struct kept_range {
   weight_t ties;
 };
 
-/* Applies top-k, then top-p to the remaining tokens, as above. The whole block calls it. */
+/* Applies top-k, then top-p to the remaining tokens, with the same result as kept_of(). The whole
+ * block calls it. */
 static __device__ kept_range find_kept(const sample_row &x, const sample_spec &spec) {
   kept_range kept = {1, ~static_cast<weight_t>(0)};
   if (spec.top_k != 0) kept.least = key_reaching(x, 1, spec.top_k, true);
@@ -825,7 +835,8 @@ static void op_sample_kept(backend *base, int32_t *token, void *logq, void *logq
 
 /* --- distorted logits --- */
 
-/* Pair p of tokens of row blockIdx.x, whose noise comes from one block of random numbers. */
+/* A thread distorts the logits of tokens 2 p and 2 p + 1 of row blockIdx.x. Their noise comes from
+ * one block of the random stream. */
 __global__ void distort_rows(float *logits, const uint64_t *context, size_t vocabulary,
                              double noise, bool rounds, uint64_t seed) {
   const size_t p = blockIdx.y * static_cast<size_t>(blockDim.x) + threadIdx.x, r = blockIdx.x;
