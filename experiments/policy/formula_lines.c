@@ -93,7 +93,7 @@ static void write_probability(formulas *f) {
     formula(f, "log P_i = Σ_t lp[i,t],  log Q_i = Σ_t lq[i,t]");
 }
 
-/* The bounds of a response's or a prefix's ratio. */
+/* Writes the bounds of the log-ratio of a response or a prefix. */
 static void write_limits(formulas *f) {
   const policy_algorithm *a = f->a;
   if (isfinite(a->log_floor))
@@ -156,7 +156,8 @@ static void write_ratio(formulas *f) {
 
 /* --- clip --- */
 
-/* The term of a token or a response, without its gradient's constants. `u` is the ratio's name. */
+/* Writes the clipped term of a token or a response without constant factors. u: name of the ratio.
+ */
 static void write_two_sided(formulas *f, const char *u, const char *term) {
   const policy_algorithm *a = f->a;
   const double low = fmax(0, 1 - a->eps_low), high = 1 + a->eps_high;
@@ -202,7 +203,8 @@ static void write_shaped(formulas *f, const char *u, const char *term) {
   }
 }
 
-/* DPPO's masks, and DCPO's and ASPO's bounds. */
+/* Writes the clips that depend on the token's probability or position: DPPO's masks, and DCPO's and
+ * ASPO's bounds. */
 static void write_by_token(formulas *f, const char *u, const char *term) {
   const policy_algorithm *a = f->a;
   char *capped = isfinite(a->cap) ? must_textf("a formula", "min(%s, %.6g)", u, a->cap)
@@ -270,7 +272,8 @@ static void write_clip(formulas *f, const char *u, const char *term) {
 
 /* --- loss --- */
 
-/* Constant factors of a token's term: truncation and masks. They follow the clip. */
+/* Writes the definitions of factors of a token's term that have no gradient (truncated correction,
+ * mask), and returns their names. They follow the clip. */
 static const char *write_factors(formulas *f) {
   const policy_algorithm *a = f->a;
   const char *l0 =
@@ -295,8 +298,8 @@ static const char *write_factors(formulas *f) {
   return truncated && masked ? "b[i,t] m[i,t] " : truncated ? "b[i,t] " : masked ? "m[i,t] " : "";
 }
 
-/* Writes the formula of the batch average. each: formula of a token's term; whole: its sum over a
- * response's tokens. */
+/* Returns the formula of the batch average. each: formula of a token's term; whole: formula of its
+ * sum over a response's tokens. */
 static char *averaged(const policy_algorithm *a, const char *each, const char *whole) {
   if (a->aggregate == AGGREGATE_SEQUENCE_MEAN && strcmp(whole, "f_i") == 0)
     return must_copy("mean_i f_i", "a formula");

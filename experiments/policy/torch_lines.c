@@ -15,9 +15,10 @@
 typedef struct torch {
   FILE *to;
   const policy_algorithm *a;
-  bool kept;       /* masked tokens leave averages and ratios */
+  bool kept; /* the line `whole, mask = …` is written: masked tokens count neither in averages nor
+                in ratios */
   const char *old; /* expression of the ratio's denominator */
-  const char *m;   /* the tokens of a response's ratio */
+  const char *m;   /* name of the mask of the tokens in a response's ratio: mask or m */
 } torch;
 
 static void torch_line(torch *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -30,7 +31,8 @@ static void torch_line(torch *t, const char *format, ...) {
   fputc('\n', t->to);
 }
 
-/* .clamp(min=low, max=high), of the bounds that are finite (low: above `least`). */
+/* A call of .clamp() with the bounds that limit: low if it is above `least`, high if it is finite;
+ * else "". */
 typedef struct clamp_text {
   char text[96];
 } clamp_text;
@@ -86,7 +88,7 @@ static void torch_baseline(torch *t) {
   if (value != 0) torch_line(t, "A = A - (%.15g)", value);
 }
 
-/* BNPO's Beta density at each group's mean. */
+/* Divides by BNPO's Beta density at each group's mean reward. */
 static void torch_beta(torch *t) {
   torch_line(t, "p = rewards.view(n_groups, -1).mean(1)");
   torch_line(t, "flat = n_groups == 1 or p.var() == 0");
@@ -205,7 +207,7 @@ typedef struct torch_test {
   double min, max, free_low, free_high;
 } torch_test;
 
-/* Sets `kept` to whether a token or response passes a test. */
+/* Defines ok: which tokens or responses pass a test of the mismatch mask. */
 static void torch_mis(torch *t, const torch_test *m) {
   static const char *const statistic[] = {[MIS_RATIO] = "l",
                                           [MIS_K1] = "l",
@@ -273,8 +275,8 @@ static void torch_corrections(torch *t) {
 
 /* --- ratios --- */
 
-/* Defines over(v), the log of the sum of exp(v) over each response's group or micro-batch, and n,
- * their size. */
+/* Defines same, which pairs of responses are in the same group or micro-batch, and over(v), for
+ * each response the log of the sum of exp(v) over its group or micro-batch. */
 static void torch_scope(torch *t, policy_scope scope) {
   if (scope == SCOPE_PROMPT)
     torch_line(t, "g = torch.arange(len(A)) // r.shape[1]");
@@ -401,7 +403,7 @@ static void torch_ratio(torch *t) {
 
 /* --- clips --- */
 
-/* BAPO: bounds that rise until positive and negative terms are balanced. */
+/* Defines BAPO's bounds, which rise until positive and negative terms are balanced. */
 static void torch_balance(torch *t) {
   const policy_algorithm *a = t->a;
   torch_line(t, "def uneven(low, high):");
@@ -460,7 +462,8 @@ static void torch_smooth(torch *t) {
   torch_line(t, "f = torch.exp(psi - zeta.detach())");
 }
 
-/* M2PO: the tokens with the smallest squared log-ratios, or a bound that they set. */
+/* Limits M2PO's second moment, the mean of the squared log-ratios: removes the tokens with the
+ * largest ones, or clamps log-ratios at a bound b. */
 static void torch_second_moment(torch *t) {
   static const char *const sets[] = {
       [M2_ALL] = "mask", [M2_IMPROVING] = "mask & (A * x > 0)", [M2_CLIPPED] = NULL};
@@ -487,7 +490,8 @@ static void torch_second_moment(torch *t) {
                 "b, x)))");
 }
 
-/* DPPO's masks, and DCPO's and ASPO's bounds. */
+/* Writes the clips that depend on the token's probability or position: DPPO's masks, and DCPO's and
+ * ASPO's bounds. */
 static void torch_by_token(torch *t) {
   const policy_algorithm *a = t->a;
   const clamp_text cap = torch_clamp(0, 0, a->cap), dual = torch_clamp(0, 0, a->dual_clip);
@@ -527,7 +531,7 @@ static void torch_by_token(torch *t) {
     if (!isinf(a->dual_clip)) torch_line(t, "v = torch.minimum(v, %.15g * w)", a->dual_clip);
     torch_line(t, "f = torch.exp(torch.where(A < 0, v, torch.minimum(x, %.15g * w)))", high);
     return;
-  case CLIP_NONE: /* torch_clip() writes the others */
+  case CLIP_NONE: /* torch_clip() writes these */
   case CLIP_PPO:
   case CLIP_CAP:
   case CLIP_CLAMP:
@@ -635,7 +639,8 @@ static void torch_masks(torch *t) {
   torch_gate(t);
 }
 
-/* The average of an expression `what` [N, T] (or [N, 1]) over the batch, as `aggregate` says. */
+/* Writes to text the average over the batch of an expression `what`, whose value has a number for
+ * each token [N, T] or response [N, 1]. */
 static void torch_average(const torch *t, policy_aggregate aggregate, const char *what,
                           char text[512]) {
   enum { SIZE = 512 };
@@ -712,7 +717,8 @@ static void torch_divergences(torch *t, policy_aggregate aggregate) {
   torch_line(t, "total = total + %.15g * %s", a->ref_kl_coef, average);
 }
 
-/* Averages are over tokens of kept groups; the others leave them. */
+/* Writes the return statement: minus the policy term, plus the divergences if the algorithm has
+ * any. */
 static void torch_return(torch *t, policy_aggregate aggregate, const char *policy_term) {
   const policy_algorithm *a = t->a;
   if (a->kl_coef == 0 && a->ref_kl_coef == 0) {
@@ -739,7 +745,7 @@ static void torch_policy_gradient(torch *t) {
     torch_line(t, "longest, T = %s.sum(1).max(), mask.sum(1)", t->kept ? "whole" : "mask");
     torch_line(t, "z = (T > 0) * T.clamp(min=1).to(logp.dtype) ** -%.15g", a->length_power);
   }
-  /* one term a response, whatever its length */
+  /* the ratio is that of the response, so each response counts once whatever its length */
   const bool once = a->aggregate == AGGREGATE_SEQUENCE_SUM && a->ratio_gradient &&
                     policy_ratio_about(a->ratio)->gradient == RATIO_GRADIENT_RESPONSE;
   torch_average(t, once ? AGGREGATE_SEQUENCE_MEAN : a->aggregate, "term", average);
@@ -786,7 +792,7 @@ static void torch_scores(torch *t) {
 
 /* --- the whole --- */
 
-/* The arguments beyond those of every loss. */
+/* Writes the function's head, with the arguments that only this algorithm needs. */
 static void torch_head(torch *t) {
   const policy_algorithm *a = t->a;
   const char *more[8];

@@ -1,5 +1,5 @@
-/* Switches of trainers as fields of an algorithm: one line for each switch and value.
- * The versions are those of core/policy/trainer_settings.c. */
+/* Converts switches of trainers to fields of an algorithm: one line for each switch and value. The
+ * versions are those of core/policy/trainer_settings.c. */
 #include "experiments/policy/trainer_options.h"
 
 #include "core/config/config.h"
@@ -38,8 +38,8 @@ typedef struct trainer_switch {
 #define ENTROPY_BONUS                                                                              \
   NO_ROW "an entropy bonus, whose gradient is none of sampled tokens' log-probabilities"
 
-/* Applied in this order, whatever the order of the command line: what a loss sets comes before what
- * its numbers change. */
+/* Applied in this order, whatever the order of the command line: first the kind of loss sets its
+ * fields, then numbers change them. */
 static const trainer_switch table[] = {
     {VERL, "adv_estimator", "grpo", "", NULL, 0, 0},
     {VERL, "adv_estimator", "grpo_vectorized", "", NULL, 0, 0},
@@ -430,7 +430,7 @@ static const trainer_switch table[] = {
 };
 enum { SWITCHES = sizeof table / sizeof *table };
 
-/* The defaults, as a recipe's algorithm. */
+/* The trainer's default loss, written as in a recipe. */
 static const char *defaults_of(policy_trainer trainer) {
   switch (trainer) {
   case TRAINER_VERL:
@@ -492,7 +492,7 @@ static int trainer_is_number(const char *text, double *value) {
   return end != text && *end == '\0';
 }
 
-/* LOW_HIGH or LOW,HIGH. */
+/* Reads a range LOW_HIGH or LOW,HIGH. Returns 1 if the text is one. */
 static int trainer_is_range(const char *text, double value[2]) {
   char *end = NULL;
   value[0] = strtod(text, &end);
@@ -595,7 +595,7 @@ static void trainer_settle(policy_algorithm *a, policy_trainer trainer) {
   }
   if (trainer == TRAINER_ROLL && !isinf(a->dual_clip)) a->dual_clip = 1 + 2 * a->eps_low;
   if (trainer == TRAINER_NEMO_RL && a->ratio == RATIO_SEQUENCE && a->tis_level == LEVEL_TOKEN)
-    a->tis_level = LEVEL_SEQUENCE; /* its correction has the level of the ratio */
+    a->tis_level = LEVEL_SEQUENCE; /* NeMo-RL corrects at the level of the ratio */
   if (a->mis_test == MIS_K2 || a->mis_test == MIS_K3) a->mis_min = 0;
   /* These scales do not use scale_eps. The default lets name_by_nearest() find the algorithm. */
   if (a->scale == SCALE_NONE || a->scale == SCALE_NONZERO_SHARE)
@@ -604,9 +604,9 @@ static void trainer_settle(policy_algorithm *a, policy_trainer trainer) {
 
 /* --- the nearest published algorithm --- */
 
-/* The distance of two algorithms. Fields that define the kind of loss weigh most, so an algorithm
- * of another kind is never the nearest one if there is one of the same kind. Other choices weigh
- * more than numbers, whose meaning depends on them. */
+/* Returns the distance of two algorithms: a weighted number of different fields. Fields that define
+ * the kind of loss weigh most, so an algorithm of another kind is never the nearest one if there is
+ * one of the same kind. Other choices weigh more than numbers, whose meaning depends on them. */
 static size_t trainer_differences(const policy_algorithm *a, const policy_algorithm *b) {
   char one[POLICY_FIELD_TEXT_SIZE], other[POLICY_FIELD_TEXT_SIZE];
   size_t sum = 0;
@@ -627,7 +627,7 @@ static void name_by_nearest(trainer_reading *r) {
   }
   snprintf(a->base, sizeof a->base, "%s", best->base);
   a->has_own_name = 0;
-  (void)policy_algorithm_set_name(a, NULL, 0, NULL); /* a long one is cut */
+  (void)policy_algorithm_set_name(a, NULL, 0, NULL); /* a long name is truncated */
   r->is_published = least == 0;
 }
 

@@ -10,19 +10,20 @@
 
 enum { TRAINER_NOTES_MOST = 16 };
 typedef struct trainer_reading {
-  policy_algorithm algorithm; /* its name: a published one, or the nearest and what differs */
+  policy_algorithm algorithm; /* its name: that of the published algorithm, or the nearest one with
+                                 the fields that differ */
   int is_published;           /* all fields are those of the published algorithm */
   size_t n_notes;
-  const char *notes[TRAINER_NOTES_MOST]; /* static: effects of switches that no gepolab algorithm
-                                            has; warnings */
+  const char *notes[TRAINER_NOTES_MOST]; /* warnings, and effects of switches that no gepolab
+                                            algorithm has; static texts */
 } trainer_reading;
 
 /* Whether trainer_read() knows the trainer's switches. */
 int trainer_is_readable(policy_trainer trainer);
 
-/* Reads switches such as "loss_mode=gspo", of which the last part of a dotted name counts, on top
- * of the trainer's defaults. Errors: GL_EINPUT for a switch or a value that is not known, with the
- * nearest one; for combinations that no algorithm can have. */
+/* Starts from the trainer's defaults and applies switches such as "loss_mode=gspo". Of a dotted
+ * name only the last parts count. Errors: GL_EINPUT for a switch or a value that is not known, with
+ * the nearest one; for combinations that no algorithm can have. */
 gl_status trainer_read(trainer_reading *out, policy_trainer trainer, const char *const *switches,
                        size_t n, gl_error *err);
 /* The same for switches in one text, with blanks between them and words in brackets left out, such
@@ -30,7 +31,8 @@ gl_status trainer_read(trainer_reading *out, policy_trainer trainer, const char 
  * switch. */
 gl_status trainer_read_text(trainer_reading *out, policy_trainer trainer, const char *text,
                             gl_error *err);
-/* The same for the switches in a trainer's configuration file in YAML; others in it are ignored. */
+/* The same for the switches in a trainer's configuration file in YAML; other keys of the file are
+ * ignored. */
 gl_status trainer_read_file(trainer_reading *out, policy_trainer trainer, const char *path,
                             gl_error *err);
 

@@ -139,7 +139,8 @@ static double fraction_of_zeros(const double *c, size_t n) {
 
 /* --- data required by figures --- */
 
-/* Appends the numbers of one more update, all NaN; NULL if numbers are not kept. */
+/* Appends the numbers of an update, initially NaN, and returns them; NULL if numbers are not kept.
+ */
 static double *keep_update(whatif *w) {
   const size_t width = recorded_width(w->n_rows);
   if (!w->keeps) return NULL;
@@ -288,8 +289,8 @@ gl_status whatif_read_text(whatif *w, const char *text, size_t size, const char 
 
 /* --- figures --- */
 
-/* Selects the kept numbers of algorithms that evaluated at least one batch: names [n_rows], value.
- */
+/* Selects the algorithms that evaluated at least one batch. Writes their names to names[] and their
+ * kept numbers to value[]. Returns how many. */
 static size_t taken(const whatif *w, const char **names, double *value) {
   const size_t width = recorded_width(w->n_rows);
   size_t n = 0;

@@ -35,7 +35,7 @@ typedef struct drawing_figure {
 typedef struct drawing_folder {
   figure_request request;
   char path[256]; /* "" until drawing_init() */
-  int lock;       /* the folder, locked while this process uses it; -1: none */
+  int lock; /* descriptor of the folder, which is locked while this process uses it; -1: none */
   drawing_figure figures[DRAWING_MOST];
   size_t n;
 } drawing_folder;
@@ -117,9 +117,9 @@ static void drawing_remove(const char *path) {
 
 static const char folder_prefix[] = "gepolab-report-";
 
-/* The process that made a folder holds its lock, which ends with the process; it is taken at once
- * after the folder is made, so that a new folder without a lock is in the making. -1: it is in use,
- * or not ours. */
+/* Locks a temporary folder whose process has ended. The process that makes a folder locks it right
+ * afterwards and until it ends; so folders of the last YOUNG_S seconds are left alone, as they may
+ * not be locked yet. -1: the folder is in use, too new, or of another user. */
 static int lock_abandoned(const char *path) {
   enum { YOUNG_S = 10 };
   struct stat about;

@@ -56,7 +56,7 @@ char *study_seeds_text(const uint64_t *seeds, size_t n) {
   FILE *to = must_have(open_memstream(&text, &size), "the seeds of a study");
   for (size_t i = 0, k; i < n; i = k + 1) {
     for (k = i; k + 1 < n && seeds[k + 1] == seeds[k] + 1;) ++k;
-    if (k < i + 2) k = i; /* two consecutive seeds are listed one by one */
+    if (k < i + 2) k = i; /* ranges have at least three seeds; two are listed one by one */
     fprintf(to, "%s%llu", i > 0 ? ", " : "", (unsigned long long)seeds[i]);
     if (k > i) fprintf(to, " to %llu", (unsigned long long)seeds[k]);
   }

@@ -34,7 +34,8 @@ typedef struct report_study {
   int is_planned;    /* 1: the file has a plan; 0: the full grid is assumed */
   size_t superseded; /* number of superseded runs */
   size_t done, diverged, failed;
-  size_t collapsed, not_finite; /* of those that did not fail: sums of the cells */
+  size_t collapsed, not_finite; /* runs that did not fail and collapsed, or are not finite at their
+                                   end; sums over cells */
   char **recipes; /* [n_recipes] canonical JSON of the swept recipes; none if the file has no
                      plan, as `run -o` writes it */
   size_t n_recipes;
@@ -74,7 +75,7 @@ int has_grid(const report_study *t); /* 1 if there are runs or a plan */
 
 /* --- queries on a study's file that analysis/ does not provide --- */
 
-/* Called for each record of a result. */
+/* Called for each record that a query returns. */
 typedef gl_status query_record(void *context, sqlite3_stmt *record, gl_error *err);
 
 /* Runs a query after checking the checksums of the tables (a list that ends with NULL). ?1 in the

@@ -232,7 +232,7 @@ static int take_out(cJSON *tree, const char *path) {
   return found;
 }
 
-/* Returns a copy of the algorithm in a run's recipe, or NULL if an earlier run has the same one. */
+/* Returns a copy of the algorithm in a run's recipe, or NULL if `among` has it already. */
 static cJSON *new_algorithm(const results_run *run, const cJSON *among) {
   cJSON *tree = json_tree_of(run->recipe);
   cJSON *own = tree ? cJSON_DetachItemFromObjectCaseSensitive(tree, "algorithm") : NULL;

@@ -213,7 +213,8 @@ static void write_run_row(html *h, const report_study *t, const results_run *run
   html_row_end(h);
 }
 
-/* Runs of one cell with the same outcome share a line. */
+/* Writes the table of runs that diverged or failed. Runs of one cell with the same outcome and
+ * reason share a line. */
 static void write_ended(html *h, const report_study *t) {
   static const char *const heads[] = {"algorithm", "setting", "seeds", "ended", "because"};
   uint64_t *seeds = MUST_ARRAY(uint64_t, t->r->n_runs, "the seeds of a study");

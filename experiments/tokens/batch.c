@@ -67,7 +67,8 @@ void token_builder_cut(token_builder *b, const char *file) {
 
 /* --- groups --- */
 
-/* Groups of so many responses, which follow each other and have the same key. */
+/* For --group-size: checks that the responses form groups of `size` consecutive responses, each
+ * with one key. */
 static gl_status check_group_size(token_builder *b, size_t size, gl_error *err) {
   if (b->is_cut) b->n -= b->n % size;
   const token_sample *first = &b->response[0].sample;
@@ -121,7 +122,7 @@ static size_t drop_cut_group(const token_builder *b, const placed *place) {
   return last < first ? group : SIZE_MAX;
 }
 
-/* The responses with tokens in the order of their groups. */
+/* Orders the trained responses by group. *n: their number. */
 static gl_status place_in_groups(token_builder *b, placed *place, size_t *n, gl_error *err) {
   const size_t size = b->request->group_size;
   size_t kept = 0, dropped = SIZE_MAX;
@@ -182,7 +183,7 @@ static void fill_responses(token_builder *b, const placed *place, size_t n) {
   out->sample = sample;
 }
 
-/* The column in the order of the responses; NULL: the log does not have it. */
+/* Copies a column in the order of the arranged responses; NULL: the log does not have it. */
 static const double *arrange_column(token_builder *b, token_column c, const placed *place,
                                     size_t n) {
   bool in_order = true;
@@ -207,7 +208,7 @@ static const double *gap_of(token_builder *b, const double *version, size_t n) {
   return gap;
 }
 
-/* The record of the format gepolab is a batch already. */
+/* Finishes a batch of the format gepolab, whose record already is a batch. */
 static void finish_record(token_builder *b) {
   b->batch = (token_batch){.input = b->record.groups.input,
                            .step = b->record.step,

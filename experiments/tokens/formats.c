@@ -102,7 +102,7 @@ void token_count(token_builder *b, token_tokens *t) {
 
 gl_status token_read_mask(token_builder *b, token_tokens *t, const token_line *line, scan_piece v,
                           gl_error *err) {
-  const size_t most = v.size / 2 + 1; /* elements of a list of so many bytes */
+  const size_t most = v.size / 2 + 1; /* largest number of elements in v.size bytes */
   MUST_RESERVE(b->mask, b->mask_room, most, "a loss mask");
   const char *wrong = scan_mask(v, b->mask, most, &t->n_list);
   if (wrong != NULL)
@@ -131,7 +131,7 @@ gl_status token_read_prompt(token_builder *b, const token_tokens *t, const token
   return GL_OK;
 }
 
-/* Numbers of the trained tokens, finite or not. */
+/* Reads the numbers of the trained tokens; they need not be finite. */
 static gl_status read_list(token_builder *b, const token_tokens *t, const token_line *line,
                            const char *name, scan_piece v, double *out, gl_error *err) {
   size_t n = 0;

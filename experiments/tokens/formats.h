@@ -52,7 +52,7 @@ TOKEN_FORMATS(TOKEN_FORMAT_DECLARED)
 gl_status token_find_fields(token_builder *b, const token_format *format, const token_line *line,
                             const token_field *field, scan_piece *piece, size_t n, gl_error *err);
 bool token_is_key(scan_piece key, const char *name);
-/* GL_EINPUT at a byte of the line: "FILE:LINE:COLUMN: …". */
+/* Returns GL_EINPUT with the position of a byte of the line: "FILE:LINE:COLUMN: …". */
 gl_status token_refuse(const token_line *line, const char *at, gl_error *err, const char *format,
                        ...) __attribute__((format(printf, 4, 5)));
 
@@ -61,13 +61,13 @@ gl_status token_refuse(const token_line *line, const char *at, gl_error *err, co
 typedef struct token_tokens {
   const char *mask_name; /* field of the loss mask, for messages */
   double length;         /* tokens without padding; NaN: the list is not padded */
-  size_t n_list, n;      /* elements of the mask; trained ones among them */
+  size_t n_list, n;      /* n_list: elements of the mask; n: trained tokens among them */
 } token_tokens;
 
-/* A finite number. */
+/* Reads a finite number. */
 gl_status token_read_finite(const token_line *line, const char *name, scan_piece v, double *out,
                             gl_error *err);
-/* Reads the loss mask, and counts what of the response is not trained. */
+/* Reads the loss mask, and counts the prompt, masked and trained tokens of the response. */
 gl_status token_read_mask(token_builder *b, token_tokens *t, const token_line *line, scan_piece v,
                           gl_error *err);
 /* Counts the trained tokens again, after b->mask has changed. */
@@ -75,13 +75,13 @@ void token_count(token_builder *b, token_tokens *t);
 /* Sets the key of the response's group to the hash of the tokens before the first trained one. */
 gl_status token_read_prompt(token_builder *b, const token_tokens *t, const token_line *line,
                             const char *name, scan_piece v, gl_error *err);
-/* Finite numbers of the trained tokens. */
+/* Reads the numbers of the trained tokens, which must be finite, to out[t->n]. */
 gl_status token_read_numbers(token_builder *b, const token_tokens *t, const token_line *line,
                              const char *name, scan_piece v, double *out, gl_error *err);
-/* Log-probabilities of the trained tokens, to the column. */
+/* Reads the log-probabilities of the trained tokens to a column. */
 gl_status token_read_logs(token_builder *b, const token_tokens *t, const token_line *line,
                           const char *name, scan_piece v, token_column c, gl_error *err);
-/* The advantage of the response, from those of its trained tokens. */
+/* Reads the advantages of the trained tokens, and sets the response's advantage to their mean. */
 gl_status token_read_advantages(token_builder *b, const token_tokens *t, const token_line *line,
                                 scan_piece v, gl_error *err);
 /* Workspace for n numbers, valid until the next call. */

@@ -19,8 +19,8 @@
 
 /* --- text --- */
 
-/* Reads to the end, or to the first byte beyond the limit, because the size of a pipe and of
- * compressed data is unknown. */
+/* Stops at the first byte beyond the limit, because the size of a pipe or of compressed data is not
+ * known in advance. */
 gl_status group_file_load(char **text, size_t *size, const char *path, gl_error *err) {
   enum { PIECE = 65536 };
   compressed_reader *from = NULL;
@@ -65,7 +65,8 @@ typedef struct row {
   size_t tokens, at;
 } row;
 
-/* [[T_1], …] of all groups concatenated; rewards and log_denominator use value only. */
+/* Values of a field for all groups, concatenated; a row is a response with a value for each token.
+ * rewards and log_denominator use `value` only. */
 typedef struct ragged {
   double *value; /* [n] */
   row *row;      /* [n_rows] */
@@ -105,14 +106,14 @@ typedef struct filler {
   arrays *a;
   char where[32];  /* "" or "groups[g]." */
   size_t group_at; /* offset of the group's first character */
-  /* Per field of this group: rows and numbers before it, whether the group has the field, and its
-   * offset. */
+  /* Per field of this group: rows and numbers of earlier groups, and offset of the field in the
+   * text. has: whether the group has the field. */
   size_t rows_before[INPUT_COUNT], before[INPUT_COUNT], field_at[INPUT_COUNT];
   int has[INPUT_COUNT], first_has[INPUT_COUNT]; /* first_has: of the first group */
-  int has_group, has_groups;                    /* top-level keys: one group's fields, "groups" */
+  int has_group, has_groups; /* which top-level keys occur: fields of a single group, "groups" */
   size_t max_length;
   int has_max_length;
-  group_record *record; /* a record of a run; NULL: only a policy input */
+  group_record *record; /* receives a record of a run; NULL: the text is only a policy input */
 } filler;
 
 __attribute__((format(printf, 3, 4))) static void group_file_refuse(filler *f, size_t byte,
@@ -136,7 +137,8 @@ static const char *path_of(const filler *f, char path[PATH_SIZE]) {
   return path;
 }
 
-/* Advances to the next list element, unless this one failed: messages then name it. */
+/* Advances to the next list element. After an error the index stays, because the message names the
+ * element. */
 static void next_index(filler *f) {
   if (f->r.status == GL_OK) ++f->index[f->n_indices - 1];
 }
@@ -287,7 +289,7 @@ static void refuse_key(filler *f, int top) {
 
 /* --- checks at the end of a group --- */
 
-/* Checks that a group's optional arrays are in all groups or in none. */
+/* Checks that an optional array is in all groups or in none. */
 static void must_agree(filler *f, field k) {
   if (f->a->n_groups == 0) f->first_has[k] = f->has[k];
   if (f->first_has[k] != f->has[k])

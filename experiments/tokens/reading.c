@@ -20,7 +20,7 @@
 typedef struct token_source {
   char *path;
   bool in_folder; /* found in a folder, not named itself */
-  bool skipped;   /* found in a folder, and no token-level log */
+  bool skipped;   /* found in a folder, and skipped because it is no token-level log */
 } token_source;
 
 typedef struct token_sources {
@@ -162,19 +162,19 @@ enum { N_FORMATS = sizeof formats / sizeof *formats };
 
 struct token_log {
   token_request request;
-  const token_format *forced; /* by --format; NULL: known by content */
+  const token_format *forced; /* given by --format; NULL: detected from the content */
   token_sources sources;
   size_t next_source;
   /* the current file */
   compressed_reader *reader; /* NULL: none */
   const char *file;
-  token_source *source;             /* NULL: a text */
+  token_source *source;             /* NULL: the log is a text in memory */
   const token_format *format;       /* NULL: not known yet */
-  const token_format *batch_format; /* of the batch in the builder */
-  FILE *text;                       /* of token_log_open_text() */
+  const token_format *batch_format; /* format of the batch in the builder */
+  FILE *text;                       /* stream of token_log_open_text() */
   /* the current line */
   token_line line;
-  bool has_line; /* it is read, and not in a batch yet */
+  bool has_line; /* the line has been read and is not yet in a batch */
   token_builder builder;
   token_log_summary about;
 };
@@ -211,7 +211,7 @@ static gl_status find_by_name(const token_format **out, const char *name, gl_err
 
 /* --- which format a line has --- */
 
-/* Keys of a line, as far as it is whole. */
+/* Keys of a line, up to the place where it may be cut off. */
 typedef struct line_keys {
   scan_piece key[64];
   size_t n;
@@ -233,7 +233,7 @@ static bool has_marks(const token_format *f, const line_keys *k) {
   return n >= f->least;
 }
 
-/* Other files that users give, by their first bytes. */
+/* Other kinds of files that users give by mistake, recognised by their first bytes. */
 static const struct {
   const char *bytes;
   size_t n;
@@ -406,7 +406,7 @@ static bool is_of_evaluation(const token_log *log) {
          strstr(log->source->path, folder) != NULL;
 }
 
-/* The file's format becomes known with its first line. */
+/* Sets the file's format by its first line. */
 static gl_status set_format(token_log *log, gl_error *err) {
   token_log_summary *about = &log->about;
   gl_status status = format_of_line(&log->format, log, err);
@@ -431,7 +431,8 @@ static void skip_file(token_log *log) {
   log->reader = NULL;
 }
 
-/* Takes the line that was read: *has is false if it is blank, cut off, or not of a log. */
+/* Accepts the line that was read. *has is false if the line is blank or cut off, or the file is no
+ * log. */
 static gl_status accept_line(token_log *log, const compressed_text *text, bool *has,
                              gl_error *err) {
   *has = false;
@@ -460,7 +461,7 @@ static gl_status refuse_empty(const char *name, gl_error *err) {
                  name);
 }
 
-/* At the end of a file: one that was named itself must have had a record. */
+/* Ends a file and opens the next one. A file that the user named must have had a record. */
 static gl_status end_file(token_log *log, bool *opened, gl_error *err) {
   const bool is_empty = log->format == NULL;
   if (is_empty && !log->source->in_folder) return refuse_empty(log->file, err);
@@ -510,13 +511,13 @@ static void count_batch(token_log *log) {
   }
 }
 
-/* Notes that the line was added to the batch. */
+/* Extends the batch's range of lines by the line. */
 static void place_line(token_batch *to, const token_line *line) {
   if (to->n_lines++ == 0) to->first_file = line->file, to->first_line = line->number;
   to->last_file = line->file, to->last_line = line->number;
 }
 
-/* Adds lines to the builder until the batch is complete. `lines` receives their places. */
+/* Adds lines to the builder until the batch is complete. `lines` receives their range. */
 static gl_status fill_batch(token_log *log, token_batch *lines, gl_error *err) {
   gl_status status = GL_OK;
   token_builder_clear(&log->builder);

@@ -152,7 +152,8 @@ static bool scan_is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/* Eight digits at once, if there are eight: their value to *out. */
+/* Reads eight digits at once, with their value to *out; false if the eight bytes are not all
+ * digits. */
 static bool eight_digits(const char *at, uint64_t *out) {
   uint64_t v;
   memcpy(&v, at, sizeof v);
@@ -227,8 +228,8 @@ static const char *add_digits(const char *at, uint64_t *digits) {
   return at;
 }
 
-/* The same for the digits after the point: eight at a time, because there are many. end: end of the
- * line, which a NUL follows. */
+/* Appends the digits after the decimal point, eight at a time, because there are many. end: end of
+ * the line, which a NUL follows. */
 static const char *add_fraction(const char *at, const char *end, uint64_t *digits) {
   for (uint64_t eight; end - at >= 8 && eight_digits(at, &eight); at += 8)
     *digits = *digits * 100000000 + eight;
@@ -338,13 +339,13 @@ const char *scan_mask(scan_piece v, unsigned char *mask, size_t room, size_t *n)
   return at == end ? NULL : at;
 }
 
-/* The end of an element that is not read. */
+/* Returns the end of an element that is skipped. */
 static inline const char *pass_element(const char *at) {
   while (*at != ',' && *at != ']' && *at != '[' && *at != '"' && *at != '\0') ++at;
   return at;
 }
 
-/* The bytes of v that are c, each as its highest bit. */
+/* Sets the highest bit of each byte that is equal to c in v, and clears all other bits. */
 static uint64_t marks_of(uint64_t v, char c) {
   const uint64_t low = UINT64_C(0x7f7f7f7f7f7f7f7f);
   const uint64_t x = v ^ UINT64_C(0x0101010101010101) * (unsigned char)c;

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A part of the line; text NULL: the field is absent. */
+/* A substring of the line; text NULL: the field is absent. */
 typedef struct scan_piece {
   const char *text;
   size_t size;
@@ -34,27 +34,30 @@ bool scan_is_cut(const char *text, size_t size);
 size_t scan_column(const char *line, const char *at);
 
 /* --- values: the piece must be followed by a NUL or by the rest of the line --- */
-/* Each returns NULL, or where the value is not of this type. */
+/* Each of the readers returns NULL, or the address of the first character that does not fit the
+ * type. */
 
 const char *scan_number(scan_piece v, double *out);
-/* A whole number from 0 to 2^53. */
+/* Reads a whole number from 0 to 2^53. */
 const char *scan_integer(scan_piece v, uint64_t *out);
 /* Removes the brackets of a list of one element, [x]; false: it is no such list. */
 bool scan_unwrap(scan_piece *v);
-/* A list of numbers 0 and 1 (or true and false): its length to *n, the values to mask[room];
- * further ones are only counted. */
+/* Reads a list of numbers 0 and 1 (or true and false): its length to *n, the first `room` values to
+ * mask[room]. */
 const char *scan_mask(scan_piece v, unsigned char *mask, size_t room, size_t *n);
-/* A list of n numbers: those with mask[i] = 1, one after the other, to out. The others may be
- * anything without comma, bracket or quote. *n_seen is the length of the list, at most n + 1. */
+/* Reads a list of n numbers: writes those with mask[i] = 1 to out, one after the other. The other
+ * elements may be anything without comma, bracket or quote. *n_seen is the length of the list, at
+ * most n + 1. */
 const char *scan_masked(scan_piece v, const unsigned char *mask, size_t n, double *out,
                         size_t *n_seen);
-/* Whether all elements of a list have the same text, such as the advantages of a response: the
- * number (NaN for null). */
+/* Whether all elements of a list have the same text, such as the advantages of a response. *value:
+ * that number (NaN for null). */
 bool scan_constant(scan_piece v, double *value);
-/* The text of the first n elements of a list; false: it is no list of scalars, or is shorter. */
+/* Finds the text of the first n elements of a list; false if it is no list of scalars or is
+ * shorter. */
 bool scan_head(scan_piece v, size_t n, scan_piece *head);
-/* The next element of a list of lists or scalars: *v is the rest of it, which begins as the whole
- * list. false at its end or for anything else. */
+/* Takes the next element of a list of lists or scalars. *v: first the whole list, then the rest of
+ * it. Returns false at the end, or if the text is no such list. */
 bool scan_element(scan_piece *v, scan_piece *element);
 
 #endif

@@ -27,11 +27,11 @@
 /* How the log says which responses belong to one prompt. */
 typedef enum token_grouping {
   TOKEN_GROUPS_GIVEN,   /* the log has groups, or an identifier of them */
-  TOKEN_GROUPS_PROMPT,  /* found here: responses of a batch with the same prompt tokens */
-  TOKEN_GROUPS_OF_SIZE, /* --group-size: so many responses after each other */
+  TOKEN_GROUPS_PROMPT,  /* found by this reader: responses of a batch with the same prompt tokens */
+  TOKEN_GROUPS_OF_SIZE, /* given by --group-size: groups are that many consecutive responses */
 } token_grouping;
 
-/* One response, its place in the log and what of it is not trained. */
+/* Position of a response in the log, and its numbers of untrained tokens. */
 typedef struct token_sample {
   const char *file; /* name for messages; valid until the log is closed */
   size_t line;      /* of the file, from 1 */
@@ -69,11 +69,11 @@ typedef struct token_batch {
   size_t first_line, last_line, n_lines;
   double learner_version;  /* before this step, counted like `version`; NaN: unknown */
   size_t n_untrained;      /* responses without trained tokens, which are not in the batch */
-  double untrained_tokens; /* tokens of them that would be trained if they were; NaN: unknown */
+  double untrained_tokens; /* number of their tokens that training would use; NaN: unknown */
 } token_batch;
 
 typedef struct token_request {
-  const char *format; /* name of a format: all files are read as it; NULL: known by content */
+  const char *format; /* name of the format of all files; NULL: detected from the content */
   size_t group_size;  /* responses of a group, which follow each other; 0: found in the log */
 } token_request;
 

@@ -50,7 +50,7 @@ static const token_field nemo_rl_fields[NEMO_FIELDS] = {
     [NEMO_CONTENT] = {"content", false},
     [NEMO_AGENT] = {"agent_ref", false}};
 
-/* N of train_data_stepN; NaN: the file has another name. */
+/* The number N in a file name train_data_stepN; NaN: the file has another name. */
 static double step_of_name(const char *file) {
   static const char stem[] = "train_data_step";
   const char *slash = strrchr(file, '/'), *name = slash != NULL ? slash + 1 : file;
@@ -60,7 +60,8 @@ static double step_of_name(const char *file) {
   return n > 0 && n < 16 ? strtod(digits, NULL) : NAN;
 }
 
-/* Whether this sample is the next one of the batch; lines are numbered within a step. */
+/* Checks that this sample follows the last one, by its index within the step. *next: the line
+ * begins another batch. */
 static gl_status follow_index(token_builder *b, const token_line *line, scan_piece idx, bool *next,
                               gl_error *err) {
   uint64_t index = 0;
@@ -96,9 +97,9 @@ static void begin_nemo_step(token_builder *b, const token_line *line, bool has_p
   b->step = step_of_name(line->file);
 }
 
-/* With dynamic sampling `rewards` are those of all generated samples, and filtered_rewards belong
- * to the samples of the batch; if there are fewer of them, their lists are empty in the last lines.
- */
+/* Whether a line has a generated sample that is not in the batch. With dynamic sampling `rewards`
+ * are those of all generated samples and filtered_rewards those of the batch; beyond the batch the
+ * lists of filtered_rewards are empty. */
 static bool is_beyond_batch(const scan_piece *piece) {
   const scan_piece *p = &piece[NEMO_FILTERED];
   return p->text != NULL && p->size == 2 && memcmp(p->text, "[]", 2) == 0;
@@ -183,8 +184,8 @@ const token_format token_format_nemo_rl = {.name = "nemo_rl",
 /* prime-rl's token_exports/step_N/rank_R.jsonl, a line for each sequence, written with
  * trainer.enable_token_export by src/prime_rl/trainer/rl/token_export.py (schema_version 1) at
  * commit 559b447. The file has advantages and no rewards, and neither groups nor versions of the
- * sampler; step N trains version N - 1 (train.py:271 and 575). Log-probabilities stand at the token
- * that they are of (shift_tensor_right, train.py:446).
+ * sampler; step N trains version N - 1 (train.py:271 and 575). A log-probability is at the index of
+ * its own token (shift_tensor_right, train.py:446).
  *
  * Groups: sequences of a step with the same prompt tokens, on all ranks. */
 
@@ -239,7 +240,8 @@ static gl_status prime_integer(const token_line *line, const scan_piece *piece, 
                       prime_rl_fields[f].name);
 }
 
-/* Whether this sequence is the next one of its step and rank. */
+/* Checks that this sequence is the next one of its step and rank. *next: the line begins another
+ * batch. */
 static gl_status follow_sequence(token_builder *b, const token_line *line, const scan_piece *piece,
                                  bool *next, gl_error *err) {
   uint64_t schema = 0, step = 0, rank = 0, index = 0;
@@ -388,7 +390,7 @@ static bool read_version_run(scan_piece run, double *version, uint64_t *tokens) 
          scan_integer(second, tokens) == NULL && *tokens > 0;
 }
 
-/* Versions of trained tokens, in the order of tokens. */
+/* Reads the versions of the trained tokens, in the order of tokens. */
 static gl_status read_versions(token_builder *b, const token_line *line, scan_piece rle,
                                uint64_t length, gl_error *err) {
   size_t n = 0;
@@ -412,7 +414,7 @@ static gl_status read_versions(token_builder *b, const token_line *line, scan_pi
   return GL_OK;
 }
 
-/* Hash of the task and of how often its file began it again. */
+/* Key of a group: hash of the task and of how often the file begins it again. */
 static gl_status areal_key(token_builder *b, uint64_t *key, const token_line *line,
                            const scan_piece *piece, gl_error *err) {
   uint64_t sample = 0;
