@@ -1,5 +1,5 @@
-/* A log's first part gives the distributions, the clock predicts the rest, and the rest says which
- * distribution was wrong. */
+/* Fits distributions to a log's first part, predicts the rest with the clock, and tests which
+ * distribution differs in the rest. */
 #include "experiments/clock/calibrate.h"
 
 #include "analysis/diagnose/diagnose.h"
@@ -15,7 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In the order in which one changes the next: generation, weights, learner. */
+/* The fields that are fitted, in causal order: if several distributions are wrong, the first one is
+ * named as the cause. */
 static const struct {
   const char *path;
   calibrate_series from;
@@ -26,7 +27,8 @@ static const struct {
 static const char *const quantity_names[CALIBRATE_QUANTITIES][2] = {
     {"seconds of a step", "s"}, {"throughput", "responses/s"}, {"staleness", "updates"}};
 
-/* An error of the mean beyond this, without a wrong distribution, is said to be the clock's. */
+/* If the relative error of a mean is larger than this and no distribution is rejected, the clock is
+ * named as the cause. */
 static const double LARGE_ERROR = 0.1;
 /* Error rate of all tests together. */
 static const double TEST_ERROR = 0.01;
@@ -38,7 +40,8 @@ const char *calibrate_field_path(size_t i) {
 
 /* --- the log --- */
 
-/* The values of a series at the steps of another, NaN where it has none; on the heap. */
+/* Returns the values of series s at the steps of another series, NaN at steps that s does not have.
+ * The caller frees them. */
 static double *values_at(const gathered_series *s, const gathered_series *steps) {
   double *out = MUST_ARRAY(double, steps->n, "the series of a log");
   for (size_t i = 0, at = 0; i < steps->n; ++i) {
@@ -48,8 +51,8 @@ static double *values_at(const gathered_series *s, const gathered_series *steps)
   return out;
 }
 
-/* The series of the mean length of responses, or (`most`) of the longest: trainers give both one
- * name but for the word mean or max. */
+/* Returns the series of the mean length of responses, or with `most` of the longest length.
+ * Trainers name both alike except for the word mean or max. */
 static const gathered_series *length_series(const gathered *from, bool most) {
   char name[256];
   for (size_t i = 0; i < from->n_series; ++i) {
@@ -143,8 +146,8 @@ static int calibrate_ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Probability that two samples of one distribution are further apart: Kolmogorov's limit with the
- * correction of Stephens (1970) for small samples. */
+/* p-value: the probability that two samples of one distribution have a larger distance.
+ * Kolmogorov's limit with the correction of Stephens (1970) for small samples. */
 static double kolmogorov_p(double distance, double n, double m) {
   const double root = sqrt(n * m / (n + m)), x = (root + 0.12 + 0.11 / root) * distance;
   double sum = 0;
@@ -169,8 +172,8 @@ static double kolmogorov_distance(double *a, size_t n, double *b, size_t m) {
 
 /* --- fitting --- */
 
-/* The distribution as a recipe has it. A family is used even where the test rejects all of them,
- * because measured values would need a file. */
+/* Writes the fitted distribution in the syntax of recipes. Uses a parametric family even if the
+ * test rejects all of them, because an empirical distribution would need a file. */
 static void calibrate_dist(char *text, size_t size, const delay_fit *of) {
   size_t best = FIT_FAMILIES;
   char number[NUMBER_TEXT_SIZE];
@@ -218,8 +221,9 @@ static gl_status fit_field(calibrate_field *to, cfg_doc *doc, size_t i, const ca
   return status;
 }
 
-/* A step's generation is that of all samplers together: one of N takes N times as long for a batch,
- * of which an update trains `batches`. */
+/* Computes the factor from the logged generation time of a step to the time that one sampler takes
+ * for a batch. In a step all N samplers together generate the `batches` batches of an update, so
+ * one sampler takes N / batches times as long for a batch. */
 static gl_status generation_factor(double *out, const cfg_doc *doc, gl_error *err) {
   recipe r;
   cluster_spec *spec = NULL;
@@ -263,10 +267,10 @@ gl_status calibrate_fit(calibration *c, cfg_doc *doc, const calibrate_request *q
 
 /* --- prediction --- */
 
-/* Means over seeds at each step; [n]. */
+/* Predictions at each step, means over seeds; arrays have n items. */
 typedef struct predicted_steps {
   double *seconds, *throughput, *staleness;
-  double responses; /* of an update, mean */
+  double responses; /* mean number of responses of an update */
 } predicted_steps;
 
 static void add_schedule(predicted_steps *to, const schedule *s, size_t n, double weight) {

@@ -26,7 +26,7 @@ typedef enum calibrate_series {
 } calibrate_series;
 
 typedef struct calibrate_log {
-  const char *name[CALIBRATE_SERIES]; /* of the series in the log; NULL: it has none. Borrowed */
+  const char *name[CALIBRATE_SERIES]; /* its name in the log; NULL: not in the log. Borrowed */
   double *value[CALIBRATE_SERIES];    /* [n] by step; NaN: none at this step. Owned */
   size_t n;
   gathered from; /* owns the names */
@@ -42,16 +42,16 @@ void calibrate_log_fini(calibrate_log *log);
 typedef struct calibrate_request {
   const calibrate_log *log;
   double first; /* fraction of the steps that distributions are fitted to */
-  size_t seeds; /* simulated runs that the prediction is the mean of */
+  size_t seeds; /* number of simulated runs; the prediction is their mean */
 } calibrate_request;
 
 enum {
-  CALIBRATE_FEWEST = 40,    /* steps */
+  CALIBRATE_FEWEST = 40,    /* minimum number of steps of a log */
   CALIBRATE_QUANTITIES = 3, /* seconds of a step, throughput, staleness */
   CALIBRATE_FIELDS = 3      /* cluster.generation, cluster.delay, cluster.learner.step */
 };
 
-/* A prediction over the second part, against the log. Fractions; NaN: unknown. */
+/* A quantity predicted for the second part of the log, compared with the log. NaN: unknown. */
 typedef struct calibrate_prediction {
   size_t n;
   double measured, predicted; /* means */
@@ -60,13 +60,14 @@ typedef struct calibrate_prediction {
   double correlation;         /* Pearson's, over steps */
 } calibrate_prediction;
 
-/* A distribution that was fitted to the first part, against the values of the second part. */
+/* A distribution that was fitted to the first part, and its test on the values of the second
+ * part. */
 typedef struct calibrate_field {
   const char *series; /* NULL: not in the log; the recipe's own distribution is used */
   char text[160];     /* "{law: lognormal, mu: 3, sigma: 0.5}" */
   size_t n_first, n_rest;
   double mean_first, mean_rest;
-  double distance, p; /* Kolmogorov-Smirnov, of both parts' values */
+  double distance, p; /* Kolmogorov-Smirnov distance of both parts' values; p-value */
   bool is_wrong;      /* p is below the level */
 } calibrate_field;
 
@@ -74,12 +75,12 @@ typedef struct calibration {
   calibrate_prediction quantity[CALIBRATE_QUANTITIES];
   calibrate_field field[CALIBRATE_FIELDS];
   size_t n_first, n_rest;
-  double level;       /* of the test of a field: 0.01 / number of tested fields */
+  double level;       /* significance level of each field's test: 0.01 / number of tested fields */
   size_t wrong_first; /* index of the first field that is wrong; CALIBRATE_FIELDS: none */
 } calibration;
 
-/* Sets the fitted distributions in the recipe `doc` (recipe_load()), whose cluster makes the
- * prediction. Errors: GL_EINPUT (too few steps, nothing that can be fitted, a recipe without a
+/* Sets the fitted distributions in the recipe `doc` (recipe_load()), whose cluster is simulated for
+ * the prediction. Errors: GL_EINPUT (too few steps, nothing that can be fitted, a recipe without a
  * clock or of a coupled one, a cluster that refuses the field), GL_ENOMEM, those of
  * schedule_build(). */
 gl_status calibrate(calibration *out, cfg_doc *doc, const calibrate_request *q, gl_error *err);
@@ -88,7 +89,8 @@ gl_status calibrate_fit(calibration *c, cfg_doc *doc, const calibrate_request *q
 /* The path in a recipe of a field that is fitted; i below CALIBRATE_FIELDS. */
 const char *calibrate_field_path(size_t i);
 
-/* Tables `predictions` and `distributions`, and the sentence about what is wrong. */
+/* Returns a document with the tables `predictions` and `distributions`, and a sentence that names
+ * what is wrong. */
 table *calibration_table(const calibration *c);
 
 #endif

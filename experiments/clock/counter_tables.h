@@ -12,7 +12,7 @@ table *definitions_table(void);
 /* Readings for a recipe's runs. */
 typedef struct definitions_comparison {
   table *table;
-  char **names; /* [n_names] of the table's columns: it borrows them */
+  char **names; /* [n_names] names of columns, which the table borrows */
   size_t n_names;
 } definitions_comparison;
 

@@ -94,7 +94,8 @@ static const unit *unit_of_heading(const char *heading) {
   return u != NULL && !(u->factor == 1 && u->power == 0) ? u : NULL;
 }
 
-/* Times of another unit would be taken for seconds without a word. */
+/* Rejects a heading that names a unit of time if the user states none, because its values would be
+ * read as seconds. */
 static gl_status check_unit_stated(const char *heading, gl_error *err) {
   const unit *u = unit_of_heading(heading);
   if (u == NULL) return GL_OK;
@@ -149,7 +150,7 @@ static gl_status fit_log_add_rows(void *context, const sheet *s, gl_error *err) 
     const double factor = fields[f].is_time ? out->factor : 1;
     for (size_t c = 0; heading != NULL && c < s->n_columns && status == GL_OK; ++c) {
       if (strcmp(s->heading[c], heading) != 0) continue;
-      /* the table goes, and the name of the field stays */
+      /* the table's heading is freed with the table, but the field's name is static */
       if (adding->by_name) out->field[f].heading = fields[f].name;
       status = fit_log_add_column(&out->field[f], s, c, factor, err);
       break;

@@ -12,7 +12,7 @@ typedef enum fit_field {
   FIT_FIELD_DATA_DELAY,
   FIT_FIELD_GENERATION,
   FIT_FIELD_LENGTHS,
-  FIT_FIELD_REQUEST, /* these are measured, and no fields of a recipe: */
+  FIT_FIELD_REQUEST, /* this and the following are measured, but are not fields of a recipe */
   FIT_FIELD_RESPONSE,
   FIT_FIELD_REWARD,
   FIT_FIELD_TOOLS,

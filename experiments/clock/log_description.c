@@ -1,5 +1,5 @@
-/* What a trainer's log says of a cluster, line by line: what was read, what the user gave, what is
- * assumed. */
+/* Derives the description of a cluster from a trainer's log, and reports for each field whether it
+ * was read from the log, given by the user, or assumed. */
 #include "experiments/clock/log_description.h"
 
 #include "experiments/base/memory.h"
@@ -13,27 +13,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A trainer that waits for less than this fraction of its time does not say how fast samplers are.
- */
+/* If the trainer waits for less than this fraction of its time, the samplers' speed cannot be
+ * estimated. */
 static const double WAITS = 0.05;
-/* Spread of lengths where the log has no longest one: that of the presets. */
+/* sigma of the lognormal lengths if the log has no longest length: that of the presets. */
 static const double PRESET_SIGMA = 0.8;
 enum { CHECK_SEEDS = 8 };
 
 typedef struct describing {
   const calibrate_log *log;
-  calibrate_log fitted; /* its series that are fitted; borrows */
+  calibrate_log fitted; /* the series of the log that are fitted; borrowed */
   cfg_doc *doc;
   table *said, *rows;
   double *learner; /* [n] seconds of a step that the learner works; owned */
   double *sync;    /* [n] seconds of sending weights; NaN where a step sent none */
-  double publish;  /* steps between two that sent weights */
+  double publish;  /* mean number of steps from one transfer of weights to the next */
   double gpus, learner_gpus, sampler_gpus, groups, group_size;
   size_t samplers, concurrency;              /* of the logged run */
-  double mean_length, most_length, quantile; /* the median of the longest is the mean's
-                                                exp(sigma quantile - sigma^2/2) */
+  double mean_length, most_length, quantile; /* median length of the longest response / mean length
+                                                = exp(sigma quantile - sigma^2/2) */
   double window;                             /* of the logged run; NaN: not known */
-  double tokens_per_s;                       /* NaN: given, not from the log */
+  double tokens_per_s;                       /* NaN: given by the user, not read from the log */
 } describing;
 
 /* --- lines --- */
@@ -57,8 +57,7 @@ static const cfg_node *find(const describing *d, const char *path) {
   return at != NULL && !cfg_is_null(at) ? at : NULL;
 }
 
-/* Sets a field of the description that the user did not give, or says what he gave. Returns whether
- * it was set. */
+/* Returns whether the user gave this field; if so, reports it as given. */
 static bool is_given(describing *d, const char *path) {
   const cfg_node *at = find(d, path);
   if (at == NULL) return false;
@@ -198,7 +197,8 @@ static double learner_seconds(const describing *d, size_t i) {
   return log_has(d, CALIBRATE_TRAINER) ? fmax(d->log->value[CALIBRATE_TRAINER][i], rest) : rest;
 }
 
-/* A copy of the description as a recipe of the logged run. */
+/* Makes a recipe of the logged run from the description: without the section `plan`, and with the
+ * samplers, window and publication interval of the log. */
 static gl_status logged_recipe(cfg_doc **out, const describing *d, gl_error *err) {
   char text[64];
   gl_status status = cfg_copy(out, d->doc, err);
@@ -222,7 +222,7 @@ static gl_status logged_recipe(cfg_doc **out, const describing *d, gl_error *err
 }
 
 /* The log as calibrate_fit() reads it: without the fields that the user gave, and without
- * generation, which is no field of clusters whose groups stream. */
+ * generation times, because clusters whose samplers stream groups have no field for them. */
 static void select_fitted(describing *d) {
   d->fitted = *d->log;
   d->fitted.value[CALIBRATE_TRAINER] = d->learner;
@@ -233,7 +233,8 @@ static void select_fitted(describing *d) {
   if (find(d, "cluster.delay") != NULL) d->fitted.name[CALIBRATE_SYNC] = NULL;
 }
 
-/* Steps with zero seconds of sending weights sent none, unless all are. */
+/* Steps with zero seconds of weight transfer sent no weights, unless all steps have zero
+ * seconds. */
 static void read_sync(describing *d) {
   size_t sent = 0;
   if (!log_has(d, CALIBRATE_SYNC)) return;
@@ -302,8 +303,8 @@ static gl_status describe_learner(describing *d, gl_error *err) {
 
 /* --- lengths and the speed of samplers --- */
 
-/* sigma of a lognormal of which the longest of all responses of a step has this ratio to the mean:
- * the median of the longest of R is the 0.5^(1/R) quantile. */
+/* sigma of lognormal lengths for which the median of the longest of all R responses of a step is
+ * `ratio` times the mean length. That median is the 0.5^(1/R) quantile of lengths. */
 static double sigma_of(double ratio, double quantile) {
   const double g = log(ratio), root = quantile * quantile - 2 * g;
   return g <= 0 ? 0 : root > 0 ? quantile - sqrt(root) : NAN;
@@ -353,9 +354,9 @@ static double wait_fraction(const describing *d) {
   return log_mean(d, CALIBRATE_WAIT) / log_mean(d, CALIBRATE_STEP);
 }
 
-/* Tokens per second of a response. Where generation is logged the longest response takes it; where
- * the trainer waits instead, engines with `concurrency` responses each make an update's tokens in
- * the time of a step. */
+/* Estimates the decoding speed of a response in tokens per second. If generation is logged, the
+ * longest response takes all of that time. Otherwise, if the trainer waits, all engines, with
+ * `concurrency` responses each, generate the tokens of an update in the time of a step. */
 static gl_status speed_of_log(describing *d, const char **why, gl_error *err) {
   const double responses = d->groups * d->group_size;
   if (log_has(d, CALIBRATE_GENERATION)) {
@@ -432,7 +433,8 @@ static gl_status describe_windows(describing *d, gl_error *err) {
                                            : set_field(d->doc, "plan.search.window", text, err);
 }
 
-/* Eighths of the largest site, because the measured number alone would be no choice. */
+/* Sets the numbers of learner GPUs to try: eighths of the largest site, because the measured number
+ * alone would leave nothing to choose. */
 static gl_status describe_choices(describing *d, gl_error *err) {
   char text[200] = "[", gpus[32];
   double largest = 0, before = 0;
@@ -445,7 +447,7 @@ static gl_status describe_choices(describing *d, gl_error *err) {
   size_t used = 1;
   for (int k = 1; k <= 8; ++k) {
     const double n = floor(largest * k / 8);
-    if (n <= before || (k == 8 && cfg_size(sites) == 1)) continue; /* none would be left */
+    if (n <= before || (k == 8 && cfg_size(sites) == 1)) continue; /* no sampler would be left */
     used += (size_t)snprintf(text + used, sizeof text - used, "%s%.0f", used > 1 ? ", " : "", n);
     before = n;
   }
@@ -478,9 +480,10 @@ static gl_status describe_rules(describing *d, gl_error *err) {
 
 /* --- the clock against the log --- */
 
-/* Waiting engines (the window stops them) make fewer tokens than their speed, so the speed that
- * follows from the tokens of a step is too low. It is raised until the clock's steps of the first
- * half take the log's seconds: where the samplers bind, seconds are proportional to 1 / speed. */
+/* Engines that the window stops for a time generate fewer tokens than their speed allows, so the
+ * speed computed from the tokens of a step is too low. Corrects it until simulated steps of the
+ * first half of the log take the logged seconds: if samplers are the bottleneck, seconds are
+ * proportional to 1 / speed. */
 static gl_status tune_speed(describing *d, gl_error *err) {
   enum { ROUNDS = 4 };
   calibrate_log half = d->fitted;

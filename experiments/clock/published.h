@@ -12,7 +12,7 @@
 typedef struct published_case {
   char *name, *preset, *source;    /* owned */
   bool in_turns;                   /* preset sync: generation and training alternate */
-  bool fitted;                     /* something in the recipe was fitted to the published time */
+  bool fitted;                     /* a value in the recipe was fitted to the published time */
   double published_s, simulated_s; /* duration of the same updates */
   double published_speedup,
       simulated_speedup; /* relative to the preceding case with in_turns; for that case 1 */

@@ -20,7 +20,8 @@ typedef struct selection_run {
   learner learner;
   size_t group_size;
   const cluster_spec *cluster; /* borrowed */
-  double *weight; /* [of->max_length + 1] summed weights of trained groups: 1 each, or less */
+  double *weight; /* [of->max_length + 1] sum of the weights of trained groups; a weight is 1, or
+                     less if stale groups are downweighted */
   int64_t *begun; /* [room] the version at which each group was started, indexed by group number */
   size_t room;
 } selection_run;

@@ -17,7 +17,8 @@
 
 /* --- replicas --- */
 
-/* All seeds give the same list of numbers; the first one counts them. */
+/* Runs the clock with the i-th seed. All seeds give equally many numbers, so only the first run
+ * sets n_numbers. */
 static gl_status run_replica(void *context, size_t i, gl_error *err) {
   replicas *q = context;
   schedule s = {0};

@@ -45,8 +45,8 @@ typedef enum quantity {
 } quantity;
 enum { NODE_GPUS = 8 };
 
-/* A trainer's setting for a quantity. `setting` has %s in the place of the value; if it is NULL,
- * the trainer has no such setting and `why` has the reason. */
+/* A trainer's setting for a quantity. `setting` has %s in the place of the value (a constant has
+ * none); if it is NULL, the trainer has no such setting and `why` has the reason. */
 typedef struct plan_setting {
   trainer_kind trainer;
   quantity what;

@@ -28,9 +28,11 @@ typedef struct pace {
 } pace;
 
 struct costs_kind {
-  char *name; /* algorithm, newline, settings; only the algorithm for the mean over all its runs */
+  char *name; /* key: algorithm, newline, settings; the algorithm alone for the mean over all its
+                 runs */
   costs *of;
-  costs_kind *algorithm, *next; /* links in the list of kinds; NULL for an algorithm's own entry */
+  costs_kind *algorithm, *next; /* entry of the algorithm, and next kind in the list; both NULL in
+                                   an algorithm's own entry */
   pace took;
   size_t left, updates; /* left: runs still to be made; updates: per run */
 };
@@ -240,7 +242,7 @@ static gl_status outlook_fail(store *s, gl_error *err) {
                  sqlite3_errmsg(store_handle(s)));
 }
 
-/* Prepares and frees sql. */
+/* Prepares the query `sql` for a study, and frees its text. */
 static gl_status query(sqlite3_stmt **q, store *s, char *sql, const char *study, gl_error *err) {
   *q = NULL;
   int code = sqlite3_prepare_v2(store_handle(s), sql, -1, q, NULL);
@@ -280,8 +282,8 @@ static gl_status read_recent(recent *out, store *s, const char *study, gl_error 
 
 /* --- tuning --- */
 
-/* Reads the durations of tuning runs, and which of them are still to be made. They make as many
- * updates as the runs of the grid. */
+/* Reads the durations of tuning runs, and which tuning runs are still to be made. Assumes that they
+ * make as many updates as the runs of the grid. */
 static gl_status read_tuning(costs *c, store *s, const char *study, gl_error *err) {
   char *const sql[] = {
       finished_runs(s, "SELECT algorithm, swept, wall_s FROM ended WHERE tuning AND wall_s IS NOT"

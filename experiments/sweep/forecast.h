@@ -98,7 +98,7 @@ void watch_fini(watch *w);
 void watch_phase(watch *w, const char *what, size_t n);
 /* Adds the cells job[0 .. n) to the runs to be made (job NULL: the first n). */
 void watch_expect(watch *w, const sweep_cells *cells, const size_t *job, size_t n);
-/* Reports the end of one of them. */
+/* Reports the end of a run that was expected. */
 void watch_ended(watch *w, const sweep_cell *cell, const run_result *o);
 /* Updates the display while waiting. */
 void watch_tick(watch *w);

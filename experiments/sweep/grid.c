@@ -35,8 +35,8 @@ static gl_status refuse_lost_override(const cfg_doc *doc, const char *path, gl_e
                   path, path, path);
 }
 
-/* The same for the fields of an axis that sets several; its values are maps from paths to values by
- * now. */
+/* The same check for an axis that sets several fields. Its values were already expanded to maps
+ * from paths to values. */
 static gl_status refuse_lost_draws(const cfg_doc *doc, const char *path, const cfg_node *draws,
                                    gl_error *err) {
   const cfg_node *first = cfg_at(draws, 0);
@@ -181,7 +181,7 @@ typedef struct expansion {
   size_t order[MAX_FIELDS]; /* order of setting fields: sections before their members */
   size_t seeds;             /* axis of the seeds, or SIZE_MAX */
   uint64_t *seed;           /* [values of the axis of seeds, or 1] */
-  char *seed_known;         /* [as seed] */
+  char *seed_known;         /* [length of seed] 1: seed[i] was read */
   combination *combination; /* [cells / values of the axis of seeds] */
   tuned_fields tuned;       /* the fields that `tune` chooses for these cells; n = 0: none */
   char **chosen;            /* [n_choices * tuned.n] canonical text of the chosen values; owned */

@@ -402,7 +402,8 @@ static gl_status tune(sweep *s) {
   return status;
 }
 
-/* Counts what the file has at the end: another program may have overwritten it meanwhile. */
+/* Checks at the end that the file has all finished cells: another program may have overwritten it
+ * while the sweep ran. */
 static gl_status sweep_check_kept(const sweep *s) {
   const sweep_report *r = s->report;
   const size_t finished = r->known + r->done + r->diverged;
@@ -484,7 +485,8 @@ static gl_status check_machine(sweep *s, const char *path) {
 
 /* --- the plan --- */
 
-/* Appends the cells; if `in` is not NULL, only those with in[i] != 0. */
+/* Appends the cells to the plan `to`; if `in` is not NULL, only those with in[i] != 0. Returns
+ * their number. */
 static size_t plan_cells(planned_cell *to, const sweep_cells *from, const unsigned char *in) {
   size_t n = 0;
   for (size_t i = 0; i < from->n_cells; ++i) {
@@ -683,10 +685,11 @@ static void survey_expect(costs *c, const selection *left) {
 
 /* --- the time of one cell --- */
 
-/* A cell that is run for at most TRIAL_S seconds and then forgotten. */
+/* A run of a cell for at most TRIAL_S seconds. It measures the time of updates, and its result is
+ * discarded. */
 enum { TRIAL_S = 10 };
 typedef struct trial {
-  double begun_s, first_s, last_s; /* now, after its first update, after its last */
+  double begun_s, first_s, last_s; /* times: start, after the first update, now */
   size_t updates;
 } trial;
 
@@ -694,7 +697,7 @@ static int trial_is_over(void *self, size_t step, double last_eval) {
   trial *t = self;
   (void)last_eval;
   t->last_s = seconds_now();
-  if (step == 0) return signals_caught(); /* its first evaluation */
+  if (step == 0) return signals_caught(); /* the evaluation before the first update */
   if (t->updates++ == 0) t->first_s = t->last_s;
   return signals_caught() || t->last_s - t->begun_s > TRIAL_S;
 }

@@ -53,8 +53,9 @@ typedef struct executor {
  * BLAS libraries have it. */
 extern void openblas_set_num_threads(int n) __attribute__((weak));
 
-/* Ignore SIGINT: Ctrl-C reaches the whole process group, and the parent decides when workers stop.
- */
+/* Prepares a new worker process. It ignores SIGINT, because Ctrl-C reaches the whole process group
+ * and the parent decides when workers stop. It dies with its parent, has no open file but the
+ * standard streams and its end of the pipe, and uses one BLAS thread. */
 static void settle_in(const executor_plan *plan, pid_t parent, int pipe_end) {
   signal(SIGINT, SIG_IGN);
   signal(SIGHUP, SIG_IGN);

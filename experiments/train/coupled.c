@@ -153,7 +153,7 @@ typedef struct begun_batch {
 typedef struct coupled {
   train_loop *loop;
   checkpoint *resumed;
-  size_t again;       /* updates of the checkpoint that the clock still has to run again */
+  size_t again;       /* number of the checkpoint's updates that the clock has not yet repeated */
   size_t responses;   /* per unit */
   begun_batch *batch; /* [begun], indexed by batch number */
   size_t begun;
@@ -424,7 +424,8 @@ static gl_status coupled_update(void *self, const schedule_update *u, const sche
   return status;
 }
 
-/* Versions held at the time of the checkpoint are in the learner's state already. */
+/* Makes the learner store its present version. While the clock repeats the updates before a
+ * checkpoint nothing is done, because the learner's state in the checkpoint has these versions. */
 static gl_status coupled_hold(void *self, int64_t version, gl_error *err) {
   coupled *c = self;
   const learner *l = &c->loop->learner;

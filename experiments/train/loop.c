@@ -89,7 +89,8 @@ const evaluation_part *train_parts(const train_loop *l, size_t *n) {
   return ops->parts != NULL ? ops->parts(l->learner.self, n) : NULL;
 }
 
-/* Scores all parts and stores their records; the first is the run's own score. */
+/* Scores all parts of an evaluation and stores their records. *score: that of the first part, which
+ * is the run's score. */
 static gl_status evaluate_parts(train_loop *l, const evaluation_part *part, size_t n,
                                 size_t updates, double time_s, double *score) {
   run_result *o = l->out;

@@ -131,7 +131,8 @@ static void allocate_rows(train_loop *l) {
   l->out->evals = MUST_ARRAY(eval_record, most_evaluations(l), "the training loop");
 }
 
-/* The number of parts of an evaluation is known only after the learner is made. */
+/* Allocates the records of evaluation sets. Their number is known only after the learner is
+ * made. */
 static void allocate_set_rows(train_loop *l) {
   size_t n = 0;
   train_parts(l, &n);
