@@ -195,6 +195,8 @@ bool answer_is_matrix(answer_span environment) {
 
 /* --- putting --- */
 
+/* Copies an answer from `in` to `out`. matrices: number of open matrix environments; depth:
+ * nesting of calls. */
 typedef struct cleaner {
   answer_span in; /* the unread rest */
   answer_text *out;

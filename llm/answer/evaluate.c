@@ -27,6 +27,8 @@ enum { MAX_DEPTH = 40 };
 enum { COST_ATOM = 1, COST_ROOT = 8, COST_FUNCTION = 30, FACTORS_PER_COST = 5 };
 static const char degree_sign[] = "\xc2\xb0";
 
+/* State of the recursive-descent parser. point: where variables are evaluated; depth: nesting of
+ * calls. */
 typedef struct parser {
   answer_span in; /* the unread rest */
   answer_budget *budget;

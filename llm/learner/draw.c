@@ -116,6 +116,7 @@ static gl_status llm_learner_generate(llm_learner *l, const drawing_request *r,
 
 /* --- forwards over sampled responses --- */
 
+/* Which responses to score, and how; see score_result(). */
 typedef struct sampled_score {
   const unsigned char *chosen; /* NULL: all */
   int which;

@@ -496,7 +496,7 @@ static gl_status check_checkpoint_header(const llm_learner *l, const checkpoint_
 /* Held versions read from the file, before the checksum shows that it is undamaged. */
 typedef struct held_values {
   int64_t version;
-  double *host; /* [n_parameters] its parameters */
+  double *host; /* [n_parameters] parameters of the version */
 } held_values;
 
 static void held_free(held_values *held, size_t n) {

@@ -47,7 +47,7 @@ static const off_t most_bytes = (off_t)1 << 30;
 
 /* --- the key --- */
 
-/* Writes size and time of a file, or that it does not exist. */
+/* Writes path, size and modification time of a file; nothing if it does not exist. */
 static void put_file(FILE *to, const char *folder, const char *name) {
   char path[4096];
   struct stat s;
@@ -276,6 +276,7 @@ static void make_folder(const char *folder) {
 
 /* --- keeping the folder small --- */
 
+/* A file of the cache, and when it was last used. */
 typedef struct kept_file {
   char name[64];
   struct timespec used;
@@ -601,6 +602,7 @@ static gl_status check_score(llm_learner *l, size_t steps_done, double loss, int
 
 /* --- a warm-up on its way --- */
 
+/* A warm-up in progress. kept_s: time of the last stored state, seconds. */
 typedef struct warming {
   llm_learner *learner;
   const learner_preparation

@@ -27,6 +27,7 @@ typedef struct step_rows {
   int32_t *source, *slot, *position;
 } step_rows;
 
+/* The steps in progress, and the CUDA graphs that run them. */
 typedef struct model_steps {
   size_t ahead; /* steps that may run while the host continues; 0: model_step() returns when the
                    step is done */
@@ -37,7 +38,7 @@ typedef struct model_steps {
   step_rows device, host; /* one block each, index first; host: the device's contents after all
                              steps started so far */
   int same;               /* the device's contents equal `host` */
-  int fed;           /* the cache's `drawn` belongs, or will belong, to the last step started */
+  int fed;           /* 1: `drawn` holds, in stream order, the samples of the last step started */
   model_draws draws; /* the settings with which the graphs were recorded */
   backend_fetch *fetch[MODEL_STEPS];
   recorded_step recorded[MODEL_GRAPHS];

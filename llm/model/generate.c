@@ -339,11 +339,12 @@ enum {
 
 static const size_t none = SIZE_MAX;
 
+/* The state of a slot: which response runs in it, and which slot is decoded for it. */
 typedef struct slot_state {
   size_t response; /* the response running here, or none */
-  size_t job;      /* the job whose sequence the first positions hold, or none */
-  size_t ahead;    /* number of its tokens that unfinished steps are sampling */
-  size_t row;      /* its row in the last step started */
+  size_t job;      /* the job whose keys and values are in the first positions, or none */
+  size_t ahead;    /* number of tokens of the response that steps in progress sample */
+  size_t row;      /* row of the slot in the last step started */
   size_t leader;   /* the slot decoded on behalf of this one: itself, or an earlier one */
   size_t left;     /* the leader that it left in the last step, or none */
 } slot_state;
@@ -438,7 +439,7 @@ static gl_status check_draw(const run *g, size_t i, double logq, double logq_tru
                  isfinite(logq) ? logq_truncated : logq);
 }
 
-/* Copies the set of row k of the last sampling to token `at`, if sets are recorded. */
+/* Copies the kept set of row k of the last sampling to token `at`, if kept sets are recorded. */
 static gl_status copy_kept_set(const run *g, size_t k, size_t at) {
   const kept_shape *shape = &g->r->shape;
   if (g->rows.kept == NULL) return GL_OK;
@@ -491,8 +492,8 @@ static int same_so_far(const run *g, size_t i, size_t j) {
   return r->length[i] == r->length[j] && memcmp(a, b, r->length[i] * sizeof *a) == 0;
 }
 
-/* The slot to decode for response i in slot s: one of beside[n], which run responses to the same
- * prompt with the same token limit, or s itself. */
+/* The slot to decode for response i in slot s. A leader among beside[n], which run responses to
+ * the same prompt, if its response has the same tokens so far and the same limit; else s itself. */
 static size_t find_leader(const run *g, size_t i, size_t s, const size_t *beside, size_t n) {
   for (size_t k = 0; k < n && g->shares; ++k) {
     const size_t t = beside[k];
@@ -780,7 +781,8 @@ static gl_status step_with_leaders(run *g) {
 
 /* --- all steps --- */
 
-/* Starts a step and reads the oldest one in progress; then fills slots if enough are free. */
+/* Starts a step. Reads the oldest one if none was started or more are in progress than the device
+ * runs ahead. If enough slots are free, reads all steps and fills the slots. */
 static gl_status step_beside(run *g) {
   const size_t before = g->started;
   gl_status status = start_step(g);

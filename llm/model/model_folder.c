@@ -23,6 +23,7 @@ gl_status model_join(char path[MODEL_PATH], const char *folder, const char *name
 
 /* --- which file has which tensor --- */
 
+/* The safetensors files of a folder, and the one that has each tensor. */
 typedef struct shards {
   size_t n;
   char **name;
@@ -322,6 +323,7 @@ typedef struct saved_tensor {
   size_t shard;
 } saved_tensor;
 
+/* Arguments of a save: `n` tensors in `n_shards` files with `bytes` bytes of numbers in all. */
 typedef struct saving {
   const model *m;
   const char *folder;

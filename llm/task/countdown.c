@@ -125,6 +125,7 @@ static countdown *countdown_of(const task *t) {
 
 typedef enum rank { RANK_SUM, RANK_PRODUCT, RANK_NUMBER } rank;
 
+/* A subexpression. rank: its outermost operation, which decides whether it needs parentheses. */
 typedef struct term {
   int64_t value;
   rank rank;

@@ -78,7 +78,7 @@ static gl_status read_addition(task *t, cfg_reader *r, const cfg_node *section) 
   addition_of(t)->pad = field_flag(r, "pad");
   addition_of(t)->digits = digits;
   addition_of(t)->terms = terms;
-  /* terms (10^digits - 1) is in [10^digits, 10^(digits + 1)) for 2 to 10 terms. */
+  /* The largest sum, terms * (10^digits - 1), has digits + 1 digits for 2 to 10 terms. */
   addition_of(t)->answer_digits = digits + 1;
   t->max_prompt = terms * (digits + 1);
   t->max_answer = digits + 1;
@@ -347,6 +347,8 @@ const task_rules task_parity = {
  * order is one correct answer; any other that balances within `longest` characters earns the same
  * reward. */
 
+/* Maximum and minimum length of a prompt, maximum nesting depth, number of kinds of brackets,
+ * maximum length of a response. */
 typedef struct brackets {
   size_t length, min_length, depth, kinds, longest;
 } brackets;

@@ -77,7 +77,7 @@ typedef struct task_rules {
 struct task {
   const task_rules *kind;
   uint64_t seed;
-  double held_out; /* fraction of all problems that is held out */
+  double held_out; /* fraction of all problems that belong to the held-out split */
   bool graded, score_cut_off;
   char alphabet[128];
   size_t max_prompt, max_answer;

@@ -164,6 +164,7 @@ static gl_status solve(search *f, double most, double *s, gl_error *err) {
   return GL_OK;
 }
 
+/* Arguments of ray_kl(), and the first error of its calls. */
 typedef struct ray {
   const enumerable *world;
   const lab_half_line *along;
@@ -192,6 +193,7 @@ gl_status lab_dial_ray(const enumerable *world, const lab_half_line *along, doub
   return r.status != GL_OK ? r.status : status;
 }
 
+/* Arguments of blend_kl(): the two distributions. */
 typedef struct blend {
   const double *p, *other;
   size_t n;

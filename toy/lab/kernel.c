@@ -325,6 +325,7 @@ void lab_moments_mirror(lab_moments *m) {
 /* If log-probabilities differ by more than this, products of probabilities could underflow. */
 #define LOG_SMALL (-300.0)
 
+/* Coefficient and importance weight of the only response of a group. */
 typedef struct single {
   double coefficient, weight;
 } single;
@@ -365,6 +366,7 @@ enum { ANY_NUMBER = 1, ZERO = 2, INFINITE = 4, ONE = 8 };
 #define OFF 1u
 #define ANY_VALUE_TO(last) (BIT(last) | (BIT(last) - 1))
 
+/* The allowed values of one field of an algorithm. */
 typedef struct may {
   size_t offset; /* offset of the field in policy_algorithm */
   unsigned alone, coupled;

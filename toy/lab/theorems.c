@@ -260,6 +260,7 @@ void lab_theory_advantage(lab_advantage kind, const double *p, const double *q, 
   for (size_t y = 0; y < n; ++y) a[y] = (r[y] - shift) / scale;
 }
 
+/* Arguments of cost(). */
 typedef struct problem {
   lab_advantage kind;
   size_t n;

@@ -295,6 +295,9 @@ static void exact_metrics(toy_learner *l, double *metrics) {
 /* At every sampled token: the learner's probability mass of the tokens that truncation kept, and
  * the entropies of the learner's distribution restricted to the kept tokens and to the others. */
 
+/* mass, mass_q: kept mass under learner and sampler. entropy, tail: entropies of the learner's
+ * distribution restricted to kept and to other tokens. with_tail: tokens at which the others have
+ * mass. */
 typedef struct kept_sums {
   double mass, mass_q, entropy, tail; /* sums over tokens */
   double tokens, with_tail;

@@ -57,6 +57,7 @@ static const char *const attribute_names[N_ATTRIBUTES] = {
     "bias", "prompt", "position", "last", "second_last", "sum", "remainder"};
 
 enum { TEMPLATE_MAX_ATTRIBUTES = 8 };
+/* A template: the conjunction of its n attributes. */
 typedef struct template_spec {
   size_t n;
   attribute attribute[TEMPLATE_MAX_ATTRIBUTES];

@@ -19,8 +19,8 @@ typedef struct toy_features {
   size_t vocabulary, n_nodes, n_prompts;
   size_t n_parameters;
   size_t width;   /* templates: number of active features per node; dense: dimension */
-  int32_t *index; /* templates: [n_prompts * n_nodes * width] */
-  double *value;  /* dense: [n_prompts * n_nodes * vocabulary * width] */
+  int32_t *index; /* templates: [n_prompts * n_nodes * width] active features */
+  double *value;  /* dense: [n_prompts * n_nodes * vocabulary * width] phi(x, a) */
   /* Decision processes with random transitions (toy/world/process.c): tokens a * branches + k, for
    * every k < branches, share the weights of action a, and offset[n_nodes * vocabulary] is added
    * to the logits. Other worlds: offset is NULL. */

@@ -23,6 +23,7 @@ typedef struct place {
   int32_t state, entered_by;
 } place;
 
+/* The tree under construction. */
 typedef struct growth {
   const mdp *m;
   size_t branches, vocabulary;
