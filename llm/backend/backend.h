@@ -33,9 +33,8 @@
 #include "core/random/rng_purposes.h"
 #include "core/rl/sampling_distribution.h"
 
-#ifndef __cplusplus /* kernels that need core/random/rng.h include it themselves; compiling it as  \
-                     * C++ is slow                                                                 \
-                     */
+/* It compiles slowly as C++, so .cu files include it themselves if they need it. */
+#ifndef __cplusplus
 #include "core/random/rng.h"
 #endif
 

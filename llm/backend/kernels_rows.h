@@ -157,7 +157,7 @@ KERNEL void ROW(head_backward)(GROUP g, REAL *KERNEL_RESTRICT din, MASTER *KERNE
 
 /* --- gated unit: silu(gate) * up, silu(x) = x / (1 + e^-x) --- */
 
-/* silu(gate) * up, and the gradients of gate and up for gradient dout of the result. */
+/* silu(gate) * up; below, the gradients of gate and up, given the gradient dout of the result. */
 KERNEL MASTER ROW(swiglu_number)(MASTER gate, MASTER up) {
   return gate / (1 + ROW_EXP(-gate)) * up;
 }

@@ -108,7 +108,8 @@ OPERATION(void, heads_backward,
  * numbers of gate, then `width` of up; silu(x) = x / (1 + e^-x). */
 OPERATION(void, swiglu,
           (backend *b, void *out, const void *gate_up, size_t rows, size_t width))
-/* T dgate_up [rows, 2 * width] from T dout [rows, width]. */
+/* Writes T dgate_up [rows, 2 * width], the gradients of gate_up, from T dout [rows, width], those
+ * of swiglu's result. */
 OPERATION(void, swiglu_backward,
           (backend *b, void *dgate_up, const void *dout, const void *gate_up, size_t rows,
            size_t width))
@@ -173,8 +174,9 @@ HOST_OPERATION(void, attention_shared_backward,
 
 /* --- output layer: product, log-probability and entropy in one; logits are never held whole --- */
 
-/* With z = in weight^T / temperature, T in [rows, k], T weight [vocabulary, k]: M logp [rows] of
- * target[r], M entropy [rows] of softmax(z), M lse [rows], in nats. */
+/* With z = in weight^T / temperature, T in [rows, k], T weight [vocabulary, k]: M logp [rows], the
+ * log-probability of target[r]; M entropy [rows] of softmax(z); M lse [rows], the log-sum-exp of z;
+ * all in nats. */
 OPERATION(void, output,
           (backend *b, void *logp, void *entropy, void *lse, const void *in, const void *weight,
            const int32_t *target, size_t rows, size_t vocabulary, size_t k, double temperature))

@@ -40,8 +40,8 @@ gl_status backend_profile_begin(backend_profile **out, backend *b, profile_kind 
 void backend_profile_end(backend_profile *w);
 /* Discards times and calls so far, for example after a warm-up. Waits for all operations. */
 void backend_profile_clear(backend_profile *w);
-/* Writes the operations so far, longest first, into work [BACKEND_OPERATIONS]; returns their
- * number. Waits for all operations. */
+/* Writes the totals of each operation called so far into work [BACKEND_OPERATIONS], in descending
+ * order of time; returns the number of these operations. Waits for all operations. */
 size_t backend_profile_read(backend_profile *w, backend_work *work);
 /* Peak of the bytes in use, measured after every allocation and at this call. Counts the memory of
  * all programs: on the device, or for the CPU on this machine. */

@@ -24,10 +24,10 @@ typedef struct output_job {
   const REAL *in, *weight, *lse, *dlogp;
   const int32_t *target;
   REAL *logp, *entropy, *lse_to, *dlogits;
-  softmax_stats *stats;      /* [rows, spans] */
+  softmax_stats *stats; /* [rows, spans], over all tokens; for kept_parts over those not kept */
   softmax_stats *kept_stats; /* [rows, spans], over the kept tokens; NULL: no sets */
   double *target_logit;      /* [rows] the target's logit */
-  kept_sets kept;            /* sets of these rows, if needed */
+  kept_sets kept;            /* sets of these rows; set NULL: none */
   size_t rows, vocabulary, k, spans;
   REAL factor;
   cpu *owner;
@@ -273,8 +273,8 @@ static void output_run_backward(backend *b, void *din, void *dweight, const void
   assert(temperature > 0);
   const size_t at_once = smaller(
       rows, larger(OUTPUT_ROWS, OUTPUT_HELD / larger(1, vocabulary) / OUTPUT_ROWS * OUTPUT_ROWS));
-  /* The products below use scratch memory of workers, and pack their factors where the output
-   * embedding was. So the shared memory keeps its contents. */
+  /* The products below use the workers' scratch memory, and pack their factors where the output
+   * embedding was. They do not use the shared memory, which stores the gradients of the logits. */
   if (!cpu_reserve(c, LEFT * sizeof(REAL), at_once * vocabulary * sizeof(REAL))) return;
   for (size_t r = 0; r < rows; r += at_once) {
     output_job job = {.in = (const REAL *)in + r * k,

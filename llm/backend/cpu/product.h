@@ -30,8 +30,9 @@ enum {
   LEFT = LEFT_HIGH / PANEL_ROWS * LEFT_TILE /* numbers of scratch memory for the left factor */
 };
 
-/* A packed right factor [n, columns]: for every PANEL_BLOCK of its rows one panel after the other,
- * each [rows of the block, PANEL] in row-major order. The last panel is padded with zeros. */
+/* A packed right factor [n, columns]. Its rows are divided into blocks of PANEL_BLOCK. A block is
+ * stored as one panel after the other, each [rows of the block, PANEL] in row-major order. The last
+ * panel is padded with zeros. */
 typedef struct panels {
   REAL *data; /* panels_numbers(n, columns) numbers; borrowed scratch memory */
   size_t n, columns;
@@ -196,8 +197,8 @@ static void short_tile_to(const REAL *a, size_t a_row, const REAL *b, REAL *c, s
 typedef struct left_block {
   const REAL *a;
   size_t row, column, rows, m;
-  REAL *copy; /* copies of tiles; unless `copied`, only of an incomplete last tile if column is not
-                 1 */
+  REAL *copy; /* copies of all tiles if `copied`; else, if column is not 1, only of an incomplete
+                 last tile */
   int copied; /* 1: all tiles are copied */
 } left_block;
 
@@ -398,6 +399,7 @@ static void panels_part(const product_job *job, size_t i, size_t j, size_t rows,
               job->columns, rows, columns, job->n, job->add, scratch);
 }
 
+/* A task computes one part [high, wide] of c. */
 static void product_task(void *context, size_t task, size_t worker) {
   const product_job *job = context;
   const size_t across = divide_up(job->columns, job->wide), n = job->n;

@@ -16,7 +16,7 @@
 static const unsigned WARPS = 4, THREADS = WARPS * 32;
 static const unsigned TILE = 64, TILE_DQ = 32; /* keys of a tile, in the forward and for dq */
 static const unsigned KEYS = 32;               /* keys whose scores the forward stores at a time */
-static const unsigned BLOCK = WARPS * 16;      /* rows per block, times R */
+static const unsigned BLOCK = WARPS * 16;      /* a block has R * BLOCK rows */
 static const float LOG2E = 1.44269504f, LN2 = 0.69314718f;
 
 /* c [R * 16, N * 8] = R * 16 rows of a_tile, from `row` on, times the transpose of N * 8 rows of

@@ -39,7 +39,8 @@ static const unsigned DONE = OWNERS * 4; /* arrivals that free a tile: one per w
 static const int FEWER = 40, MORE = 232; /* registers per thread: copying, computing */
 static const float LOG2E = 1.44269504f, LN2 = 0.69314718f;
 
-/* A place in a ring of N tiles: its index, and the parity of its current phase. */
+/* A position in a ring of N tiles: the tile's index, and the parity of the current phase of its
+ * barriers. */
 template <unsigned N> struct ring {
   unsigned at, parity;
   __device__ __forceinline__ void next() {

@@ -127,7 +127,8 @@ static inline size_t carved(size_t n, size_t size) {
   return (n * size + 255) / 256 * 256;
 }
 
-/* Allocates and frees the backend's own memory. */
+/* Sets b->pool and allocates the pinned buffers; frees these, scratch memory, and the blocks of
+ * allocate_aside. */
 void cuda_memory_start(cuda_backend *b);
 void cuda_memory_end(cuda_backend *b);
 /* Sets b->output_numbers. If the environment variable is not a number, GL_EINPUT is stored in b. */
@@ -163,7 +164,7 @@ struct cuda_product {
   size_t m, n, k;
   bool a_transposed, b_transposed, adds;
 };
-/* Computes it by cuBLASLt, or by a plain kernel if cuBLASLt has no algorithm. The plain kernel sums
+/* Computes p by cuBLASLt, or by a plain kernel if cuBLASLt has no algorithm. The plain kernel sums
  * in float, in ascending order of k, and never rounds float32 to TF32. */
 void cuda_blas_product(cuda_backend *b, const cuda_product *p);
 /* Makes b->blas; free it with cuda_blas_free, also after an error. */

@@ -128,6 +128,7 @@ struct adamw_scalars {
   float beta1, beta2, keep, coupled, scale, rate, root, eps;
 };
 
+/* A step of AdamW for EACH parameters from i on, of which `left` exist. */
 template <typename T, bool WIDE>
 static __device__ __forceinline__ void adamw_four(const step_arrays<T> &a, const adamw_scalars &s,
                                                   size_t i, size_t left) {
@@ -192,6 +193,7 @@ struct sgd_scalars {
   float lr, momentum, coupled, scale;
 };
 
+/* A step of gradient descent for EACH parameters from i on, of which `left` exist. */
 template <typename T, bool WIDE>
 static __device__ __forceinline__ void sgd_four(const step_arrays<T> &a, const sgd_scalars &s,
                                                 size_t i, size_t left) {

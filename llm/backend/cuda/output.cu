@@ -116,7 +116,8 @@ static __device__ __forceinline__ void add_logits(running *r, const float (&x)[N
 
 /* Adds row blockIdx.x of the chunk z [rows, columns], which begins at column `first` of the
  * vocabulary, to stats [rows]; stores the target's logit if it is in the chunk. WIDE: every row
- * begins at a multiple of 16 bytes and consists of whole vectors. Bytes: a row of z, read once. */
+ * begins at a multiple of 16 bytes and consists of whole vectors. Memory traffic: a row of z is
+ * read once. */
 template <typename T, bool WIDE>
 __global__ void fold_chunk(softmax_stats *stats, T *target_logit, const T *z, const int32_t *target,
                            size_t first, size_t columns, float factor) {
@@ -180,7 +181,7 @@ static __device__ __forceinline__ bool holds_logits(const uint32_t *set, bool li
 }
 
 /* Replaces logits of tokens outside their row's set by NOT_KEPT, in a chunk z [rows, columns]; one
- * block per row. Bytes: a row of z read and written. */
+ * block per row. Memory traffic: a row of z is read and written. */
 __global__ void leave_kept(float *z, const uint32_t *sets, size_t words, bool listed, size_t first,
                            size_t columns) {
   const size_t r = blockIdx.x;
@@ -276,7 +277,7 @@ static __device__ void join_block(softmax_stats *stats, running mine, bool begin
 }
 
 /* Adds row blockIdx.x of the chunk z [rows, columns] to the statistics [rows] of the tokens in its
- * set and of the others. Bytes: a row of z, read once. */
+ * set and of the others. Memory traffic: a row of z is read once. */
 __global__ void fold_parts(softmax_stats *kept, softmax_stats *rest, const float *z,
                            const uint32_t *sets, size_t words, bool listed, size_t first,
                            size_t columns, float factor) {
@@ -344,8 +345,8 @@ static void op_kept_parts(backend *base, void *mass, void *entropy_kept, void *e
 /* --- backward: the logits are computed again, become their gradients, and enter two products --- */
 
 /* dlogits [rows, columns] = the gradients of the logits z [rows, columns], as T; one block per row.
- * `first` is the chunk's first column. dlogits may be z. Bytes: a row of z read, one of dlogits
- * written. */
+ * `first` is the chunk's first column. dlogits may be z. Memory traffic: a row of z is read, and
+ * one of dlogits is written. */
 template <typename T, bool WIDE>
 __global__ void logit_grad_chunk(T *dlogits, const float *z, const float *dlogp, const float *lse,
                                  const int32_t *target, size_t first, size_t columns,

@@ -314,6 +314,7 @@ template <typename T, unsigned R> struct plain_tile {
       to[(threadIdx.x / 32 + i * 4) * LD + threadIdx.x % 32] = to_float(from[i]);
   }
 
+  /* c += the products of the DEPTH terms in a stage. */
   static __device__ __forceinline__ void multiply(float (&c)[N], const float *stage) {
     const float *const weight = stage + threadIdx.x % 16 * LD;
     const float *const in = stage + (WEIGHTS + threadIdx.x / 16) * LD;
@@ -566,8 +567,8 @@ __global__ void __launch_bounds__(TILE::THREADS)
 
 /* --- launches --- */
 
-/* Launches one kind of tile. If there are few tiles, splits get separate blocks. Without clusters
- * their sums go through scratch memory. */
+/* Launches a product with this kind of tile. If there are few tiles, each split of a tile gets its
+ * own block. Without clusters their sums go through scratch memory. */
 template <typename TILE, product_form FORM, typename OUT>
 static void launch_tiles(cuda_backend *b, rows_call<typename TILE::type, OUT> a) {
   static_assert(TILE::SHARED >= TILE::ROWS * (TILE::WEIGHTS + 4) * sizeof(float), "room to store");
@@ -619,7 +620,7 @@ static void launch_either(cuda_backend *b, const rows_call<bf16, OUT> &a) {
     launch_tiles<SMALLER, FORM>(b, a);
 }
 
-/* For very many results. The largest tiles read the least memory, but have no shared memory in
+/* For very many results. The tile `largest` reads the least memory, but has no shared memory in
  * which a cluster could exchange the sums of several splits (CLUSTERS). */
 template <product_form FORM, typename OUT>
 static void launch_large_tiles(cuda_backend *b, const rows_call<bf16, OUT> &a) {

@@ -288,6 +288,7 @@ static void op_swiglu(backend *base, void *out, const void *gate_up, size_t rows
                   static_cast<T *>(out), static_cast<const T *>(gate_up), width);
 }
 
+/* Row blockIdx.x of dgate_up [rows, 2 * width]. */
 template <typename T, bool WIDE>
 __global__ void swiglu_backward_rows(T *dgate_up, const T *dout, const T *gate_up, size_t width) {
   const unsigned N = vector16<T>::N;

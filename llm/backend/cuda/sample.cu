@@ -129,7 +129,7 @@ static __device__ __forceinline__ weight_t best_of_row(const weight_t *best, siz
   return block_max(most);
 }
 
-/* Row r, whose greatest rank is `best`. */
+/* Describes row r, whose greatest rank is `best`. */
 static __device__ __forceinline__ sample_row sample_row_at(const float *logits, size_t r,
                                                            size_t vocabulary, weight_t best,
                                                            float factor) {
@@ -376,7 +376,8 @@ static __device__ __forceinline__ search_state *search_state_of(const truncation
   return t.state + (r * SEARCHES + static_cast<size_t>(search)) * STEPS + step;
 }
 
-/* Row r; the whole block calls it. *token: the first token with the greatest logit. */
+/* Describes row r, and sets *token to the first token with the greatest logit. The whole block
+ * calls it. */
 static __device__ sample_row sample_row_of(const truncation &t, const float *logits, size_t r,
                                            size_t vocabulary, float factor, size_t *token) {
   const weight_t best = best_of_row<THREADS>(t.best + r * t.n, t.n);
@@ -406,7 +407,8 @@ __global__ void __launch_bounds__(THREADS)
   if (threadIdx.x == 0) t.best[r * t.n + blockIdx.y] = best;
 }
 
-/* The bin of logit z: 16 bins per unit of distance from the greatest. */
+/* The bin of logit z: 16 bins per unit of distance from the greatest logit; all that are further
+ * away share the last bin. */
 static __device__ __forceinline__ unsigned bin_of(const sample_row &x, float z) {
   const float far = (x.greatest - z) * 16;
   return far < BINS - 1 ? static_cast<unsigned>(far) : BINS - 1;

@@ -46,7 +46,7 @@ gl_status backend_new(backend **out, backend_kind kind, number_type type, size_t
   return backend_new_at(out, kind, type, (backend_place){0, 1}, threads, err);
 }
 
-/* Number of CPU threads for the device. Results do not depend on it. */
+/* Number of CPU threads for one of several devices. Results do not depend on it. */
 static size_t threads_at(backend_place place, size_t threads) {
   if (place.devices <= 1) return threads;
   if (threads == 0) threads = pool_usable_cores();

@@ -18,8 +18,8 @@ gl_status backend_new(backend **out, backend_kind kind, number_type type, size_t
  * float64. Further error: GL_EIO (fewer CUDA devices than place.devices). */
 gl_status backend_new_at(backend **out, backend_kind kind, number_type type, backend_place place,
                          size_t threads, gl_error *err);
-/* The form of CPU arithmetic that a new backend would have ("avx2"), or "refused" if the
- * environment names one that this processor does not support. A constant. */
+/* The instruction set that a new CPU backend would use ("avx2"), or "refused" if the environment
+ * names one that this processor does not support. A string constant. */
 const char *backend_cpu_form(void);
 /* Number of CUDA devices that this process sees; 0 if gepolab was built without nvcc. */
 size_t backend_devices(void);
