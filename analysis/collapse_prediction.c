@@ -191,6 +191,8 @@ static size_t scores_of(const watch *b, int collapsed, int side, size_t left_out
   return n;
 }
 
+/* Computes the ROC curve over all runs. Thresholds are the runs' largest moving averages,
+ * descending. */
 static void find_roc(announcement *out, watch *b) {
   double *collapsed = ARENA_ARRAY(&b->memory, double, b->n);
   double *survived = ARENA_ARRAY(&b->memory, double, b->n);
@@ -291,6 +293,7 @@ static double area_resampled(const resampling *r, size_t comparison) {
   return ratio(concordant, pairs);
 }
 
+/* Computes all quantities of one bootstrap sample, in which seed i occurs times[i] times. */
 static void evaluate_sample(const resampling *r, double value[QUANTITIES]) {
   const size_t n = r->b->n_seeds;
   seed_sums all = {0};
@@ -337,6 +340,8 @@ static void count_pair(resampling *r, size_t comparison, const scored *collapsed
   r->pairs[at] += 1;
 }
 
+/* Sums the counts over the runs of each seed, and the pairs of runs over each pair of seeds, so
+ * that a bootstrap sample needs these sums only. */
 static void sum_by_seed(resampling *r) {
   const watch *b = r->b;
   for (size_t i = 0; i < b->n; i++) {
@@ -400,6 +405,7 @@ static interval percentiles_95(double value, double *replicates) {
                     sample_quantile(replicates, n, 0.975)};
 }
 
+/* Computes the estimates, with every seed once, and their bootstrap intervals over seeds. */
 static void find_intervals(announcement *out, resampling *r, double *replicate) {
   const size_t n = r->b->n_seeds;
   interval *of[QUANTITIES] = {[OF_SHARE] = &out->share,
@@ -522,6 +528,8 @@ typedef struct asked_runs {
   arena memory;
 } asked_runs;
 
+/* Adds a run that collapsed or survived. Failed runs and runs that never learned are only counted.
+ */
 static void add_asked_run(announcements *a, asked_runs *g, const results_run *run, size_t cell) {
   const run_outcome o = outcome_of_run(run, &a->rule.outcome);
   const int collapsed = run_outcome_is_collapse(&o);

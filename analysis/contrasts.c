@@ -191,6 +191,7 @@ typedef struct pairing {
   arena memory;
 } pairing;
 
+/* Pairs the runs of the two arms that have the same seed, and counts the runs without a partner. */
 static gl_status pair_runs(pairing *p, const results *r, const contrast *c, gl_error *err) {
   p->of = ARENA_ARRAY(&p->memory, double, r->n_runs);
   p->against = ARENA_ARRAY(&p->memory, double, r->n_runs);
@@ -231,6 +232,8 @@ static void compare_collapses(const pairing *p, contrast_result *out) {
   out->p = mcnemar_exact(out->only_of, out->only_against);
 }
 
+/* Compares scores or fractions by the signed-rank test and the interquartile mean of the
+ * differences. */
 static gl_status compare_levels(pairing *p, size_t which, contrast_result *out, gl_error *err) {
   double *difference = ARENA_ARRAY(&p->memory, double, p->n);
   if (difference == NULL) return gl_fail_memory(err, "the pairs");

@@ -197,6 +197,8 @@ static bool is_usable(const results_run *run) {
   return run != NULL && run->status != RUN_FAILED && run->n_evals > 0;
 }
 
+/* Collects the responses of the fit's algorithm, minus those of the subtracted algorithm in the run
+ * that is otherwise equal. */
 static void fill_model(model *m, const effect_table *t, const effect_fit *fit,
                        const outcome_rule *rule) {
   const results *r = t->study;
@@ -264,6 +266,8 @@ static interval effect_size(double b, double variance, double freedom, double *p
   return (interval){2 * b, 2 * (b - t * error), 2 * (b + t * error)};
 }
 
+/* Fits one response. If the runs do not identify the effects, sets to->reason and leaves
+ * to->effects NULL. */
 static gl_status fit_response(effect_table *t, model *m, effect_response response, effect_fit *to,
                               gl_error *err) {
   const size_t k = fill_columns(m, t, t->has_interactions);
@@ -313,6 +317,8 @@ static gl_status choose_model(effect_table *t, model *m, gl_error *err) {
   return status;
 }
 
+/* Fits every response for each algorithm, then for the difference of each other algorithm and the
+ * first. */
 static gl_status fit_all(effect_table *t, const outcome_rule *rule, gl_error *err) {
   const size_t algorithms = t->study->n_algorithms;
   model m;

@@ -301,6 +301,7 @@ size_t stability_times(const stability *s, const stability_cell *c, double *time
   return n;
 }
 
+/* Computes the survival curve of a cell and its median onset. */
 static gl_status find_curve(stability *s, stability_cell *c, gl_error *err) {
   const size_t most = s->from->n_runs;
   arena work = {0};
@@ -319,6 +320,7 @@ static gl_status find_curve(stability *s, stability_cell *c, gl_error *err) {
   return status == GL_OK ? arena_check(&s->memory, "onsets", err) : status;
 }
 
+/* Finds the learning rates at which 10 % and 50 % of the cell's runs collapse. */
 static gl_status fit_rates(const stability *s, stability_cell *c, gl_error *err) {
   const results *r = s->from;
   arena work = {0};

@@ -30,6 +30,7 @@ static const cell_scores *profile_cell(const profile_work *w, size_t group, size
   return &w->cell[group * w->from->n_algorithms + algorithm];
 }
 
+/* Collects the last scores of all runs, cell by cell. Returns their number. */
 static size_t collect_scores(profile_work *w) {
   const results *r = w->from;
   size_t n = 0;
@@ -120,6 +121,8 @@ static void count_profile_runs(const profile_work *w, profiles *p) {
     }
 }
 
+/* Computes all quantities and their intervals from a bootstrap that resamples the scores within
+ * each cell. */
 static void compute_profiles(profile_work *w, profiles *p, size_t n, double *sample) {
   double low = INFINITY, high = -INFINITY;
   for (size_t i = 0; i < n; i++) low = fmin(low, w->score[i]), high = fmax(high, w->score[i]);

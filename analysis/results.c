@@ -434,6 +434,7 @@ static gl_status name_groups(results *r, gl_error *err) {
 
 /* --- arranging --- */
 
+/* Finds the axes in which the recipes of the runs differ (core/config/axes.h). */
 static gl_status compare_recipes(results *r, gl_error *err) {
   axes_run *of = calloc(r->n_runs + 1, sizeof *of);
   if (!of) return gl_fail_memory(err, "the recipes of a study");

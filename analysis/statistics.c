@@ -213,6 +213,8 @@ static const char *why_unknown(const double *x, const double *y, size_t n) {
   return NULL;
 }
 
+/* Computes a correlation over the pairs without NaN, with an interval by Fisher's z and one by
+ * bootstrap over pairs. */
 static gl_status correlation_with(coefficient with, const double *x, const double *y, size_t n,
                                   rng_stream stream, correlation *out, gl_error *err) {
   const interval unknown = interval_unknown(NAN);

@@ -132,6 +132,8 @@ static void flatten_elements(flattening *f, const cJSON *array, char key[MOST_KE
   arena_fini(&work);
 }
 
+/* Adds the entries of an item and, recursively, of its members. key: path of the item; extended in
+ * place and restored. */
 static void flatten(flattening *f, const cJSON *item, char key[MOST_KEY]) {
   char digits[NUMBER_TEXT_SIZE];
   const size_t n = strlen(key);

@@ -29,6 +29,7 @@ static double last_of_seed(const summary *s, const cell_summary *c, uint64_t see
   return NAN;
 }
 
+/* Compares an algorithm with the leader by the last scores of runs with the same seed. */
 static gl_status verdict_compare(const verdicts *v, const cell_summary *leader,
                                  const cell_summary *other, verdict_pair *out, gl_error *err) {
   const summary *s = v->from;
@@ -56,6 +57,7 @@ static gl_status verdict_compare(const verdicts *v, const cell_summary *leader,
   return status;
 }
 
+/* Ranks the algorithms of a setting by their last scores and compares each with the first. */
 static gl_status verdict_find(verdicts *v, size_t group, gl_error *err) {
   const summary *s = v->from;
   const results *r = s->from;

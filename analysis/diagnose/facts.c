@@ -56,6 +56,7 @@ static void block_lengths(const double *total, double *out) {
   out[3] = kept / all - 1;
 }
 
+/* Computes the fraction of dropped responses and the lengths of kept and dropped ones. */
 static gl_status dropping_of(diagnosis *d, double *sums, gl_error *err) {
   staleness_facts *to = &d->staleness;
   interval of[4];
@@ -180,6 +181,8 @@ static void line_rows(const diagnosis *d, bool of_factor, double *sums) {
   }
 }
 
+/* Divides the divergence into a floor at lag 0 and a part that grows with the lag; needs tokens
+ * with known lags. */
 static gl_status parts_from_lags(diagnosis *d, double *sums, gl_error *err) {
   divergence_facts *to = &d->divergence;
   interval factor[LINE_PARTS];

@@ -178,6 +178,8 @@ static interval series_mean_of(const role_series *s, uint64_t entity) {
                                                                                  : alone(NAN);
 }
 
+/* Writes the row of a staleness series: its mean, and its largest value with the position in the
+ * log. */
 static void series_mean(table *t, const diagnosis *d, const role_series *s, const char *meaning) {
   char place[DIAGNOSE_POSITION_SIZE] = "";
   double most = NAN;
@@ -232,6 +234,8 @@ static void put_counter(table *t, const diagnosis *d, size_t i, const origin *fr
   origin_cells(t, from);
 }
 
+/* Writes the mean staleness by each counter: as the trainer logs it, and as computed from the
+ * versions of tokens. */
 static void put_counters(table *to, const diagnosis *d, const trainer_info *trainer) {
   const bool has_lags = d->divergence.n_lags > 0 || !isnan(d->staleness.mean[0].value);
   table *t = counters_begin(to);

@@ -264,6 +264,7 @@ static gl_status means_of_time(speed_facts *to, const double *rows, size_t n, gl
   return status;
 }
 
+/* Computes the mean durations of a step and its parts, and their fractions of the step. */
 static gl_status speed_of(diagnosis *d, double *rows, gl_error *err) {
   speed_facts *to = &d->speed;
   interval of[SPEED_STATISTICS];
@@ -293,6 +294,8 @@ static gl_status speed_of(diagnosis *d, double *rows, gl_error *err) {
 
 /* --- divergence by staleness, an update each --- */
 
+/* Divides the logged KL into a floor at staleness 0 and a part that grows with the staleness; one
+ * point for each update. */
 static gl_status divergence_of_series(diagnosis *d, double *rows, gl_error *err) {
   enum { K = LINE_SUMS + 2 };
   divergence_facts *to = &d->divergence;

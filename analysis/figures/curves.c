@@ -144,6 +144,8 @@ static void write_raw_blocks(const curve_page *d, const curve_line *lines, size_
   d->p->n_points = points;
 }
 
+/* Writes the block of one curve: evaluations, every update, or means over equal intervals of
+ * updates. */
 static gl_status write_score_curve(const curve_page *d, const curve_line *line, gl_error *err) {
   gl_status status = GL_OK;
   if (line->of->m == METRIC_COUNT) {
@@ -234,6 +236,8 @@ static gl_status remark_averages(const curve_page *d, gl_error *err) {
   return page_remark(d->p, err, says, at_most, d->averaged);
 }
 
+/* Writes a page with a row of panels for each quantity that varies over updates and a column for
+ * each group. */
 static gl_status write_curves(figure_page *p, const results *r, const curve_grid *g,
                               gl_error *err) {
   size_t n = 0, panel = 0, metrics = 0;

@@ -352,6 +352,8 @@ static const struct {
               {RECORDED_IDLE, "tokens without gradient"}};
 enum { SHARES = sizeof shares / sizeof *shares };
 
+/* Writes a panel with median and quartiles of a fraction over the updates, one row for each
+ * algorithm. */
 static void write_fraction(figure_page *p, size_t panel, const recorded *r, double *values) {
   figure_panel *to = &p->panels[panel];
   snprintf(to->axis, sizeof to->axis, "%s", shares[panel].axis);

@@ -317,6 +317,7 @@ static void mark_text(const axis_value *v, char text[64]) {
   cJSON_Delete(value);
 }
 
+/* Writes the row of panels of one axis: best and last scores against its values. */
 static gl_status write_axis(const sensitivity_page *s, size_t row, const values *v, gl_error *err) {
   const results *r = s->r;
   figure_page *p = s->p;

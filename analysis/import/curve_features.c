@@ -68,6 +68,7 @@ static double ratio_or_nan(double value, double unit) {
   return unit > 0 ? value / unit : NAN;
 }
 
+/* Computes features_spread.trend between the updates first and last. */
 static gl_status trend_of(course *c, double first, double last, double *trend, gl_error *err) {
   double order[PARTS], median[PARTS];
   const double part = (last - first) / PARTS;
@@ -175,6 +176,7 @@ static gl_status add_feature_number(groups *all, group *g, size_t which, double 
   return GL_OK;
 }
 
+/* Adds a run's outcome, gap, plateau and onset to the group of its label and name. */
 static gl_status add_score_features(groups *all, const gathered_series *s, const run_outcome *o) {
   group *g;
   gl_status status = find_group(all, s, NULL, &g);
@@ -191,6 +193,7 @@ static gl_status add_score_features(groups *all, const gathered_series *s, const
   return status;
 }
 
+/* Adds the growth of a run's metric to the group of its label, name and metric. */
 static gl_status add_feature_spread(groups *all, const gathered_series *s, metric m, double onset) {
   features_spread found;
   group *g;

@@ -110,6 +110,7 @@ size_t layout_shown_lines(const figure_page *p) {
 
 enum { MOST_HIDDEN = 3 }; /* more lines without a value than this are counted, not named */
 
+/* Hides lines without a value and adds them to the list of what the figure omits. */
 static gl_status hide_empty_lines(figure_page *p, gl_error *err) {
   size_t hidden = 0;
   gl_status status = GL_OK;
@@ -141,6 +142,8 @@ static gl_status remark_grey(figure_page *p, gl_error *err) {
   return status;
 }
 
+/* Makes lines grey: all that the request does not highlight, or those beyond the number of colours.
+ */
 static gl_status choose_colours(figure_page *p, gl_error *err) {
   const char *wanted = p->q->highlight;
   size_t named = 0, coloured = 0;
@@ -188,6 +191,8 @@ static void share_ranges(figure_page *p) {
   }
 }
 
+/* Sets the final ranges of all panels. In panels with named rows, values are on the x axis and rows
+ * at y = -1, -2, ... */
 static void set_ranges(figure_page *p) {
   share_ranges(p);
   for (size_t i = 0; i < p->n_panels; i++) {

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The algorithm and the state of printing. Names in the printed function: A advantage, l log-ratio
+ * of a token, x log of the importance ratio, u = exp(x), f clipped ratio. */
 typedef struct torch {
   FILE *to;
   const policy_algorithm *a;
@@ -100,6 +102,7 @@ static void torch_beta(torch *t) {
   torch_line(t, "A = (r - p[:, None]) / d.clamp(min=1e-6)[:, None]");
 }
 
+/* Divides the advantages A by the algorithm's scale. */
 static void torch_scale(torch *t) {
   const policy_algorithm *a = t->a;
   const char *rows = a->std_ddof == 1 ? "1, keepdim=True" : "1, keepdim=True, correction=0";
@@ -162,6 +165,7 @@ static bool torch_corrects_proximal(const policy_algorithm *a) {
          a->old_policy != OLD_INTERPOLATED;
 }
 
+/* Defines weight, the truncated importance-sampling factor of each token or response. */
 static void torch_tis(torch *t) {
   const policy_algorithm *a = t->a;
   const clamp_text l = torch_clamp(-a->tis_log_clamp, -INFINITY, a->tis_log_clamp),
@@ -244,6 +248,8 @@ static void torch_mis(torch *t, const torch_test *m) {
   }
 }
 
+/* Defines l0, the log-ratio that is corrected, then weight (torch_tis) and keep, the mismatch mask.
+ */
 static void torch_corrections(torch *t) {
   const policy_algorithm *a = t->a;
   const torch_test first = {a->mis_level, a->mis_test,     a->mis_min,
@@ -339,6 +345,8 @@ static void torch_old(torch *t) {
   t->old = "old";
 }
 
+/* Defines x, the log of the importance ratio. mean: text that divides a sum over a response by its
+ * length, or "". */
 static void torch_ratio_of(torch *t, const char *mean) {
   const policy_algorithm *a = t->a;
   switch (a->ratio) {
@@ -387,6 +395,8 @@ static void torch_ratio_of(torch *t, const char *mean) {
   }
 }
 
+/* Defines l, the log-ratio of each token, and x, the log of the importance ratio within its bounds.
+ */
 static void torch_ratio(torch *t) {
   const policy_algorithm *a = t->a;
   char mean[48] = "";
@@ -420,6 +430,7 @@ static void torch_balance(torch *t) {
              fmin(a->balance_high, 1e300));
 }
 
+/* Defines f, the ratio after the pessimistic clip of PPO. */
 static void torch_ppo(torch *t) {
   const policy_algorithm *a = t->a;
   const clamp_text dual = torch_clamp(0, 0, a->dual_clip);
@@ -438,6 +449,7 @@ static void torch_ppo(torch *t) {
              a->keep_low, a->keep_high);
 }
 
+/* Defines f by the clips that are smooth functions of the ratio. */
 static void torch_smooth(torch *t) {
   const policy_algorithm *a = t->a;
   if (a->clip == CLIP_SIGMOID) {
@@ -545,6 +557,7 @@ static void torch_by_token(torch *t) {
   }
 }
 
+/* Defines f, the clipped ratio. */
 static void torch_clip(torch *t) {
   const policy_algorithm *a = t->a;
   const clamp_text limits = torch_clamp(a->log_floor, -INFINITY, a->log_cap);
@@ -596,6 +609,7 @@ static void torch_clip(torch *t) {
 
 /* --- masks of the policy term, averages, divergences --- */
 
+/* Zeroes the terms of responses that the gate drops because of their likelihood. */
 static void torch_gate(torch *t) {
   const policy_gate_fields *gate = &t->a->gate;
   const char *all = t->kept ? "whole" : "mask";

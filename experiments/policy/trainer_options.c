@@ -524,6 +524,7 @@ static const char *switch_last_part(const char *name) {
   return dot != NULL ? dot + 1 : name;
 }
 
+/* Refuses a switch or a value that the table does not have, with the nearest one. */
 static gl_status switch_check(policy_trainer trainer, const given *g, gl_error *err) {
   const char *names[SWITCHES];
   char hint[CFG_HINT_SIZE];
@@ -548,6 +549,8 @@ static gl_status switch_check(policy_trainer trainer, const given *g, gl_error *
 
 /* --- fields --- */
 
+/* Applies an assignment from the column `fields` of the table to the algorithm, with the number
+ * inserted. */
 static gl_status apply_one(cfg_doc *doc, const char *field, size_t length, const double value[2],
                            gl_error *err) {
   char assignment[160], number[40];

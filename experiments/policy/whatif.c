@@ -235,6 +235,7 @@ static gl_status add_to_age(whatif *w, const policy_input *in, double *kept,
   return GL_OK;
 }
 
+/* Evaluates all algorithms on a batch. */
 static gl_status add_batch(whatif *w, const token_batch *batch, policy_workspace *workspace,
                            gl_error *err) {
   const policy_input *in = &batch->input;

@@ -118,6 +118,7 @@ static char *setting_words(const report_study *t, const char *swept) {
   return text;
 }
 
+/* Adds a missing run (algorithm, swept fields, seed) to its incomplete cell. */
 static gl_status take_missing(void *context, sqlite3_stmt *record, gl_error *err) {
   report_study *t = context;
   const char *algorithm = query_text(record, 0);

@@ -70,6 +70,8 @@ static gl_status write_maker(void *context, sqlite3_stmt *record, gl_error *err)
   return GL_OK;
 }
 
+/* Writes a row for each combination of version, commit, machine, compiler and libraries that made
+ * runs. */
 static gl_status write_makers(html *h, const report_study *t, gl_error *err) {
   static const char *const heads[] = {"gepolab",  "commit",   "machine",
                                       "#runs",    "#hours",   "#most memory / MiB",

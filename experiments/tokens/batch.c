@@ -155,6 +155,8 @@ static void *keep_memory(token_builder *b, size_t n, size_t size) {
   return b->memory[i] = must_alloc(n, size, what);
 }
 
+/* Writes the arranged responses to the batch: offsets of groups and responses, rewards and
+ * advantages. */
 static void fill_responses(token_builder *b, const placed *place, size_t n) {
   token_batch *out = &b->batch;
   size_t *group = keep_memory(b, n + 1, sizeof *group),

@@ -318,6 +318,7 @@ static void must_fit(filler *f, field k) {
                         logp->row[from + i].tokens);
 }
 
+/* Checks that a complete group has the required fields, with matching shapes. */
 static void check_group(filler *f) {
   group_file_must_have(f, INPUT_LOGP, "the learner's log-probabilities, a list for each response");
   group_file_must_have(f, INPUT_REWARDS, "a number for each response");

@@ -310,6 +310,7 @@ static bool is_blank(const compressed_text *line) {
   return strspn(line->text, " \t\r\n") == line->size;
 }
 
+/* *is: the first line that is not blank has the keys of some format. */
 static gl_status recognises_file(bool *is, const char *path, gl_error *err) {
   compressed_reader *reader = NULL;
   compressed_text text = {0};
@@ -493,6 +494,7 @@ static gl_status next_line(token_log *log, bool *has, gl_error *err) {
 
 /* --- batches --- */
 
+/* Adds the batch to the summary of the log. */
 static void count_batch(token_log *log) {
   token_log_summary *about = &log->about;
   const token_batch *b = &log->builder.batch;
