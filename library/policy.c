@@ -213,8 +213,7 @@ static gl_status batch_refuse_token(evaluation *e, int array, size_t i, size_t t
                  in_names[array], i, t, value, meaning[array]);
 }
 
-/* The elements of an array that hold response i's tokens, or only the first ones unless these are
- * in contiguous columns. */
+/* The elements of an array that hold response i's tokens, which must be in contiguous columns. */
 static row batch_row_of(const evaluation *e, const void *data, gepolab_type type,
                         int64_t response_stride, int64_t token_stride, size_t i) {
   const int64_t start = first_of(e->batch, (int64_t)i, response_stride, token_stride);
@@ -267,6 +266,7 @@ static void batch_read_response(void *context, size_t i, size_t worker) {
   if (!ok) atomic_store(&r->refused, 1);
 }
 
+/* Reports the first number that is not finite or above `most`. */
 static gl_status find_refused(evaluation *e, int array, const double *value, double most) {
   for (size_t i = 0; i < (size_t)e->batch->n_responses; ++i)
     for (size_t t = e->token_start[i]; t < e->token_start[i + 1]; ++t)

@@ -133,6 +133,7 @@ static gl_status batch_lost(sim_clock *c, uint32_t slot) {
   return GL_OK;
 }
 
+/* Handler of TRANSFER_ARRIVES: passes a batch to the learner, or weights to a sampler. */
 static gl_status transfer_arrives(sim_clock *c, uint64_t which, gl_error *err) {
   transfer t;
   if (!transfer_take_arrived(c, which, &t)) return GL_OK;
@@ -210,6 +211,7 @@ static gl_status clock_handle(sim_clock *c, const sim_event *e, gl_error *err) {
 
 /* --- the loop --- */
 
+/* The error if the learner waits for units that can never arrive; `how` says what happened. */
 static gl_status clock_deadlock(const sim_clock *c, const char *how, gl_error *err) {
   const cluster_spec *spec = c->spec;
   size_t gated = 0;

@@ -121,7 +121,7 @@ typedef struct sampler {
   sampler_state state;
   uint32_t slot;         /* slot of the batch being generated */
   uint32_t ordinal;      /* number of the next batch it starts, from 0 */
-  unsigned crashes : 31; /* number so far */
+  unsigned crashes : 31; /* number of crashes so far */
   unsigned resend : 1;   /* new weights must be sent when the link is free */
   draw_state delay, data_delay, generation, jitter;
   link_state up, down;

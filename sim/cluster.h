@@ -71,7 +71,7 @@ typedef struct cluster_preset {
   bool trains_late; /* units that arrive later than the gate predicts are trained up to `window`;
                        otherwise the window is at most `ahead` */
   int in_flight;    /* for groups: responses continue under new weights */
-  kv_cache_rule kv_cache; /* where weights change in flight */
+  kv_cache_rule kv_cache; /* used if weights change in flight */
   unit_kind unit;         /* if not a batch, response lengths default to preset_lengths */
   int64_t publish_every;
   int cancels_stale;   /* units in progress that have become staler than the window are cancelled */

@@ -499,7 +499,7 @@ gl_status environment_read(cluster_spec *c, const cfg_node *node, gl_error *err)
 
 /* --- cluster.colocated --- */
 
-/* Marks the groups on the learner's GPUs: those that say so, or else all. */
+/* If no group of samplers is marked as being on the learner's GPUs, marks all of them. */
 static void mark_colocated(cluster_spec *c) {
   bool any = false;
   for (size_t i = 0; i < c->n_groups; ++i) any |= c->groups[i].colocated;

@@ -74,7 +74,7 @@ typedef struct decoding_spec {
 /* --- cluster.grader --- */
 
 /* Units that have reached the learner are graded at a limited number of places, first come, first
- * served; one whose grading takes longer than the time-out is rejected then. */
+ * served. A unit whose grading takes longer than the time-out is rejected at that time. */
 typedef struct grader_spec {
   size_t places;
   delay_dist *time; /* seconds of a unit; owned */
@@ -208,8 +208,9 @@ struct cluster_spec {
   double reject;   /* probability that a unit is rejected when it reaches the learner */
   size_t capacity; /* maximum number of waiting units; 0: no limit */
   stale_rule stale;
-  double oversample;   /* units that may be started per update / units that it takes */
-  size_t surplus;      /* units that may be started beyond those that the gate's updates take */
+  double
+      oversample; /* units that may be started for an update, divided by the units that it takes */
+  size_t surplus; /* units that may be started beyond those that the gate's updates take */
   bool aborts_surplus; /* units that an update does not take are dropped when it starts */
   bool cancels_stale;  /* units in progress that have become staler than the window are cancelled */
   double stale_decay;
@@ -242,7 +243,7 @@ static inline bool cluster_keeps_order(const cluster_spec *spec) {
  * is missing or its column is ambiguous. */
 gl_status measured_read(measured_staleness *m, const cfg_node *compare, gl_error *err);
 /* Reads a section into the cluster, which stays without it if the section is missing. Errors:
- * GL_ENOMEM, GL_EINPUT, also for rules of the cluster that do not go with it. */
+ * GL_ENOMEM, GL_EINPUT, also for rules of the cluster that cannot be combined with the section. */
 gl_status restarts_read(cluster_spec *c, const cfg_node *node, gl_error *err);
 gl_status decoding_read(cluster_spec *c, const cfg_node *node, gl_error *err);
 gl_status grader_read(cluster_spec *c, const cfg_node *node, gl_error *err);

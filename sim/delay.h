@@ -85,8 +85,8 @@ typedef struct delay_source {
  * (impossible interval, unreadable file, negative duration), GL_EINTERNAL (node NULL). */
 gl_status delay_parse(delay_dist **out, const cfg_node *node, const char *section, double max_delay,
                       gl_error *err);
-/* Reads the distribution under a key of r's section; if missing, that of the node `outer`; if
- * `outer` is NULL, the field's default, a constant. Errors are stored in the reader. */
+/* Reads the distribution under a key of r's section. If the key is missing, reads the node `outer`;
+ * if that is NULL, uses the field's default, a constant. Errors are stored in the reader. */
 void delay_read(cfg_reader *r, const char *key, const cfg_node *outer, delay_dist **out);
 /* The same with another default and with max_delay as in delay_parse(). */
 void delay_read_field(cfg_reader *r, const char *key, const cfg_node *outer, double fallback,

@@ -68,7 +68,7 @@ void turns_trace_open(const sim_clock *c, uint32_t i) {
 
 /* --- places --- */
 
-/* Changes the number of places in use, of which the time integral is kept. */
+/* Adds `more` to the number of places in use, after updating its time integral. */
 static void use_places(environment_calls *e, double now, int more) {
   e->busy_integral_s += (double)e->busy * (now - e->at_s);
   e->at_s = now;

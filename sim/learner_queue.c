@@ -96,6 +96,8 @@ static bool is_full(const sim_clock *c, double tokens) {
   return c->spec->tokens > 0 ? tokens >= c->spec->tokens : c->learner.n_chosen >= c->spec->take;
 }
 
+/* Chooses batches one by one by HeteroRL's rule; each choice may raise newest_trained. If they do
+ * not fill an update, puts all of them back and returns false. */
 static bool choose_heterorl(sim_clock *c) {
   int64_t before = c->learner.newest_trained;
   double tokens = 0;
@@ -181,6 +183,7 @@ static uint32_t next_in_queue(sim_clock *c) {
                                         : oldest_version(c);
 }
 
+/* Chooses the units of the next update; returns false if the learner must wait. */
 static bool choice_next(sim_clock *c) {
   const cluster_spec *spec = c->spec;
   buffer *b = &c->buffer;
@@ -226,6 +229,7 @@ static bool is_surplus(const sim_clock *c, uint32_t slot) {
          c->buffer.pool[slot].facts.start_s < out->updates[out->n_updates - 1].start_s;
 }
 
+/* A graded unit joins the queue, unless it is rejected or surplus. */
 static gl_status receive_graded(sim_clock *c, uint32_t slot, gl_error *err) {
   buffer *b = &c->buffer;
   if (c->spec->reject > 0 && is_rejected(c, slot)) {
@@ -299,6 +303,8 @@ static void set_published(sim_clock *c) {
   version_add_ref(c, c->learner.published);
 }
 
+/* Sends the published version to all samplers if weights are pushed; if they are pulled, only
+ * restarts the samplers that wait at the gate. */
 static gl_status learner_publish(sim_clock *c, gl_error *err) {
   const bool pull = c->spec->sync == SYNC_PULL;
   gl_status status = GL_OK;
@@ -357,6 +363,7 @@ static gl_status stop_colocated(sim_clock *c, double seconds, gl_error *err) {
   return status;
 }
 
+/* Starts a switch of the shared GPUs; their samplers pause while it lasts. */
 static gl_status switch_gpus(sim_clock *c, gpu_phase to, gl_error *err) {
   const colocated_spec *spec = c->spec->colocated;
   learner_side *l = &c->learner;

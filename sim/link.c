@@ -114,7 +114,8 @@ uint32_t flow_class_of(flow_net *net, const uint32_t *via, size_t n_via, double 
   return (uint32_t)net->n_classes++;
 }
 
-/* At an infinite rate, the transfer takes no time. */
+/* Adds the bytes that have flowed since net->now. A flow with an infinite rate takes no time, so
+ * none is left when time passes. */
 void flow_advance(flow_net *net, double now) {
   const double dt = now - net->now;
   net->now = now;

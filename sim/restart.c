@@ -47,9 +47,8 @@ static void drop_event(sim_clock *c, const sim_event *e) {
     version_release(c, (int64_t)e->data);
 }
 
-/* Returns true if an event still happens after a restart, `later` seconds later where responses are
- * kept. The next sampled restart is removed here and sampled again; restarts at fixed times stay.
- */
+/* Returns whether an event survives the restart. If responses are kept, it happens `later` seconds
+ * later. The next sampled restart is removed and sampled again; restarts at fixed times stay. */
 static bool keep_event(sim_clock *c, sim_event *e, double later) {
   if (e->kind == RESTART_BEGINS) return e->data == 0;
   if (c->spec->restarts->keeps == RESTART_KEEPS_RESPONSES) {
@@ -61,6 +60,7 @@ static bool keep_event(sim_clock *c, sim_event *e, double later) {
   return false;
 }
 
+/* Rebuilds the event list with the events that survive the restart. */
 static gl_status filter_events(sim_clock *c, double later, gl_error *err) {
   const size_t n = fel_size(&c->events);
   sim_event *all = calloc(n + 1, sizeof *all);

@@ -33,11 +33,13 @@ typedef struct decoder {
   event_queue *slots;
   size_t begun, responses;
   double tokens;
-  double decoded; /* tokens decoded by the busiest slot; padded: by all previous waves */
+  double decoded; /* tokens decoded by the busiest slot; padded: sum of the longest responses of
+                     all previous waves */
   double wave;    /* longest response of this wave */
   double longest; /* longest response of all */
 } decoder;
 
+/* Adds the time to decode the batch's next response, of this length. Returns 0 if out of memory. */
 static int decode(decoder *d, double length) {
   d->tokens += length;
   d->longest = fmax(d->longest, length);
@@ -395,6 +397,8 @@ static bool resamples(const sim_clock *c) {
   return c->coupled.hooks != NULL && c->spec->partial == PARTIAL_CONTINUE;
 }
 
+/* Resets the progress of the unit in this slot, and allocates its arrays; false if out of memory.
+ */
 static bool reserve_unit(sim_clock *c, uint32_t slot) {
   streaming *t = &c->stream;
   if (slot >= t->n_units) {
@@ -424,6 +428,7 @@ static void add_up_lengths(const cluster_spec *spec, schedule_batch *facts, cons
   facts->bytes = spec->rollout_bytes * fraction + spec->bytes_per_token * facts->tokens;
 }
 
+/* Samples the lengths of a unit's responses, or lets the coupled learner sample the responses. */
 static gl_status draw_unit(sim_clock *c, const sampler *s, uint32_t slot, gl_error *err) {
   const cluster_spec *spec = c->spec;
   const schedule_hooks *hooks = c->coupled.hooks;
@@ -443,6 +448,7 @@ static gl_status draw_unit(sim_clock *c, const sampler *s, uint32_t slot, gl_err
   return GL_OK;
 }
 
+/* Makes a new unit, whose responses the sampler's free slots take next (the open unit). */
 static gl_status begin_unit(sim_clock *c, uint32_t i, gl_error *err) {
   sampler *s = &c->samplers[i];
   const uint32_t slot = buffer_take(&c->buffer, s->version);
@@ -613,6 +619,8 @@ static void use_weights(sim_clock *c, uint32_t i, int64_t version) {
   c->samplers[i].version = version;
 }
 
+/* A response has ended: sends its unit if it was the unit's last one, uses weights that waited for
+ * units in progress if none is left, and posts the sampler's next start. */
 static gl_status end_response(sim_clock *c, uint32_t i, uint32_t place, gl_error *err) {
   streaming *t = &c->stream;
   engine *e = &t->engines[i];

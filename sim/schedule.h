@@ -33,8 +33,8 @@ typedef struct schedule_batch {
   size_t first_segment;
   double start_s, generated_s, arrived_s, trained_s;
   double bytes;
-  double tokens; /* of all responses, and of the longest; 0 without lengths */
-  double longest;
+  double tokens;  /* total of all responses; 0 without lengths */
+  double longest; /* tokens of the longest response; 0 without lengths */
 } schedule_batch;
 
 typedef struct schedule_update {
@@ -83,7 +83,7 @@ typedef struct transfer_times {
   double n, mean, p50, p95, max;
 } transfer_times;
 
-/* What cluster.restarts did. */
+/* Statistics of cluster.restarts. */
 typedef struct restart_report {
   bool is_on;       /* false: the cluster has none */
   double n;         /* number of restarts */
@@ -91,7 +91,7 @@ typedef struct restart_report {
   double again;     /* completed updates that were lost and repeated */
 } restart_report;
 
-/* What cluster.decoding did. */
+/* Statistics of cluster.decoding. */
 typedef struct decoding_report {
   bool is_on;              /* false: the cluster has none */
   double tokens_per_s;     /* of a sampler while it decodes, all its responses together */
@@ -99,7 +99,7 @@ typedef struct decoding_report {
   double preempted_tokens; /* tokens whose keys and values were computed again after it */
 } decoding_report;
 
-/* What cluster.grader did. */
+/* Statistics of cluster.grader. */
 typedef struct grader_report {
   bool is_on;       /* false: the cluster has none */
   double wait_s;    /* mean time that units waited for a place */
@@ -107,14 +107,14 @@ typedef struct grader_report {
   double timed_out; /* number of units whose grading timed out */
 } grader_report;
 
-/* What cluster.colocated did. */
+/* Statistics of cluster.colocated. */
 typedef struct gpu_report {
   bool is_on;      /* false: the cluster has none */
   double switches; /* number of switches of the shared GPUs, in both directions */
   double seconds;  /* total duration of these switches */
 } gpu_report;
 
-/* What cluster.environment did. */
+/* Statistics of cluster.environment. */
 typedef struct environment_report {
   bool is_on;    /* false: the cluster has none */
   double wait_s; /* mean time that calls waited for a place */

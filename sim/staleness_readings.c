@@ -230,8 +230,8 @@ static void count_run(void *self, const token_run *run) {
   r->last[run->response] = run->version;
 }
 
-/* Counters of tokens that refer to the first token's version can only be computed when that is
- * known, which it is at every run: runs of a response come in the order of its tokens. */
+/* Also counts the tokens of the run. Counters that refer to the version of the response's first
+ * token can use it already, because runs of a response come in the order of its tokens. */
 static void count_tokens_of_run(void *self, const token_run *run) {
   counter_reader *r = self;
   count_run(r, run);

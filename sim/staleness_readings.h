@@ -31,8 +31,9 @@ typedef enum counted_then {
   THEN_SCHEDULED,    /* the learner's version when the unit was begun */
   THEN_FIRST,        /* the version of the response's first token */
   THEN_LAST,         /* the version of the response's last token */
-  THEN_CACHE,        /* that of its first token's keys and values: the last one if they are
-                        recomputed, the first one if they are kept (cluster.kv_cache) */
+  THEN_CACHE,        /* the version of its first token's keys and values: the last version of the
+                        response if they are recomputed, the first if they are kept
+                        (cluster.kv_cache) */
   THEN_EARLIEST_END, /* the oldest of the versions of last tokens in the unit */
   THEN_OWN           /* every token's own version */
 } counted_then;
@@ -43,7 +44,8 @@ typedef enum counted_in {
   IN_OPTIMISER, /* optimiser updates */
   IN_SAMPLES    /* trained responses */
 } counted_in;
-/* The value of one update. */
+/* How the values of an update's units become one value: mean, largest, or the number of values that
+ * are at least 1. */
 typedef enum counted_as { AS_MEAN, AS_LARGEST, AS_NUMBER_STALE } counted_as;
 
 typedef struct staleness_definition {

@@ -189,6 +189,7 @@ static void transfer_load(sim_clock *c, transfer *t) {
   transfer_plan(c, t, route_of(c, t), bytes);
 }
 
+/* The bytes of a transfer start to flow, or continue after an outage. */
 static gl_status transfer_begin(sim_clock *c, uint32_t id, gl_error *err) {
   network *n = &c->net;
   transfer *t = &n->pool[id];
@@ -216,6 +217,8 @@ static uint32_t next_in_line(sim_clock *c, transfer_port *port) {
   return TRANSFER_NONE;
 }
 
+/* After the handshake: starts the transfer, queues it at the learner's side, or parks it if an
+ * outage cuts it off. */
 static gl_status reaches_port(sim_clock *c, uint32_t id, gl_error *err) {
   transfer *t = &c->net.pool[id];
   transfer_port *port = port_of(&c->net, t);
@@ -323,6 +326,7 @@ static gl_status loses_weights(sim_clock *c, const transfer *t, bool is_void, gl
   return sampler_loaded(c, t->sampler, UINT64_MAX, err);
 }
 
+/* Sends a lost shard again, as a new transfer. */
 static gl_status sends_again(sim_clock *c, uint32_t id, gl_error *err) {
   const transfer t = c->net.pool[id];
   give_transfer_back(&c->net, id);
@@ -434,6 +438,7 @@ static size_t children_of(const sim_clock *c, uint32_t node, uint64_t *first) {
   return (size_t)(nodes - *first < fanout ? nodes - *first : fanout);
 }
 
+/* The node starts to forward this version, as full weights or as a delta. */
 static void begin_version(sim_clock *c, uint32_t node, int64_t version, double since) {
   const network_spec *spec = c->spec->network;
   relay_node *x = &c->net.nodes[node];

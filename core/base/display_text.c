@@ -9,6 +9,7 @@
 /* Size of the longest escape: "\U0010ffff". */
 enum { PIECE_SIZE = 12 };
 
+/* Whether a terminal would interpret the character instead of showing it. */
 static int obeyed(uint32_t code) {
   utf8proc_category_t c = utf8proc_category((utf8proc_int32_t)code);
   return c == UTF8PROC_CATEGORY_CC || c == UTF8PROC_CATEGORY_CF || c == UTF8PROC_CATEGORY_ZL ||

@@ -446,7 +446,7 @@ static cJSON *kept(builder *b, cJSON *item) {
 
 static cJSON *json_read_value(builder *b);
 
-/* A number; recipes in canonical form, which studies hold, write infinity as 1e999. */
+/* Reads a number. In the canonical recipes of studies, infinity is written as 1e999. */
 static double json_read_number(builder *b) {
   static const char *const infinity[] = {"1e999", "-1e999"};
   const size_t n = b->own ? number_size(&b->r) : 0;

@@ -58,7 +58,7 @@ enum { ratio_count = RATIO_COUNT };
 #define NUMBER(field, lo, hi, text)                                                                \
   { #field, FIELD_NUMBER, offsetof(policy_algorithm, field), NULL, 0, lo, hi, text }
 #define TINY 1e-300
-#define LARGE 1e100 /* of coefficients, which times a term must be finite */
+#define LARGE 1e100 /* bound of coefficients, so that their products with terms are finite */
 
 static const policy_field fields[] = {
     CHOICE(objective,
@@ -557,7 +557,8 @@ static double balance_steps(const policy_algorithm *a) {
          a->balance_step;
 }
 
-/* A combination of values that has no meaning, and what to set instead. */
+/* Whether an algorithm has a combination of values without meaning (wrong), and what to set
+ * instead (why). */
 typedef struct algorithm_rule {
   int wrong;
   const char *why;

@@ -40,7 +40,8 @@ typedef struct policy_input {
   const double *logref;  /* [n_tokens] under the reference policy; NULL unless ref_kl_coef != 0 */
   const double *entropy; /* [n_tokens] entropy of the learner's distribution at each token; NULL
                             unless policy_needs_entropy() */
-  const double *entropy_prox; /* [n_tokens] the same of the policy of logprox. NULL: as logprox */
+  const double *entropy_prox; /* [n_tokens] entropy of the policy of logprox. NULL means the same as
+                                 for logprox */
   const double
       *version_gap; /* [n_tokens] staleness: learner version - token version; NULL: unknown */
   const double

@@ -1,7 +1,8 @@
 /* Settings of trainers: which switches make which algorithm, on top of the trainer's defaults, what
  * the trainer does differently, and where that was read. One line for each algorithm and trainer; a
  * trainer without a line for an algorithm has no such setting at the version that was read.
- * Switches are written as `gepolab list algorithms --from` reads them; what is in brackets is none.
+ * Switches are written as `gepolab list algorithms --from` reads them; text in brackets is no
+ * switch.
  */
 #include "core/policy/trainer_settings.h"
 

@@ -20,7 +20,7 @@ typedef enum policy_trainer {
 typedef struct policy_trainer_info {
   const char *name, *word; /* as it is shown, and as a command line names it */
   const char *code;        /* two letters, for the head of a column */
-  const char *version;     /* commits that were read; releases that tests run */
+  const char *version;     /* the commit that was read, and the release that tests run */
 } policy_trainer_info;
 const policy_trainer_info *policy_trainer_about(policy_trainer trainer);
 
@@ -31,8 +31,9 @@ typedef enum policy_setting_basis { SETTING_READ, SETTING_RUN } policy_setting_b
 typedef struct policy_setting {
   const char *algorithm; /* a published algorithm's name */
   policy_trainer trainer;
-  const char *setting; /* the trainer's switches as name=value; words in brackets are none */
-  const char *differs; /* what its code does differently from the row; "" if nothing was found */
+  const char *setting; /* the trainer's switches as name=value; text in brackets is no switch */
+  const char *differs; /* what the trainer's code does differently from the published algorithm;
+                            "" if nothing was found */
   const char *place;   /* file:line at the trainer's version */
   policy_setting_basis basis;
 } policy_setting;

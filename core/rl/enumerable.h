@@ -48,9 +48,9 @@ typedef struct enumerable_ops {
    * callers use one accumulate_score per token instead. */
   gl_status (*token_scores)(const void *self, const double *theta, size_t x, double *score,
                             gl_error *err);
-  /* Writes J of prompt x to *value and adds weight * dJ/dtheta to gradient[n_parameters] unless it
-   * is NULL. For worlds with too many responses to list, or with a faster method. NULL: callers sum
-   * over the list. */
+  /* Writes the expected reward J of prompt x to *value and adds weight * dJ/dtheta to
+   * gradient[n_parameters] unless it is NULL. For worlds with too many responses to list, or with a
+   * faster method. NULL: callers sum over the list. */
   gl_status (*value)(const void *self, const double *theta, size_t x, double weight, double *value,
                      double *gradient, gl_error *err);
   /* Writes KL(p||q) and KL(q||p) of the responses to prompt x; +inf if q, or p, is zero where the

@@ -26,7 +26,7 @@ static int64_t bytes_at(const query *q, int column) {
 #define MISSING                                                                                    \
   " FROM plan p WHERE p.study = ?1 AND p.tuning = 0 AND p.place NOT IN (SELECT r.place" STANDING   \
   " AND" FINISHED ")"
-/* Shards of the grid that this file has contained, for the most recent number of shards. */
+/* Shards that were swept into this file, among sweeps with the largest number of shards. */
 #define KNOWN_SHARDS                                                                               \
   " FROM sweeps WHERE study = ?1 AND shards = (SELECT max(shards) FROM sweeps WHERE study = ?1)"
 
@@ -62,7 +62,7 @@ gl_status store_progress(store *s, const char *study, study_progress *out, gl_er
     status = store_query_integer(s, &n, counts[i].sql, study, err);
     *counts[i].n = (size_t)n;
   }
-  /* A file that once covered the whole grid lacks no shard. */
+  /* No shard is missing if one sweep into the file was not sharded (`whole`). */
   if (out->shards == 1) out->shards = 0;
   if (out->shards > 0 && whole == 0 && known < out->shards)
     out->shards_missing = out->shards - known;

@@ -141,7 +141,7 @@ static void sum_function(sqlite3_context *call, int n, sqlite3_value **arg) {
  * none.
  */
 typedef struct rows_sum {
-  int known, refused;
+  int known, refused; /* the columns have been looked up; some record has an invalid value */
   uint64_t sum;
   row_columns columns;
 } rows_sum;
@@ -174,7 +174,8 @@ int store_sum_functions(sqlite3 *db) {
   const int how = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY;
   const struct {
     const char *row, *rows;
-    void *which; /* not NULL: lenient */
+    void *which; /* NULL: the strict functions, which fail on an invalid value; else those that
+                    return NULL */
   } pairs[] = {{"gepolab_sum", "gepolab_rows", NULL}, {"gepolab_try_sum", "gepolab_try_rows", db}};
   int code = SQLITE_OK;
   for (int i = 0; i < 2 && code == SQLITE_OK; ++i) {

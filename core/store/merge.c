@@ -69,7 +69,7 @@ static gl_status check_runs(store *s, const char *path, gl_error *err) {
   return status;
 }
 
-/* Two finished runs of one place if neither file says which supersedes the other. */
+/* Selects two finished runs of one place if neither file says which supersedes the other. */
 static const char places[] =
     "WITH gone(key) AS (SELECT key FROM main.superseded UNION SELECT key FROM other.superseded)"
     " SELECT a.algorithm || ', seed ' || a.seed || ' of ' || a.study || ': one has it with the"

@@ -477,9 +477,10 @@ static void put_table_definition(FILE *to, const store_table *t) {
     fputs(");", to);
 }
 
-/* Views for other programs (experiments/DATA.md); nothing here reads them. A view keeps its columns
- * and their meaning: what must change gets the next number, and the old text stays known. All
- * columns of steps are those of the file, so that a new metric changes no text. */
+/* Views for other programs (experiments/DATA.md); nothing here reads them. The columns of a view
+ * and their meaning never change: a changed view gets the next number, and the old one stays in
+ * this list, because check_others() accepts only these texts. steps_v1 selects s.*, so that a new
+ * metric does not change its text. */
 #define OF_A_RUN_V1 "r.study, r.\"key\", r.algorithm, r.seed, "
 static const struct {
   const char *name, *sql;

@@ -108,7 +108,7 @@ typedef struct run_record {
   const char *algorithm; /* shown name */
   const char *swept;     /* canonical JSON of the swept fields with this cell's values, without
                             algorithm and seed: {"cluster.max_delay":600} */
-  const char *chosen;    /* likewise of the fields that were tuned beforehand, as by `tune`:
+  const char *chosen;    /* canonical JSON of the fields that were tuned beforehand, as by `tune`:
                             {"optimizer.lr":0.1}; NULL: none */
   const char *recipe;    /* canonical JSON of the whole cell */
   const char *
@@ -345,8 +345,7 @@ typedef struct store_origin {
   run_provenance how;       /* unknown texts are "" */
   const char *first, *last; /* when the first and the last of them finished; NULL: unknown */
 } store_origin;
-/* Calls each() for every origin, most runs first. Measurements stored before format 4 are omitted.
- */
+/* Calls each() for every origin, most runs first. Measurements without provenance are omitted. */
 gl_status store_origins(store *s, int (*each)(void *self, const store_origin *origin), void *self,
                         gl_error *err);
 
