@@ -339,8 +339,8 @@ static gl_status llm_learner_sample(llm_learner *l, const drawing_request *r,
 
 enum { not_drawn = -1 };
 
-/* Sets up the batch's memory of keys and values and each response's size in it; nothing if they are
- * not kept. All replicas have the same model. */
+/* Sets up the batch's memory of keys and values and each response's size in it; nothing if the
+ * learner does not keep them between calls. All replicas have the same model. */
 static gl_status take_cache(const llm_learner *l, const draw_request *r, batch *b,
                             const problem_set *problems, generate_cache *c, gl_error *err) {
   size_t longest = 0, all = 0;
@@ -404,8 +404,8 @@ static gl_status problems_of(const llm_learner *l, const batch *b, problem_set *
   return status;
 }
 
-/* The incomplete batch as a result that generate() resumes in place. The result owns the arrays of
- * lengths and ends. */
+/* The incomplete batch as a result that generate() resumes in place. The result owns its arrays
+ * length and finished. */
 static gl_status view_result(const llm_learner *l, batch *b, generate_result *r, gl_error *err) {
   const size_t width = l->spec.max_tokens;
   r->length = ARENA_ARRAY(&r->memory, size_t, b->n_responses);

@@ -1,4 +1,4 @@
-/* Evaluation on held-out problems: of the whole evaluation, of its sets, and of their halves. */
+/* Scores on held-out problems: of the evaluation, and of its sets and their halves. */
 #include "llm/learner/learner.h"
 
 #include <math.h>

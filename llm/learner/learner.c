@@ -125,6 +125,8 @@ static gl_status keep_initial(void *context, size_t rank, gl_error *err) {
   return model_values_copy(&r->initial, r->model, err);
 }
 
+/* Makes the learner in the order in which its parts need each other; the warm-up is one of the
+ * steps. */
 static gl_status build(llm_learner *l, const learner_setup *setup, gl_error *err) {
   making m = {l, setup};
   gl_status status = read_setup(l, setup, err);
@@ -189,6 +191,7 @@ gl_status llm_check_sections(const learner_setup *setup, gl_error *err) {
   return check_setup(setup, err);
 }
 
+/* Reads the setup without making a model, then runs the further check (NULL: none). */
 static gl_status check_with(const learner_setup *setup,
                             gl_status (*more)(llm_learner *, const learner_setup *, gl_error *),
                             gl_error *err) {
@@ -251,6 +254,8 @@ typedef struct said {
   kept_shape kept;
 } said;
 
+/* Replaces the recipe's sampling settings if dist is the learner's own distribution. Returns the
+ * previous ones. */
 static said use_distribution(llm_learner *l, llm_dist dist) {
   const said was = {l->spec.sampling, l->spec.kept};
   if (dist == LLM_OWN_DIST) {

@@ -126,9 +126,9 @@ static size_t add_target(token_pack *p, size_t row, int32_t token, const uint32_
   return p->n_targets++;
 }
 
-/* Requests that the distribution before a target be split by a set. Returns the number of this
- * request, which is `old` if that one has the same set. old: an existing request for the
- * distribution after the same tokens; SIZE_MAX: none. */
+/* Requests that a target's distribution be split into the tokens of a kept set and the others.
+ * Returns the number of this request, which is `old` if that one has the same set. old: an
+ * existing request for the distribution after the same tokens; SIZE_MAX: none. */
 static size_t watch_dist(token_pack *p, size_t target, size_t old, const uint32_t *set) {
   const size_t words = p->watched.words;
   if (old != SIZE_MAX && memcmp(p->watched_set + old * words, set, words * sizeof *set) == 0)
@@ -175,7 +175,8 @@ gl_status token_pack_add_kept(token_pack *p, const int32_t *response, const uint
   return GL_OK;
 }
 
-/* Sorts the targets by the rows that they follow; targets after shared rows were added late. */
+/* Sorts the targets by the rows that they follow. A target after a shared row may have been added
+ * after targets of later rows. */
 gl_status token_pack_finish(token_pack *p, gl_error *err) {
   if (!p->unordered) return GL_OK;
   const size_t n = p->n_targets, words = p->shape.words;

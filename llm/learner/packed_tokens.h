@@ -31,12 +31,12 @@ typedef struct token_pack {
   int32_t *target;      /* [n_targets] tokens to score */
   kept_shape shape;     /* shape of the targets' sets of kept tokens; no words: no sets */
   uint32_t *kept;       /* [n_targets] sets */
-  kept_shape watched;   /* shape of the sets that split distributions into two parts; no words: none
-                           are split */
+  kept_shape watched; /* shape of the kept sets that split distributions into kept and other tokens;
+                         no words: none are split */
   size_t n_watched, cap_watched, cap_watched_sets, cap_watched_of;
-  size_t *watched_target; /* [n_watched] the target before which the distribution is split */
+  size_t *watched_target; /* [n_watched] the target whose distribution is split */
   uint32_t *watched_set;  /* [n_watched] sets */
-  size_t *watched_of;     /* [n_asked] the split that belongs to each token */
+  size_t *watched_of;     /* [n_asked] index of each token's split, below n_watched */
   size_t *place;          /* [n_targets] workspace for sorting */
   size_t *target_of;      /* [n_asked], responses in the order in which they were added */
   pack_member *member;    /* [n_members] responses to the present prompt */
@@ -62,8 +62,8 @@ void token_pack_prompt(token_pack *p, const int32_t *prompt, size_t n);
  * GL_ENOMEM. */
 gl_status token_pack_add(token_pack *p, const int32_t *response, size_t n, size_t most, int *added,
                          gl_error *err);
-/* token_pack_add() with the set of each token, kept [n], if the pack renormalises over sets or
- * splits by them (else NULL). */
+/* token_pack_add() with the kept set of each token, kept [n], if the pack renormalises over kept
+ * sets or splits by them (else NULL). */
 gl_status token_pack_add_kept(token_pack *p, const int32_t *response, const uint32_t *kept,
                               size_t n, size_t most, int *added, gl_error *err);
 /* To be called after the last response: sorts the targets into the order that a forward requires.

@@ -132,7 +132,7 @@ typedef struct walk {
   size_t at, end;
 } walk;
 
-/* The index of the first token of the response at place j. */
+/* The index of the first token of the list's response j. */
 static size_t first_token(const response_list *s, size_t j) {
   return s->start[s->response[j]];
 }
@@ -142,7 +142,7 @@ static size_t response_tokens(const response_list *s, size_t j) {
   return s->length != NULL ? s->length[i] : s->start[i + 1] - s->start[i];
 }
 
-/* True if the pass includes the response at place j. */
+/* True if the pass includes the list's response j. */
 static bool takes(const set_pass *p, size_t j) {
   const size_t first = first_token(p->list, j), n = response_tokens(p->list, j);
   if (p->which != PASS_WITH_GRADIENT) return true;
@@ -152,7 +152,7 @@ static bool takes(const set_pass *p, size_t j) {
 }
 
 /* Packs the next micro-batch: responses up to `most` tokens, at least one response. The pack is
- * empty at the end of the walk. rows[j] (NULL: not wanted): the rows that the response at place j
+ * empty at the end of the walk. rows[j] (NULL: not wanted): the rows that the list's response j
  * added. */
 static gl_status pack_next(const set_pass *p, replica *r, size_t most, walk *at, size_t *rows,
                            gl_error *err) {
@@ -219,7 +219,7 @@ static gl_status shares_fit(const set_pass *p, int *fit, gl_error *err) {
 
 /* --- scoring --- */
 
-/* Copies results of a forward to the tokens of the responses at places [first, end): the k-th token
+/* Copies results of a forward to the tokens of the list's responses [first, end): their k-th token
  * gets found[at[k]]. */
 static void scatter_scores(const response_list *s, size_t first, size_t end, const double *found,
                            const size_t *at, double *to) {
@@ -344,7 +344,7 @@ static gl_status llm_score(void *self, const token_view *view, update_score whic
 /* --- the gradient and the step --- */
 
 /* The gradient with respect to the log-probabilities of the pack's targets: for each target, minus
- * the sum of the coefficients of its tokens, over the responses at places [first, end). */
+ * the sum of the coefficients of its tokens in the list's responses [first, end). */
 static void take_coefficients(const set_pass *p, const token_pack *pack, size_t first, size_t end,
                               double *dlogp) {
   size_t k = 0;
@@ -384,8 +384,8 @@ static gl_status gradient_share(void *context, size_t rank, gl_error *err) {
   return status == GL_OK ? backward_walk(p, r, walk_of_rank(p, rank), err) : status;
 }
 
-/* Computes the same gradient, then makes the common step. Results are taken from the first replica.
- */
+/* gradient_share(), then the optimiser step that all replicas make. The first replica also stores
+ * its sample of the gradient. */
 static gl_status step_share(void *context, size_t rank, gl_error *err) {
   const set_pass *p = context;
   replica *r = &p->l->replica[rank];
@@ -395,10 +395,11 @@ static gl_status step_share(void *context, size_t rank, gl_error *err) {
   return model_gradient_sample(r->model, p->l->update.trail.now, err);
 }
 
-/* One optimiser step, in the cheaper of two ways. If the scoring forward's activations were stored,
- * a backward over all tokens follows, which costs about two forwards. Otherwise responses with only
- * zero coefficients are skipped, and the others cost three forwards. A stored forward was divided
- * over the replicas as all responses, so its backward is, too. */
+/* One optimiser step, in the cheaper of two ways. With the stored activations of the scoring
+ * forward, a backward over all tokens costs about two forwards. Without them, responses with only
+ * zero coefficients are skipped, and the others cost three forwards. The stored forward included
+ * all responses when it was divided among the replicas, so its backward must be divided in the
+ * same way. */
 static gl_status llm_step(void *self, const token_view *view, double lr, double *norm,
                           gl_error *err) {
   llm_learner *l = self;
@@ -452,8 +453,8 @@ gl_status llm_learner_differentiate(llm_learner *l, const policy_algorithm *algo
 /* --- metrics --- */
 
 /* Measures the samplers' kept sets: their probability under the sampler and, if sets are recorded,
- * under the learner. Samplers whose `logq` is the learner's record no truncated distribution with
- * raw weights, unless there are sets. */
+ * under the learner. If `logq` is the learner's, weights are raw and no sets are recorded, the
+ * truncated log-probabilities are unknown, and nothing is reported. */
 static void measure_kept_sets(const llm_learner *l, double *metrics) {
   const sampling_spec *dist = &l->spec.sampling;
   const size_t n = l->update.table.n_tokens;
