@@ -33,7 +33,7 @@
 #include "core/random/rng_purposes.h"
 #include "core/rl/sampling_distribution.h"
 
-/* It compiles slowly as C++, so .cu files include it themselves if they need it. */
+/* core/random/rng.h compiles slowly as C++, so .cu files that need it include it themselves. */
 #ifndef __cplusplus
 #include "core/random/rng.h"
 #endif
@@ -57,9 +57,10 @@ typedef struct head_shape {
   size_t q, kv, dim;
 } head_shape;
 
-/* Llama 3's scaling of the rotary embedding: pairs of the head that turn less than `low` times in
- * `positions` turn `factor` times slower, those that turn more than `high` times as before, and
- * those between go from one to the other (rotary_speed in kernels.h). factor 0: not scaled. */
+/* Llama 3's scaling of the rotary embedding. Pairs of a head that rotate fewer than `low` times
+ * within `positions` positions are slowed down by `factor`; those that rotate more than `high`
+ * times keep their speed; between these limits the speed is interpolated (rotary_speed in
+ * kernels.h). factor 0: not scaled. */
 typedef struct rotary_scaling {
   double factor, low, high, positions;
 } rotary_scaling;
@@ -110,8 +111,8 @@ enum product_flag { PRODUCT_ADD = 1, PRODUCT_ROW_BY_ROW = 2 };
 
 /* Stochastic rounding of a copy to bfloat16: up or down with probabilities such that the expected
  * value is the master's. Number i of a call is rounded with the upper half of word (first + i) % 4
- * of block (first + i) / 4 of the stream. So a copy is a function of the master and this address.
- * If T is M nothing is rounded. */
+ * of block (first + i) / 4 of the stream. So a copy depends only on the master, the stream and
+ * `first`. If T is M nothing is rounded. */
 typedef struct copy_rounding {
   rng_stream stream;
   uint64_t first;

@@ -15,8 +15,8 @@ enum {
 };
 
 /* All calls of one operation. flops and bytes are the minimum that the result requires, not what
- * the backend did: every number is read and written once, and recomputation is not counted. 0 if
- * they do not follow from the arguments. */
+ * the backend did: every number is read and written once, and recomputation is not counted. Both
+ * are 0 for operations whose arguments do not determine them. */
 typedef struct backend_work {
   const char *operation;
   size_t calls;
@@ -32,8 +32,8 @@ typedef enum profile_kind { PROFILE_MEMORY, PROFILE_TIMES, PROFILE_TIMES_UNRECOR
 typedef struct backend_profile backend_profile;
 
 /* Begins to profile b's operations. On a device times are measured between events before and after
- * each operation, so they include waiting for the host's launch; on the CPU they are clock times.
- * *out is NULL after an error. Errors: GL_ENOMEM, those of the backend. */
+ * each operation, so they include the time until the host has launched it; on the CPU they are
+ * wall-clock times. *out is NULL after an error. Errors: GL_ENOMEM, those of the backend. */
 gl_status backend_profile_begin(backend_profile **out, backend *b, profile_kind kind,
                                 gl_error *err);
 /* Restores the backend's own operations; to be called before backend_free(). NULL is allowed. */

@@ -6,10 +6,10 @@
  * GEPOLAB_CPU_FORM. cpu.c detects instruction sets and has the operations that do not depend on the
  * number type.
  *
- * Threads. An operation is divided into tasks for the thread pool according to its shape, never to
- * the number of threads, and no two tasks write to the same number. So results do not depend on
- * threads. pool_run returns when all tasks are done; no other synchronisation is needed. Prefix:
- * cpu_. */
+ * Threads. An operation is divided into tasks for the thread pool according to the shapes of its
+ * arrays, never according to the number of threads, and no two tasks write to the same number. So
+ * results do not depend on threads. pool_run returns when all tasks are done; no other
+ * synchronisation is needed. Prefix: cpu_. */
 #ifndef GEPOLAB_LLM_BACKEND_CPU_CPU_H
 #define GEPOLAB_LLM_BACKEND_CPU_CPU_H
 

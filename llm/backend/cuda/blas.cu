@@ -1,6 +1,6 @@
 /* Matrix products by cuBLASLt. The library is opened when a CUDA backend is made, not when gepolab
- * starts: it has half a gigabyte, and commands without a GPU do not need it. It stays loaded until
- * the process ends, for the next backend.
+ * starts: its file has half a gigabyte, and commands that use no GPU do not need it. It stays
+ * loaded until the process ends, for the next backend.
  *
  * The library's heuristic is asked which of its algorithms is fastest for a shape and the
  * alignments of its addresses. The answer is stored as a plan in a table of limited size

@@ -223,7 +223,8 @@ template <typename T> struct same_type { typedef T type; };
 
 /* Allows a kernel `shared` bytes of dynamic shared memory. Every kernel may have up to 48 KiB
  * together with its static shared memory. For more, the driver is asked once per kernel for the
- * device's maximum. Returns false after an error, which is stored: the device has less. */
+ * device's maximum. Returns false after an error, which is stored, for example if the device has
+ * less shared memory. */
 bool cuda_allow_shared(cuda_backend *b, const void *function, const char *name, size_t shared);
 
 template <typename... P>

@@ -5,8 +5,8 @@
  * A warp multiplies A [16, 16] by B [16, 8] and adds to C [16, 8]. With g = lane / 4 and t = lane %
  * 4 a lane holds these numbers, two bfloat16 per register with the first in the lower half:
  *
- *   - a[0], a[1]: columns 2t, 2t + 1 of rows g and g + 8; a[2], a[3]: the same of columns + 8
- *   - b[0], b[1]: rows 2t, 2t + 1 (and + 8) of column g
+ *   - a[0], a[1]: columns 2t, 2t + 1 of rows g and g + 8; a[2], a[3]: columns 2t + 8, 2t + 9
+ *   - b[0], b[1]: rows 2t, 2t + 1 and rows 2t + 8, 2t + 9 of column g
  *   - c[0..1], c[2..3]: columns 2t, 2t + 1 of rows g and g + 8, as floats
  *
  * All lanes of a warp must call these functions together. */

@@ -1,10 +1,10 @@
 /* Steps of the optimisers, which also write the copy of the parameters in the model's type; casts,
  * which write only that copy; and the sum of squares.
  *
- * A thread processes EACH numbers: 16 bytes of each float array. The limit is memory bandwidth.
- * Bytes per number: 28 for adamw (parameter, gradient and two moments are read, three of them
- * written), 20 for sgd with momentum and 12 without, 2 more for a copy in bfloat16; 6 for a cast; 4
- * for the sum of squares. */
+ * A thread processes EACH numbers: 16 bytes of each float array. Memory bandwidth limits the speed.
+ * Bytes read and written per number: 28 for adamw (parameter, gradient and two moments are read,
+ * three of them written), 20 for sgd with momentum and 12 without, 2 more for a copy in bfloat16; 6
+ * for a cast; 4 for the sum of squares. */
 #include "llm/backend/cuda/vector16.cuh"
 
 #include "core/random/rng.h"

@@ -16,7 +16,7 @@
  * Performance. A product of few rows takes the time of a launch (1 us in a recorded step), of
  * reading its weights, 2 m k bytes in bfloat16, and of adding splits and storing. Measured on an
  * H100 80GB HBM3 (3.0 TB/s for copies), one product after the other in a recorded step, with
- * weights that are in no cache; in us, before and after clusters and wgmma. "Bytes" is the time of
+ * weights that are in no cache; in us, without / with clusters and wgmma. "Bytes" is the time of
  * the weights' bytes at 3.0 TB/s:
  *
  *   m x k             bytes   1 row          64 rows        128 rows       256 rows

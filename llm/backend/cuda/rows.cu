@@ -2,8 +2,8 @@
  * has the arithmetic of a number. This file divides rows among lanes and vectors of 16 bytes
  * (vector16.cuh). A block processes one row.
  *
- * The limit of all of them is memory bandwidth. Bytes read and written for a row of `width` numbers
- * of t bytes each, without weights, which stay in the cache:
+ * Memory bandwidth limits the speed of all of them. Bytes read and written for a row of `width`
+ * numbers of t bytes each, without weights, which stay in the cache:
  *
  *   gather, embed      2 t width         norm_backward      4 t width (din is read and written)
  *   norm               2 t width, with add 4 t width (sum is written, and not read again)

@@ -216,8 +216,8 @@ enum { THREADS = 256, EACH = 16, SLICE = THREADS * EACH };
 
 /* The first kernel finds each slice's greatest logit, the second sums each slice's weights. In the
  * third a block per row finds the slice and the token at which the cumulative sum exceeds the
- * sample's position. Logits are read twice, the second time mostly from the second-level cache. The
- * limit is 4 bytes per token of the vocabulary and row. */
+ * sample's position. Logits are read twice, the second time mostly from the second-level cache.
+ * Memory bandwidth limits the speed: 4 bytes per row and token of the vocabulary. */
 
 /* Results of the kernels for the n slices of every row, in scratch memory: arrays [rows, n] of each
  * slice's greatest rank and sum of weights. */
