@@ -18,7 +18,7 @@
 
 typedef enum contrast_measure {
   CONTRAST_COLLAPSE,      /* whether the run collapsed */
-  CONTRAST_LAST,          /* its last score */
+  CONTRAST_LAST,          /* the last score of the run */
   CONTRAST_LATE_COLLAPSE, /* whether it collapsed late and did not recover (FATE_LATE_COLLAPSE) */
   CONTRAST_LAST_LEVEL,    /* run_level.last; the next two are its other fields */
   CONTRAST_BEST_TO_LAST,
@@ -50,8 +50,8 @@ bool contrast_has_run(const results *r, const contrast_field *f);
 /* When a contrast was written, by the recipes that the study holds. */
 typedef enum contrast_origin {
   CONTRAST_ORIGIN_UNKNOWN, /* the study holds no recipe */
-  CONTRAST_DECLARED,       /* in a recipe that was swept into the study */
-  CONTRAST_AFTERWARDS,     /* in none: it was written or changed after the runs */
+  CONTRAST_DECLARED,       /* the contrast is in a recipe that was swept into the study */
+  CONTRAST_AFTERWARDS, /* in no swept recipe: the contrast was written or changed after the runs */
   CONTRAST_ORIGINS
 } contrast_origin;
 /* "unknown", "before the runs", "after the runs". */
@@ -66,7 +66,7 @@ typedef struct contrast {
   bool may_wait; /* in an unfinished study: a contrast without a pair of runs yet has no numbers and
                     counts in Holm's adjustment with p = 1; otherwise it is an error */
 } contrast;
-/* Whether two compare the same arms by the same measure, whatever their names and origins. */
+/* Whether two contrasts compare the same arms by the same measure; names and origins may differ. */
 bool contrast_is_same(const contrast *a, const contrast *b);
 
 typedef struct contrast_result {

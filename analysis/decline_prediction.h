@@ -24,7 +24,7 @@ typedef struct declines_rule {
 typedef struct decline_auc {
   metric m;
   size_t runs; /* runs in which the metric has values both before a decline and in other windows */
-  size_t declines, others; /* windows of these runs */
+  size_t declines, others; /* windows of these runs: before a decline, and others */
   interval auc; /* 95 % interval: bootstrap over runs; for a single run by Hanley and McNeil */
   double p; /* two-sided, of AUC = 0.5: normal distribution of the sum of U over runs; for a single
                run auc_p_value() */
@@ -36,7 +36,7 @@ typedef struct declines {
   declines_rule rule;
   size_t runs, by_reward;  /* runs with a window before a decline and another one; by_reward: those
                               judged by the batch reward */
-  size_t declines, others; /* their windows */
+  size_t declines, others; /* windows of these runs: before a decline, and others */
   size_t left_out;         /* other runs: none or all of their windows precede a decline */
   decline_auc of[METRIC_COUNT]; /* [n] in descending order of the distance of the AUC from 0.5 */
   size_t n;

@@ -56,7 +56,7 @@ typedef struct effect_table {
   const results *study; /* borrowed */
   effect_factor *factor;
   size_t n_factors;
-  bool has_interactions; /* of pairs of factors */
+  bool has_interactions; /* the model has interactions of pairs of factors */
   size_t n_effects;      /* n_factors, plus the pairs of factors if the model has interactions */
   effect_fit *fit[RESPONSE_COUNT]; /* [n_fits]: each algorithm, then the differences of the others
                                       and the first */

@@ -19,7 +19,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* In the order in which they are tested; survival is the rest. */
+/* Outcomes, in the order in which they are tested; a run with none of the others survived. */
 typedef enum outcome {
   OUTCOME_NOT_FINITE,     /* a non-finite loss or parameter ended the run before a collapse */
   OUTCOME_NEVER_LEARNED,  /* the gain was below the rule's minimum */
@@ -36,12 +36,12 @@ const char *outcome_name(outcome o);
 /* A finer classification, as tables and figures show it. */
 typedef enum fate {
   FATE_NOT_FINITE,
-  FATE_LOST_START,     /* it lost its initial score before any gain */
-  FATE_NEVER_LEARNED,  /* without such a loss */
+  FATE_LOST_START,     /* the run lost its initial score before any gain */
+  FATE_NEVER_LEARNED,  /* the run never learned, without losing its initial score */
   FATE_DIP,            /* an early or late collapse from which it recovered */
   FATE_EARLY_COLLAPSE, /* without recovery */
   FATE_LATE_COLLAPSE,  /* without recovery */
-  FATE_COLLAPSING,     /* its last evaluations are low, fewer of them than a collapse needs */
+  FATE_COLLAPSING,     /* the last evaluations are low, but fewer than a collapse needs */
   FATE_STABLE,
   FATE_COUNT
 } fate;

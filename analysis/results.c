@@ -197,7 +197,7 @@ static gl_status order_grid(const results *r, results_group *grid, size_t n, gl_
     size_t *of = ARENA_ARRAY(&work, size_t, n);
     if (work.failed) break;
     l[n_axes] = find_levels(grid, n, a, of);
-    all *= l[n_axes++].n; /* at most n * n */
+    all *= l[n_axes++].n; /* no overflow: at most n * n */
   }
   gl_status status = arena_check(&work, "the order of settings", err);
   if (status == GL_OK && all == n) {

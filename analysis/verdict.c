@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double MARGIN = 0.01; /* of the leader's score */
+static const double MARGIN = 0.01; /* fraction of the leader's score */
 
 /* --- finding --- */
 

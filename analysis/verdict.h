@@ -1,5 +1,5 @@
-/* The verdict of a study: who leads at each setting, and which of the others are distinguishable
- * from it. Prefixes: verdict_, verdicts_.
+/* The verdict of a study: which algorithm leads at each setting, and which of the others are
+ * distinguishable from it. Prefixes: verdict_, verdicts_.
  *
  * The leader has the best interquartile mean of last scores. Every other algorithm is compared with
  * it seed by seed: the difference of last scores (interquartile mean with its 95 % bootstrap

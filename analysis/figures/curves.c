@@ -15,7 +15,7 @@ typedef struct curve_page {
   double *values, *steps; /* [n_runs], [updates of the longest run] */
   size_t *next;           /* [n_runs] index of a run's next update */
   int64_t last_step;
-  int64_t points;  /* at most this many points of a curve; 0: every update is a point */
+  int64_t points;  /* largest number of points of a curve; 0: every update is a point */
   size_t averaged; /* largest number of updates of a run that a point averages; 1: nothing is
                       averaged */
 } curve_page;

@@ -116,7 +116,8 @@ static long checkpoint_number(const char *path, size_t *length) {
   return strtol(path + digits, NULL, 10);
 }
 
-/* Whether another state in the list has the checkpoint's log and more. */
+/* Whether the log of a checkpoint is contained in another one of the list: of a later checkpoint
+ * beside it, or of the folder above. */
 static bool is_earlier_checkpoint(const found_files *f, size_t i) {
   size_t length = 0, other = 0;
   const long own = checkpoint_number(f->path[i], &length);

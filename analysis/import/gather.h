@@ -24,13 +24,13 @@ typedef struct gather_request {
                                  is matched against the name without its tag, or against
                                  "[paper]GEPO" if it begins with "\[" or "^\[" */
   size_t n_renames;
-  const char *const *read_as; /* the same for metrics: "REGEX=kl_exact" */
+  const char *const *read_as; /* the same for names of metrics: "REGEX=kl_exact" */
   size_t n_read_as;
   const char *group_by; /* a regular expression whose first group is the common name of the runs of
                            one algorithm; NULL: runs are not grouped */
   const char *metric;   /* the requested quantity, by name or by one component between slashes. Also
                            names the series of files without a metric name. NULL: all */
-  bool lower_is_better; /* for metrics unknown to gepolab */
+  bool lower_is_better; /* lower is better for metrics that gepolab does not know */
   const char *set; /* evaluation set whose score is used for studies (analysis/evaluation_sets.h);
                       NULL: the runs' own score */
   bool each_set;   /* 1: all evaluation sets of a study, with their names as labels */

@@ -23,7 +23,7 @@ static size_t stem_length(const char *name, size_t n) {
   return n;
 }
 
-/* A folder of one checkpoint, or of one component, does not name a run. */
+/* Whether a folder's name does not identify a run, such as that of a checkpoint. */
 static bool names_no_run(const char *name, size_t n) {
   static const char *const words[] = {"dashboard", "metrics", "checkpoint-", ".", ".."};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {

@@ -34,8 +34,8 @@ typedef struct log_builder {
   gl_status status; /* first error of the builder itself */
 } log_builder;
 
-/* Begins the series of the run that the file's name says (log_run_name). Call log_end() even after
- * an error. */
+/* Begins the series of one run, which is named after the file (log_run_name). Call log_end() even
+ * after an error. */
 void log_begin(log_builder *b, const import_file *f, gl_error *err);
 /* Adds a value; NaN and infinities are kept. */
 void log_value(log_builder *b, const char *metric, double step, double value);
@@ -47,7 +47,8 @@ void log_time(log_builder *b, double step, double seconds);
 void log_json(log_builder *b, json_reader *r, const char *metric, double step);
 /* Reads the step of a record: a finite number. */
 double log_step(json_reader *r);
-/* Adds the notes. *out receives the table; NULL if status, or that of the builder, is not GL_OK. */
+/* Adds the notes. *out receives the table; NULL if `status` or the status of the builder is an
+ * error. */
 gl_status log_end(log_builder *b, gl_status status, series_table **out);
 
 /* Reads a line; `line` is its number. Fails through the reader, or returns another error. */
@@ -57,7 +58,8 @@ typedef gl_status log_line(void *context, json_reader *r, size_t line);
 gl_status log_lines(const import_file *f, log_line *read_line, void *context, bool *cut,
                     gl_error *err);
 
-/* Reads all lines and ends the builder. context: the builder, or a struct around it. */
+/* Reads all lines and ends the builder. context: argument of read_line, such as a struct that
+ * contains the builder. */
 gl_status log_read(log_builder *b, log_line *read_line, void *context, series_table **out);
 
 /* The keys of the first JSON object of a file. */

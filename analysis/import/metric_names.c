@@ -58,7 +58,7 @@ static metric known_component(const char *at, size_t n) {
   return METRIC_COUNT;
 }
 
-/* The metric of the last component that is known. What follows it may only say that it is a mean:
+/* The metric of the last known component. After it only a word for "mean" may follow, because
  * "response_length/max" and "response_length/clip_ratio" are other quantities. */
 static metric known_metric(const char *name) {
   static const char *const means[] = {"mean", "avg", "average"};

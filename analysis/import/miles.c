@@ -1,6 +1,6 @@
 /* The metrics of miles' dashboard, metrics.jsonl: {"ts", "step_key", "step", "metrics": {…}} a
- * line. "rollout/step" counts rollouts, "train/step" optimiser steps; of a log with both, time_s is
- * the time of the rollouts' lines since the first line. */
+ * line. "rollout/step" counts rollouts, "train/step" optimiser steps. If a log has both, the series
+ * time_s has the times of the rollouts only; times are since the first line. */
 #include "analysis/import/log.h"
 #include "core/base/array.h"
 

@@ -30,7 +30,8 @@ typedef struct series {
   const char *metric;   /* "" if the file does not name the metric */
   const char *label;    /* benchmark, if the file has a column for it; otherwise "" */
   const char *settings; /* JSON object of recipe fields with columns, or "" */
-  const char *chosen;   /* the same for fields that were chosen per cell (the learning rate) */
+  const char
+      *chosen; /* JSON object of the fields that were chosen per cell (the learning rate), or "" */
   bool has_seed;
   uint64_t seed;
   double *step, *value; /* [n]; value may be infinite, never NaN */

@@ -151,7 +151,7 @@ static gl_status read_separated(sheet *s, const char *text, size_t size, char se
 
 /* --- JSON Lines --- */
 
-/* A JSON line being parsed. Lines repeat their keys in order, so the search for a key starts behind
+/* A JSON line being parsed. Lines repeat their keys in order, so the search for a key starts after
  * the previous one. */
 typedef struct json_line {
   sheet *to;

@@ -240,7 +240,7 @@ const foreign_metric *foreign_at(size_t i) {
   return i < N_NAMES ? &names[i] : NULL;
 }
 
-/* Whether the name is that of the entry, in which <k> stands for a number and <name> for any word
+/* Whether the name matches the entry, in which <k> stands for a number and <name> for any word
  * between slashes. */
 static bool is_entry(const char *entry, const char *name) {
   if (strcmp(entry, name) == 0) return true;

@@ -244,8 +244,7 @@ bool layout_has_marks(const layout *l, const place *at) {
   return false;
 }
 
-/* Sets as many tick labels as fit side by side. */
-/* Whether the labels of the marks stand beside each other. */
+/* Whether the tick labels of an x axis of width `broad` fit side by side. */
 static int labels_fit(const figure_panel *panel, const place *at, double broad) {
   const double low = panel->x_low, high = panel->x_high;
   const double span = panel->x_logarithmic ? log(high / low) : high - low;
@@ -260,6 +259,7 @@ static int labels_fit(const figure_panel *panel, const place *at, double broad) 
   return 1;
 }
 
+/* Sets as many tick labels as fit side by side. */
 static void set_x_ticks(layout *l) {
   for (size_t i = 0; i < l->n; i++) {
     place *at = &l->places[i];

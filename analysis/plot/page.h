@@ -143,7 +143,8 @@ struct figure_page {
   char *remark; /* additional remarks below the figure; NULL: none */
   figure_panel *panels;
   size_t n_panels, wide; /* wide: maximum number of panels per row; page_open() sets n_panels */
-  size_t share; /* this many consecutive panels have a common range, shown once per row; 0: none */
+  size_t share; /* number of consecutive panels with a common range, which is shown once per row; 0:
+                   none */
   double tall;  /* height of a panel in centimetres; 0: proportional to its width */
   int named_rows;     /* 1: every panel lists the lines from top to bottom; no legend */
   int all_marks;      /* 1: a symbol at every point, not at some */

@@ -78,8 +78,8 @@ int has_grid(const report_study *t) {
 }
 
 /* --- cells with missing runs --- */
-/* A study lacks the runs of its plan that it does not contain; without a plan, those of the grid
- * that its runs span. */
+/* Missing are the runs of the plan that the study does not contain; without a plan, those of the
+ * grid that its runs span. */
 
 /* Adds a gap without seeds; takes ownership of setting. */
 static incomplete_cell *add_incomplete_cell(report_study *t, const char *algorithm, char *setting) {

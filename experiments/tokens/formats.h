@@ -17,7 +17,7 @@ typedef struct token_line {
   const char *text; /* [size], then NUL */
   size_t size;
   const char *file; /* name for messages; lives as long as the log */
-  size_t number;    /* of the line in the file, from 1 */
+  size_t number;    /* line number in the file, from 1 */
 } token_line;
 
 typedef struct token_field {

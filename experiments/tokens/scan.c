@@ -48,7 +48,7 @@ static const char *flat_end(const char *at, const char *end) {
   return memchr(at + 1, '"', n) == NULL && memchr(at + 1, '[', n) == NULL ? close : NULL;
 }
 
-/* The end of the list or object at `at`, behind its bracket; NULL: none. */
+/* The end of the list or object at `at`, after its closing bracket; NULL: none. */
 static const char *container_end(const char *at, const char *end) {
   size_t depth = 0;
   do {
@@ -286,7 +286,8 @@ bool scan_unwrap(scan_piece *v) {
   return true;
 }
 
-/* Moves behind the comma after an element; at the closing bracket *more is false. NULL: neither. */
+/* Moves past the comma after an element, or at the closing bracket sets *more to false. NULL:
+ * neither follows. */
 static inline const char *next_element(const char *at, bool *more) {
   if (*at != ',' && *at != ']') at = skip_blanks(at);
   *more = *at == ',';

@@ -34,7 +34,7 @@ typedef enum token_grouping {
 /* Position of a response in the log, and its numbers of untrained tokens. */
 typedef struct token_sample {
   const char *file; /* name for messages; valid until the log is closed */
-  size_t line;      /* of the file, from 1 */
+  size_t line;      /* line number in the file, from 1 */
   size_t n_prompt;  /* tokens before the first trained one; 0 where the log does not have them */
   size_t n_masked;  /* tokens after the first trained one that are not trained, such as the results
                        of tools; padding does not count */
@@ -89,8 +89,8 @@ typedef struct token_log_summary {
                       */
   double first_step, last_step, first_time, last_time; /* NaN: not in the log */
   size_t group_least, group_most; /* responses of the smallest and largest group */
-  token_grouping grouping;        /* of the last batch */
-  bool has_rewards;               /* of the last batch */
+  token_grouping grouping;        /* how the groups of the last batch were found */
+  bool has_rewards;               /* the last batch has rewards */
   /* Fields of the log that are not read, separated by ", "; "": none. */
   char unread[256];
 } token_log_summary;
