@@ -56,7 +56,7 @@ static bool has_algorithms(const command *c) {
   return c->words.input == ARGS_RECIPE || c->words.algorithms;
 }
 
-/* The same for clusters and --presets. */
+/* Whether the command reads clusters, so that it has the option --presets. */
 static bool has_presets(const command *c) {
   return c->words.input == ARGS_RECIPE || c->words.presets;
 }
@@ -113,7 +113,8 @@ static void print_help(const command *c, const args_option *options, size_t n) {
   printf("  %-26s %s\n\nexamples:\n%s\n", "-h, --help", "print this", c->examples);
 }
 
-/* Text as the manual's roff wants it: no line begins with a control character. */
+/* Prints text for the manual in roff, in which a line that begins with '.' or ' is a request:
+ * escapes these and other special characters. */
 static void print_roff(const char *text) {
   for (const char *c = text; *c != '\0'; ++c) {
     if ((c == text || c[-1] == '\n') && (*c == '.' || *c == '\'')) fputs("\\&", stdout);
@@ -156,7 +157,8 @@ static void print_man(const command *c, const args_option *options, size_t n) {
 
 /* --- rows for completion --- */
 
-/* A field of a row: what ends one is written as a blank. */
+/* Prints a field of a row, then `after`. Tabs and newlines in the field, which would end it, are
+ * printed as blanks. */
 static void args_print_field(const char *text, char after) {
   for (const char *c = text[0] != '\0' ? text : "-"; *c != '\0'; ++c)
     putchar(*c == '\t' || *c == '\n' ? ' ' : *c);
@@ -230,7 +232,8 @@ static bool is_field_as_word(const parser *p, const char *word) {
   int at = p->next;
   const bool is_assigned = at < p->argc && strcmp(p->argv[at], "=") == 0;
   if (is_assigned) ++at;
-  /* A field further down has a value behind it; alone a word without a dot is rather a name. */
+  /* The last component of a nested field's path, without a value after it, is more likely a name
+   * than a field. */
   if (!is_assigned && at == p->argc && strchr(own, '.') != NULL && strchr(word, '.') == NULL)
     return false;
   gl_fail(p->err, GL_EINPUT,
@@ -253,7 +256,7 @@ static const char *file_of(const args_option *o) {
   return args_is_file(o->kind) ? *(const char *const *)o->target : NULL;
 }
 
-/* key=10 min is written key=10min. */
+/* Refuses the unit of `key=10 min`, which should be key=10min. Returns true if it did. */
 static bool is_unit_as_word(const parser *p, const char *word) {
   const args *a = p->out;
   const char *last = a->n_overrides > 0 ? a->overrides[a->n_overrides - 1] : "";
@@ -268,7 +271,8 @@ static bool is_unit_as_word(const parser *p, const char *word) {
   return true;
 }
 
-/* A file behind the command's input is rather the one to write. */
+/* Refuses a further file name, which is probably the file to write, and names the option for it.
+ * Returns true if it did. */
 static bool is_output_as_word(const parser *p, const char *word) {
   const char *dot = strrchr(word, '.');
   for (const args_option *o = p->options; o < p->options + p->n_options && dot != NULL; ++o) {

@@ -56,9 +56,10 @@ typedef enum args_kind {
                   if the file is a study */
   ARGS_STUDY,  /* the same, a study that it adds to; refused if another argument reads that file */
   ARGS_COUNT,  /* target: size_t *, a whole number from 1 to 65536 */
-  ARGS_FORMAT, /* target: table_format *, one of those for people */
+  ARGS_FORMAT, /* target: table_format *, below TABLE_FOR_PEOPLE */
   ARGS_EACH,   /* target: args_list *; may be given several times, each adds its value */
-  ARGS_SET,    /* KEY=VALUE, added to the overrides; target: the key, or NULL where VALUE has it */
+  ARGS_SET,    /* KEY=VALUE, added to the overrides; target: the key, or NULL if the value is itself
+                  KEY=VALUE */
   ARGS_RENAMED /* refused, naming the option `value` that took its place; not in the help */
 } args_kind;
 
@@ -69,7 +70,8 @@ typedef struct args_list {
   size_t n;
 } args_list;
 
-/* A letter that is understood and no longer in the help: every letter has one meaning there. */
+/* A letter from earlier versions: still accepted, but not in the help, where every letter has one
+ * meaning. */
 #define ARGS_OLD(letter) ((char)(0x80 | (letter)))
 
 typedef struct args_option {
@@ -82,7 +84,7 @@ typedef struct args_option {
 } args_option;
 
 struct args {
-  const command *command; /* given, as is the command line */
+  const command *command; /* set by the caller, like argc and argv */
   int argc;
   char **argv;
   const char **words; /* [n_words], borrowed from argv */
@@ -125,8 +127,8 @@ gl_status args_parse(args *a, const args_option *options, size_t n_options, gl_e
 gl_status args_read_files(args *a, const cfg_doc *doc, gl_error *err);
 void args_fini(args *a);
 
-/* The place of word among names[n], or GL_EINPUT saying what `what` ("--format") may be and which
- * name is nearest. */
+/* Sets *index to that of word in names[n]. GL_EINPUT lists the values that `what` ("--format") may
+ * have and names the nearest one. */
 gl_status args_choose(size_t *index, const char *what, const char *word, const char *const *names,
                       size_t n, gl_error *err);
 

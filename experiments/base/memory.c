@@ -1,4 +1,4 @@
-/* Allocations that end the program where memory is missing. */
+/* Allocations that end the program if memory runs out. */
 #include "experiments/base/memory.h"
 #include "core/base/error.h"
 

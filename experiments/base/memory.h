@@ -12,10 +12,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* n items of `size` bytes, zeroed; n may be 0. */
+/* Allocates n zeroed items of `size` bytes; n may be 0. */
 void *must_alloc(size_t n, size_t size, const char *what);
 #define MUST_ARRAY(type, n, what) ((type *)must_alloc((n), sizeof(type), what))
-/* The memory with room for n items; new bytes are not set. */
+/* Resizes the memory to n items; new bytes are not initialised. */
 void *must_resize(void *memory, size_t n, size_t size, const char *what);
 /* A copy of a text. */
 char *must_copy(const char *text, const char *what);
@@ -28,9 +28,9 @@ char *must_textf(const char *what, const char *format, ...) __attribute__((forma
 #define MUST_RESERVE(items, room, wanted, what)                                                    \
   must_succeed(ARRAY_RESERVE(items, room, wanted), what)
 
-/* `memory`, which another function allocated: the program ends if it is NULL. */
+/* Returns `memory`, which another function allocated; ends the program if it is NULL. */
 void *must_have(void *memory, const char *what);
-/* The program ends if an allocation did not succeed. */
+/* Ends the program if an allocation did not succeed. */
 void must_succeed(bool allocated, const char *what);
 
 #endif

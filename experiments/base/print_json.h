@@ -13,15 +13,16 @@
 
 /* --- making documents --- */
 
-/* They end the program where memory is short (memory.h): none of them returns NULL. */
+/* These functions end the program if memory runs out (memory.h), so none of them returns NULL. */
 
 cJSON *json_new(void);
 /* A new object or list below `to`: at the key, or at the end of a list (key NULL). */
 cJSON *json_object(cJSON *to, const char *key);
 cJSON *json_list(cJSON *to, const char *key);
-/* A tree made elsewhere (NULL: its maker found no memory), which then belongs to `to`. */
+/* Adds a tree made elsewhere and takes ownership of it. NULL: making it ran out of memory, which
+ * ends the program. */
 void json_attach(cJSON *to, const char *key, cJSON *tree);
-/* Text that is JSON already. */
+/* Adds a text that is valid JSON. */
 void json_raw(cJSON *to, const char *key, const char *text);
 /* Adds members by name, as in json_put(to, "name %s, steps %zu, loss %g, complete %i", …): %s text
  * (NULL: null), %zu, %llu, %d and %g numbers (not finite: null), %i true or false. In a

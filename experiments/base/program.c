@@ -19,7 +19,7 @@
 
 /* --- the build identifier, read from the linker's note in our own memory --- */
 
-#ifdef __EMSCRIPTEN__ /* WebAssembly has no such note */
+#ifdef __EMSCRIPTEN__ /* WebAssembly has no build identifier */
 uint64_t build_number(void) {
   return 0;
 }
@@ -46,7 +46,8 @@ static uint64_t read_notes(const char *at, size_t size) {
   return 0;
 }
 
-/* Called for the program first, and ends there. */
+/* Callback of dl_iterate_phdr(), which visits the program before its libraries; the result 1 stops
+ * it there. */
 static int of_program(struct dl_phdr_info *info, size_t size, void *to) {
   uint64_t *number = to;
   (void)size;
@@ -85,7 +86,7 @@ gl_status program_own(cfg_own **out, gl_error *err) {
 
 /* --- the cache folder --- */
 
-/* A path that does not fit is none. */
+/* Sets the cache folder to base and rest joined; to "" (no cache) if that is too long. */
 static void cache_set(cache_place *place, const char *base, const char *rest) {
   int n = snprintf(place->folder, sizeof place->folder, "%s%s", base, rest);
   if (n < 0 || (size_t)n >= sizeof place->folder) place->folder[0] = '\0';
@@ -102,7 +103,8 @@ const cache_place *cache_find(cache_place *place) {
     cache_set(place, cache, "/gepolab");
   else if (home != NULL && home[0] == '/')
     cache_set(place, home, "/.cache/gepolab");
-  /* Two builds of one version may round differently, so the program's own file is part of it. */
+  /* Two builds of one version may round differently, so the name of the build has size and time of
+   * the program's file. */
   (void)stat("/proc/self/exe", &s);
   snprintf(place->code, sizeof place->code, "%.32s %lld %lld.%09ld", GEPOLAB_VERSION,
            (long long)s.st_size, (long long)s.st_mtim.tv_sec, (long)s.st_mtim.tv_nsec);
@@ -141,7 +143,7 @@ const resource *resources_recipe(const char *name) {
   return NULL;
 }
 
-/* Their names, which are few. */
+/* The names of the embedded clusters. */
 static const char *const embedded_clusters[] = {"one_node", "data_centre", "three_continents"};
 enum { CLUSTERS = sizeof embedded_clusters / sizeof *embedded_clusters };
 

@@ -38,7 +38,7 @@ gl_status program_own(cfg_own **out, gl_error *err);
 
 typedef struct cache_place {
   char folder[4096]; /* empty: nothing is kept */
-  char code[96];     /* the build's name: version and build number */
+  char code[96];     /* the build's name: version, size and time of the program's file */
 } cache_place;
 
 /* $GEPOLAB_CACHE (empty: nothing is kept), else gepolab in $XDG_CACHE_HOME, else in ~/.cache.
@@ -72,7 +72,7 @@ const char *resources_text(const char *path);
 
 /* --- time --- */
 
-/* Seconds on a clock that only goes forward. */
+/* Seconds on a monotonic clock. */
 static inline double seconds_now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);

@@ -77,7 +77,7 @@ static void provenance_cut(char *text, size_t most) {
   memcpy(text + whole, end, sizeof end);
 }
 
-/* The program without its folder: where somebody keeps it changes nothing. */
+/* The program's name without its folder, which does not affect results. */
 static const char *provenance_name_of(const char *path) {
   const char *slash = strrchr(path, '/');
   return slash != NULL ? slash + 1 : path;
@@ -243,7 +243,8 @@ static int add_pcre2(cJSON *to) {
          pcre2_config(PCRE2_CONFIG_VERSION, text) >= 0 && provenance_add(to, "PCRE2", text);
 }
 
-/* "Open MPI v4.1.4, package: …": the words before the first comma. It may be asked at any time. */
+/* "Open MPI v4.1.4, package: …": the words before the first comma. MPI_Get_library_version() may be
+ * called before MPI_Init(). */
 static int add_mpi(cJSON *to) {
 #ifdef GEPOLAB_WITH_MPI
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
@@ -256,8 +257,9 @@ static int add_mpi(cJSON *to) {
 #endif
 }
 
-/* Versions as the libraries that are loaded say, which need not be those of the build; and the form
- * of the transformer's arithmetic on this processor, on which last bits depend likewise. */
+/* Lists the versions that the loaded libraries report, which may differ from those at build time;
+ * and the variant of the transformer's arithmetic on this processor, which also affects the last
+ * bits of results. */
 static char *describe_libraries(void) {
   cJSON *all = cJSON_CreateObject();
   int ok = all != NULL && provenance_add(all, "GSL", gsl_version) && add_blas(all) &&

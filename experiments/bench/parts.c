@@ -85,8 +85,8 @@ static gl_status time_policy_measure(bench *b, bench_number **number, const char
                        0.2, err);
 }
 
-/* Measures everything that a training step needs; then without the metrics, which PyTorch does not
- * compute. */
+/* Measures the evaluation of an algorithm with everything that a training step needs, then without
+ * the metrics, which PyTorch does not compute. */
 static gl_status measure_row(bench *b, const policy_row *row, synthetic *s, peer_process *torch,
                              gl_error *err) {
   char request[64];
@@ -418,7 +418,7 @@ typedef struct sweep_case {
   const char *key, *what, *recipe;
   const char *const *overrides;
   size_t n_overrides, workers;
-  double cells, per; /* cells of one run; 3600: the rate is per hour */
+  double cells, per; /* cells of one run; 3600 if the rate is per hour, else 1 */
 } sweep_case;
 
 static gl_status time_sweep_load(sweep_work *w, bench_row *row, const sweep_case *c,
@@ -587,7 +587,7 @@ static void print_row(FILE *to, const log_row *r) {
   fprintf(to, "\"idx\": %zu}\n", r->index);
 }
 
-/* Whole groups, at least so many bytes; the size of the file to *size. */
+/* Writes whole groups until the file has at least `bytes` bytes; *size: the size of the file. */
 static gl_status write_nemo_log(const char *path, double bytes, double *size, gl_error *err) {
   FILE *to = fopen(path, "w");
   log_row *row = MUST_ARRAY(log_row, 1, "a benchmark's log");

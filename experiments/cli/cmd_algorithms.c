@@ -41,10 +41,10 @@ static void algorithm_add_field(cJSON *to, const policy_algorithm *algorithm, si
 typedef struct listed_algorithm {
   const policy_algorithm *algorithm;
   policy_algorithm_info info;
-  policy_algorithm made; /* of the user's own */
+  policy_algorithm made; /* storage of the algorithm if it is the user's own */
 } listed_algorithm;
 
-/* The published algorithms, then the user's own. */
+/* Lists the published algorithms, then the user's own. */
 static gl_status list_all(listed_algorithm **out, const cfg_own *own, size_t *n, gl_error *err) {
   const size_t published = policy_algorithms_count();
   gl_status status = GL_OK;
@@ -139,7 +139,8 @@ static int is_main_field(const char *name) {
   return 0;
 }
 
-/* "  source  …", wrapped below itself; nothing where there is no text. */
+/* Prints a title and a text, which is wrapped in its column; prints nothing if the text is
+ * empty. */
 static void algorithm_print(const char *title, const char *text) {
   enum { COLUMN = 15 };
   if (text[0] == '\0') return;
@@ -148,7 +149,8 @@ static void algorithm_print(const char *title, const char *text) {
   putchar('\n');
 }
 
-/* The trainers' settings, with what they do differently and where that was read. */
+/* Prints the settings with which trainers use the algorithm, their differences from it, and where
+ * these were read. */
 static void print_settings_of(const char *name) {
   for (int t = 0; t < TRAINER_COUNT; ++t) {
     const policy_setting *s = policy_settings_find(name, (policy_trainer)t);
@@ -191,7 +193,8 @@ static void print_algorithm(const listed_algorithm *a, const policy_algorithm *p
   print_settings_of(algorithm->name);
 }
 
-/* One line for each: a mark for every trainer that has a setting for it, and its source. */
+/* Prints one line for each algorithm: a mark for every trainer that has settings for it, and its
+ * source. */
 static void algorithms_print_lines(const listed_algorithm *a, size_t n) {
   enum { COLUMN = 58 };
   printf("%-28s ", "algorithm");
@@ -314,7 +317,7 @@ static gl_status algorithms_choose(const listed_algorithm **only, const char *na
   return *only != NULL ? GL_OK : unknown_algorithm(name, all, n, err);
 }
 
-/* name NULL: all algorithms. */
+/* Prints the algorithm with this name; NULL: all algorithms. */
 static gl_status print_algorithms(const char *name, bool is_json, gl_error *err) {
   cfg_own *own = NULL;
   listed_algorithm *all = NULL;

@@ -1,4 +1,4 @@
-/* gepolab analyze: what studies and other programs' exports say; and its tables of outcomes,
+/* gepolab analyze: a summary of studies and other programs' exports; and its tables of outcomes,
  * contrasts, effects, announcements and features. */
 #include "analysis/collapse_prediction.h"
 #include "analysis/contrasts.h"
@@ -106,7 +106,7 @@ const command command_analyze = {
 /* --- outcomes: what became of runs, by one rule for all --- */
 
 typedef struct outcomes_request {
-  const char *set; /* NULL: the runs' own score */
+  const char *set; /* evaluation set whose scores are used; NULL: the runs' own score */
   table_format format;
   int json, runs, levels;
 } outcomes_request;
@@ -237,7 +237,7 @@ static gl_status read_declared(declared_contrasts *out, cfg_doc **doc, const cha
   return status;
 }
 
-/* Contrasts that are looked for in the recipes of a study. */
+/* State of find_origins(): contrasts to look for in the recipes of a study. */
 typedef struct origin_search {
   declared_contrasts *of;
   gl_status status;
@@ -270,7 +270,7 @@ static gl_status find_origins(declared_contrasts *d, store *from, const char *st
 }
 
 typedef struct contrasts_request {
-  const char *study; /* NULL: the only one */
+  const char *study; /* NULL: the only study of the file */
   table_format format;
   int json, unfinished;
 } contrasts_request;
@@ -410,7 +410,7 @@ const command command_effects = {
 /* --- announcements: which metrics predict a collapse --- */
 
 typedef struct announcements_request {
-  contrast_arm of; /* which runs */
+  contrast_arm of; /* selects the runs */
   announce_rule rule;
   table_format format;
   int json;
@@ -455,7 +455,7 @@ static void number_starts_of(results *r) {
   for (size_t i = 0; i < r->n_runs; ++i) r->runs[i].seed = i + 1;
 }
 
-/* All logs of the request together. */
+/* Adds all logs of the request as one study. */
 static gl_status studies_add_logs(studies *s, const gather_request *q, gl_error *err) {
   gathered g;
   results *r = NULL;
@@ -484,7 +484,7 @@ static gl_status announcements_add_file(studies *s, const char *path, gl_error *
   return status;
 }
 
-/* Studies one by one, and all other files together. */
+/* Adds study files one by one, and all other files together as one study. */
 static gl_status studies_add_files(studies *s, const char *const *files, size_t n,
                                    const import_options *import, gl_error *err) {
   const char *logs[ARGS_LIST_MOST];

@@ -151,7 +151,7 @@ static const bench_part parts[] = {{"des", bench_des},     {"policy", bench_poli
                                    {"sweep", bench_sweep}, {"logs", bench_logs}};
 enum { N_PARTS = sizeof parts / sizeof *parts };
 
-/* The parts that are named, or all. */
+/* Sets wanted[i] to 1 for the parts named as arguments; without arguments for all. */
 static gl_status bench_choose(int wanted[N_PARTS], const args *a, gl_error *err) {
   const char *names[N_PARTS];
   gl_status status = GL_OK;

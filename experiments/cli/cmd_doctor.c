@@ -36,7 +36,7 @@ static int all_well(const examination *e) {
 
 enum { DOCTOR_COLUMN = 27 }; /* where the description of a thing begins */
 
-/* "for: …" below the thing, wrapped below itself. */
+/* Prints "for: …" below the thing's name, with the text wrapped in its column. */
 static void doctor_print_line(const char *head, const char *text) {
   const size_t column = DOCTOR_COLUMN + strlen(head);
   printf("%*s%s", DOCTOR_COLUMN, "", head);
@@ -54,7 +54,7 @@ static void print_thing(const found_thing *t) {
   doctor_print_line("get it: ", t->remedy);
 }
 
-/* Rates as people read them: 107.9 M. */
+/* Prints a rate with a decimal prefix: 107.9 M. */
 static void print_speed(const bench_number *number) {
   static const char prefixes[] = {' ', 'k', 'M', 'G'};
   double value = number->rate.median;

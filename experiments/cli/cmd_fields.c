@@ -59,7 +59,8 @@ typedef struct fallbacks {
   size_t n;
 } fallbacks;
 
-/* The number of the default in the list. */
+/* Adds a case, such as "preset sync", to the default with this value, which is appended if it is
+ * new. Returns the index of the default. */
 static size_t fields_add_case(fallbacks *all, const char *value, const char *of, const char *name) {
   size_t k = 0;
   while (k < all->n && strcmp(all->of[k].value, value) != 0) ++k;
@@ -266,7 +267,7 @@ static void fields_print_one(const description *d, form as, cJSON *list) {
   }
 }
 
-/* The selected fields in the table's order. */
+/* Prints the selected fields in the table's order. */
 static gl_status print_fields(const selection *which, form as, gl_error *err) {
   cJSON *list = as == JSON ? cJSON_CreateArray() : NULL;
   if (as == MARKDOWN) puts("| field | kind | default | unit | meaning |\n|---|---|---|---|---|");
@@ -289,7 +290,7 @@ static gl_status print_fields(const selection *which, form as, gl_error *err) {
   return as == JSON ? report_json(list, err) : GL_OK;
 }
 
-/* Every unit that a number may have, and the letters that are refused as ambiguous. */
+/* Prints every unit that a number may have, and the letters that are refused as ambiguous. */
 static gl_status print_units(form as, gl_error *err) {
   cJSON *list = as == JSON ? cJSON_CreateArray() : NULL;
   if (as == MARKDOWN) puts("| unit | of fields in | meaning |\n|---|---|---|");

@@ -56,8 +56,8 @@ static gl_status fit_read_limits(fit_request *q, const args_list *least, const a
 
 /* --- the report --- */
 
-/* The recipe's line of a field, on the heap: "delay: {law: lognormal, mu: 5.82, sigma:
- * 0.868}". Numbers read back to what was fitted. */
+/* Returns the recipe's line of a field: "delay: {law: lognormal, mu: 5.82, sigma: 0.868}". Numbers
+ * have enough digits to be read back exactly. The caller frees the line. */
 static char *recipe_line(fit_field f, const delay_fit *of, const fit_request *q,
                          const char *heading) {
   char *text = NULL;
@@ -93,7 +93,7 @@ static char *recipe_line(fit_field f, const delay_fit *of, const fit_request *q,
   return text;
 }
 
-/* A row of the distributions that were fitted. */
+/* Adds a row to the table of fitted distributions. */
 static void fit_put_row(table *t, const fit_row *r, const char *name, bool is_chosen) {
   char text[160];
   int n = 0;

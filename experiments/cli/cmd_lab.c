@@ -148,7 +148,7 @@ const command command_bias = {
 
 /* --- theory: the paper's three theorems against exact values --- */
 
-/* Reports figures that are drawn, and not those of other commands, which always lack data here. */
+/* Reports drawn figures only. The others belong to other commands and never have data here. */
 static void report_drawn_figure(void *context, const char *file, const char *why) {
   if (why == NULL) figures_request_to(context).report(context, file, NULL);
 }

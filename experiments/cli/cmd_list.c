@@ -1,5 +1,5 @@
-/* gepolab list recipes, metrics, definitions, kinds and presets: what there is. (Algorithms, fields
- * and published cases have files of their own.) */
+/* gepolab list recipes, metrics, definitions, kinds and presets. Algorithms, fields and published
+ * cases are listed in separate files. */
 #define _GNU_SOURCE /* strcasestr */
 #include "analysis/import/metric_names.h"
 #include "analysis/import/read.h"
@@ -53,7 +53,7 @@ static const table_column recipe_columns[] = {{"name", TABLE_TEXT, .head = "", .
                                               {"command", TABLE_TEXT, .head = "", .width = -14},
                                               {"description", TABLE_TEXT, .head = ""}};
 
-/* The description of an embedded cluster: its `description`, or "a cluster". */
+/* Adds the description of an embedded cluster: its key `description`, or "a cluster". */
 static void list_cluster_description(table *t, const char *name) {
   cfg_doc *doc = NULL;
   const cfg_node *words = NULL;
@@ -149,7 +149,7 @@ static bool is_foreign_wanted(const foreign_metric *f, const args *a) {
   return true;
 }
 
-/* Adds the rows of other programs' names; returns how many there are. */
+/* Adds a row for each metric of other programs that the arguments select; returns their number. */
 static size_t list_foreign(table *t, const args *a) {
   size_t n = 0;
   for (size_t i = 0; foreign_at(i) != NULL; ++i) {
@@ -280,7 +280,8 @@ const command command_formats = {
 
 /* --- list kinds --- */
 
-/* One list that is printed: entry i's name and meaning, NULL past the last; and its parameters. */
+/* A list to print. at() returns the name of entry i and sets *about to its meaning; NULL past the
+ * last. parameters() returns the entry's parameters. */
 typedef struct kind_listing {
   const char *title;
   const char *(*at)(size_t i, const char **about);
@@ -319,7 +320,7 @@ static const table_column kind_columns[] = {{"name", TABLE_TEXT, .head = "", .wi
                                                  TABLE_KEY("unit", TABLE_TEXT),
                                                  TABLE_KEY("default", TABLE_TEXT)};
 
-/* The entry's meaning, for people with its parameters: "… (mean in s, cap: none)". */
+/* Adds the entry's meaning; in text also its parameters: "… (mean in s, cap: none)". */
 static void put_meaning(table *t, const char *about, const delay_parameter *all) {
   char text[512];
   size_t used = 0;
@@ -454,7 +455,7 @@ static const char *preset_fields(const cluster_preset *p, char text[FIELDS_SIZE]
   return text;
 }
 
-/* "  fields        sync: push, …", wrapped below itself. */
+/* Prints a title, such as "fields", and a text, which is wrapped in its column. */
 static void print_wrapped(const char *title, const char *text) {
   const size_t column = (size_t)printf("  %-13s ", title);
   shown_wrap(text, column, column, stdout);
@@ -485,7 +486,7 @@ static const cluster_preset *preset_named(const char *name) {
   return p;
 }
 
-/* The published presets, then the user's own. */
+/* Lists the published presets, then the user's own. */
 static listed_preset *list_presets(const cfg_own *own, size_t *n) {
   size_t published = 0;
   while (cluster_preset_at(published) != NULL) ++published;
@@ -566,7 +567,7 @@ static gl_status print_presets(const listed_preset *all, size_t n, preset_form a
   return as == JSON ? report_json(list, err) : GL_OK;
 }
 
-/* A month as "2026-08". */
+/* Checks that the text is a month such as "2026-08". */
 static gl_status check_month(const char *text, gl_error *err) {
   int year, month, end = 0;
   if (sscanf(text, "%4d-%2d%n", &year, &month, &end) == 2 && end == 7 && text[7] == '\0' &&
@@ -589,7 +590,7 @@ static gl_status drop_older(listed_preset *all, size_t n, const char *since, gl_
   return gl_fail(err, GL_EINPUT, "no preset was read at its source in %s or later", since);
 }
 
-/* Marks the named presets; all where none is named. */
+/* Marks the presets named as arguments; without arguments all presets. */
 static gl_status choose_presets(listed_preset *all, size_t n, const args *a, gl_error *err) {
   const char **names = MUST_ARRAY(const char *, n, "the presets' names");
   gl_status status = GL_OK;

@@ -1,4 +1,4 @@
-/* gepolab llm info, tasks, sft and rl: what a transformer and its task are, and training it. */
+/* gepolab llm info, tasks, sft and rl: describes a transformer and its tasks, and trains it. */
 #include "core/base/display_text.h"
 #include "core/base/progress.h"
 #include "experiments/base/args.h"
@@ -212,7 +212,7 @@ const command command_llm_tasks = {
 
 /* --- sft --- */
 
-/* A point of the curve: the mean loss since the point before, the held-out score there. */
+/* A point of the learning curve: the mean loss since the previous point, and the held-out score. */
 typedef struct point {
   size_t step;
   double loss, score;

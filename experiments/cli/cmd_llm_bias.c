@@ -19,7 +19,8 @@
 enum { MOST_LISTED = 64, BATCHES = 128 };
 static const uint64_t most_updates = UINT64_C(1) << 40, most_responses = UINT64_C(1) << 40;
 static const double confidence = 0.95;
-/* Importance sampling, which is unbiased, and the methods that findings speak of. */
+/* The default algorithms: importance sampling, which is unbiased, and the methods that the
+ * documented findings compare. */
 static const char main_rows[] =
     "[is, snis, grpo, dr_grpo, gspo, cispo, gepo, {base: gepo, clip: none}]";
 
@@ -50,7 +51,7 @@ typedef struct study {
 
 /* --- reading the request --- */
 
-/* "0,16,64": whole numbers from `least`, each once. */
+/* Reads a list such as "0,16,64": different whole numbers from `least` to `most`. */
 static gl_status read_counts(counts *to, const char *option, const char *text, uint64_t least,
                              uint64_t most, gl_error *err) {
   for (const char *at = text; to->n < MOST_LISTED;) {
@@ -69,7 +70,7 @@ static gl_status read_counts(counts *to, const char *option, const char *text, u
                  option, MOST_LISTED, (unsigned long long)least, text);
 }
 
-/* "algorithms: [one, other]", on the heap. */
+/* Returns "algorithms: [one, other]"; the caller frees it. */
 static char *join_rows(const args_list *rows) {
   char *text = must_copy("algorithms: [", "the algorithms");
   for (size_t i = 0; i < rows->n; ++i) {

@@ -37,7 +37,7 @@ typedef struct measured_set {
 
 /* --- options --- */
 
-/* "1,4,8", each at most the number of samples. */
+/* Reads a list such as "1,4,8". Each k is at most the number of samples. */
 static gl_status read_k(eval_options *o, const char *text, gl_error *err) {
   for (const char *at = text; o->n_k < MOST_K;) {
     char *end = NULL;
@@ -56,7 +56,8 @@ static gl_status read_k(eval_options *o, const char *text, gl_error *err) {
                  MOST_K, text);
 }
 
-/* 1, and the powers of four below the number of samples, and that number. */
+/* The default values of k: the powers of four (1, 4, 16, …) below the number of samples, and that
+ * number. */
 static void default_k(eval_options *o) {
   for (size_t k = 1; k < o->samples && o->n_k < MOST_K - 1; k *= 4) o->k[o->n_k++] = k;
   o->k[o->n_k++] = o->samples;
@@ -75,7 +76,8 @@ static gl_status eval_measure(measured *out, const llm_eval_request *r, const si
   return status;
 }
 
-/* The sets of the session, or its one evaluation; problems: of all together. */
+/* Finds the session's evaluation sets, or its only evaluation if it has no sets. *problems: total
+ * number of problems. */
 static gl_status find_sets(measured_set **out, size_t *n, size_t *problems, const llm_session *s,
                            gl_error *err) {
   const evaluation_sets *sets = &s->spec.sets;

@@ -1,4 +1,4 @@
-/* gepolab llm generate and llm answer: what a transformer says, and whether it is right. */
+/* gepolab llm generate and llm answer: samples responses of a transformer, and checks answers. */
 #include "core/base/display_text.h"
 #include "core/base/json.h"
 #include "experiments/base/args.h"
@@ -22,7 +22,7 @@ enum { MOST_PROMPTS = 1 << 16, PROMPT_SIZE = 1 << 20 };
 typedef struct prompt_list {
   char **text; /* [n] */
   size_t n;
-  size_t *start; /* [n + 1] their tokens */
+  size_t *start; /* [n + 1] offsets of the prompts' tokens */
   int32_t *token;
 } prompt_list;
 
@@ -40,7 +40,7 @@ static gl_status generate_add_prompt(prompt_list *p, const char *text, gl_error 
   return GL_OK;
 }
 
-/* One prompt a line. */
+/* Reads prompts, one per line. */
 static gl_status generate_read_prompts(prompt_list *p, FILE *from, gl_error *err) {
   char *line = NULL;
   size_t room = 0;
@@ -85,7 +85,8 @@ static gl_status encode_prompts(prompt_list *p, const run_spec *spec, gl_error *
 
 /* --- printing --- */
 
-/* Tokens of the model that its tokenizer does not have give no text, as with Hugging Face's. */
+/* Decodes response i. Tokens that the model has but its tokenizer does not give no text, as in
+ * Hugging Face's tokenizers. */
 static gl_status generate_decode(char **text, const llm_session *s, const generate_result *r,
                                  size_t i, gl_error *err) {
   const int32_t *token = r->token + i * s->spec.max_tokens;
@@ -145,7 +146,7 @@ static gl_status generate_print_text(const llm_session *s, const prompt_list *p,
 /* --- the command --- */
 
 typedef struct generate_options {
-  size_t n, seed, threads; /* responses to each prompt; 0: none given */
+  size_t n, seed, threads; /* n: responses to each prompt; 0: not given */
   int greedy, json;
 } generate_options;
 
@@ -282,7 +283,7 @@ static void find_answer(side *out, const char *what, const char *text, place whe
   answer_read(&out->reading, at, out->n);
 }
 
-/* All of standard input, malloc'd. */
+/* Reads all of standard input; the caller frees *out. */
 static gl_status read_input(char **out, gl_error *err) {
   *out = must_alloc(MOST_BYTES + 2, 1, "a response");
   size_t n = fread(*out, 1, MOST_BYTES + 1, stdin);

@@ -24,7 +24,7 @@ typedef struct page {
   const llm_session *session;
   const llm_profile *profile;
   dist_form form;
-  const char *csv; /* the file's name as distributions give it; NULL: none */
+  const char *csv; /* name of the CSV file, as written in empirical distributions; NULL: none */
 } page;
 
 /* --- distributions --- */
@@ -141,7 +141,7 @@ static gl_status profile_print_json(const page *p, gl_error *err) {
 
 /* --- files --- */
 
-/* Times and lengths side by side; the shorter columns end early. */
+/* Writes times and lengths as columns; the shorter columns end early. */
 static void print_csv(FILE *to, const llm_profile *m) {
   char a[NUMBER_TEXT_SIZE], b[NUMBER_TEXT_SIZE];
   fputs("generation_s,step_s,tokens\n", to);
@@ -152,7 +152,7 @@ static void print_csv(FILE *to, const llm_profile *m) {
   }
 }
 
-/* FILE.yaml's FILE.csv, malloc'd. */
+/* Returns FILE.csv for FILE.yaml; the caller frees it. */
 static char *csv_beside(const char *yaml) {
   size_t length = strlen(yaml);
   if (length > 5 && strcmp(yaml + length - 5, ".yaml") == 0) length -= 5;

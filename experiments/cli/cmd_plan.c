@@ -82,7 +82,7 @@ static gl_status load_description(cfg_doc **out, request *q, const args *a, gl_e
   return recipe_load_cluster(out, a->words[0], a->overrides, a->n_overrides, err);
 }
 
-/* The description as YAML, with what was read as comments above it. */
+/* Prints the description as YAML, after comments that state what was read from the log. */
 static gl_status print_description(const cfg_doc *doc, const table *read, gl_error *err) {
   static const char *const first[] = {"name", "seed", "steps", "train", "cluster"};
   char *text = NULL, *tree_text = cfg_canonical(cfg_root(doc));
@@ -101,7 +101,7 @@ static gl_status print_description(const cfg_doc *doc, const table *read, gl_err
   return status;
 }
 
-/* The plan beside the logged run. */
+/* Prints the logged run's throughput and staleness, and the plan's speed relative to it. */
 static void print_against_log(const plan_result *r, const log_description *log) {
   if (log->read == NULL || r->chosen == SIZE_MAX) return;
   const double rate = plan_throughput(&r->system[r->chosen]).mean;

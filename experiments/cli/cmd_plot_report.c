@@ -23,7 +23,7 @@ static void list_figures(void) {
     printf("%-18s %s\n", figures_at(i)->name, figures_at(i)->shows);
 }
 
-/* set: whose score is drawn; NULL: the runs' own. */
+/* Draws a study. set: the evaluation set whose score is drawn; NULL: the runs' own score. */
 static gl_status draw_study(store *from, const char *name, const char *set,
                             const staleness_histogram *measured, const figure_request *q,
                             gl_error *err) {
@@ -94,7 +94,7 @@ static gl_status draw_outcomes(stored *kept, const figure_request *q, gl_error *
   return status;
 }
 
-/* Draws the measurements over directions that are stored in files, a world each. */
+/* Draws the measurements over directions that are stored in files, one world per file. */
 static gl_status plot_directions(const stored *kept, const gather_request *files,
                                  const figure_request *q, gl_error *err) {
   directions d = {.n = 0};
@@ -114,7 +114,8 @@ static gl_status plot_directions(const stored *kept, const gather_request *files
   return status;
 }
 
-/* Files that `gepolab results keep` wrote: of outcomes one, of directions any number. */
+/* Draws files that `gepolab results keep` wrote: one file of outcomes, or any number of files of
+ * directions. */
 static gl_status draw_stored(const gather_request *files, const figure_request *q, gl_error *err) {
   stored *kept = MUST_ARRAY(stored, files->n_files, "stored results");
   gl_status status = GL_OK;

@@ -35,7 +35,7 @@ static void print_numbers(const double *value, size_t n) {
   putchar(']');
 }
 
-/* [[T_1], …] of group g. */
+/* Prints the values of group g's tokens, a list for each response: [[0.1, 0.2], [0.3]]. */
 static void print_token_lists(const policy_input *in, size_t g, const double *value) {
   putchar('[');
   for (size_t i = in->group_start[g]; i < in->group_start[g + 1]; ++i) {
@@ -106,7 +106,7 @@ static void policy_print_text(const policy_algorithm *algorithm, const policy_in
       printf("  %-20s %.10g\n", metric_about((metric)m)->name, out->metric[m]);
 }
 
-/* JSON has no infinity, and no trainer can use one: it is refused by name. */
+/* An infinite result is an error that names it: JSON has no infinity, and no trainer can use it. */
 
 /* Returns 1 for a metric that may be infinite: one whose logarithm is another metric may exceed a
  * double, and the logarithm of a variance is -inf if there is no variance. Both are printed as

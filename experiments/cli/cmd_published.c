@@ -125,7 +125,7 @@ static void published_print_markdown(const published_cases *cases, const declare
   }
 }
 
-/* Text as LaTeX shows it. */
+/* Prints a text with LaTeX's special characters escaped. */
 static void print_tex(const char *text) {
   for (const char *c = text; *c != '\0'; ++c) {
     if (*c == '_' || *c == '%' || *c == '&' || *c == '#' || *c == '$') putchar('\\');

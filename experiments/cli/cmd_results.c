@@ -1,4 +1,5 @@
-/* gepolab results: numbers that documents cite, kept, written into the documents and checked. */
+/* gepolab results: stores the numbers that documents cite, writes them into the documents, and
+ * checks them. */
 #include "analysis/import/metric_names.h"
 #include "analysis/stored_results.h"
 #include "core/base/file.h"
@@ -21,7 +22,7 @@ typedef struct results_options {
 
 /* --- keep --- */
 
-/* How a study came about, copied out of the store. */
+/* The provenance of a study, copied from the store. */
 typedef struct origin {
   char commit[64], processor[PROVENANCE_TEXT_SIZE], date[16], *command;
   int dirty;
@@ -71,7 +72,7 @@ static int keeps(void *self, const char *key) {
   return pattern_matches(self, key, &found, NULL) == GL_OK && found;
 }
 
-/* A command line names no path: only the last part of what has a slash stays. */
+/* Copies a command line with every path shortened to its last component. */
 static char *without_paths(const char *line) {
   char *out = strdup(line), *to = out;
   if (!out) return NULL;
@@ -143,7 +144,7 @@ static gl_status load_text(char **out, const char *path, gl_error *err) {
   return *out ? GL_OK : gl_fail_memory(err, "a document");
 }
 
-/* The line of the first difference. */
+/* Returns the line number of the first difference. */
 static size_t first_difference(const char *a, const char *b) {
   size_t line = 1;
   for (; *a && *a == *b; a++, b++) line += *a == '\n';

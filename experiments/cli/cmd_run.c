@@ -31,7 +31,7 @@ static void report_evals(table *d, const run_result *o) {
   }
 }
 
-/* Scores by evaluation set, where the recipe has sets or halves. */
+/* Adds the scores of evaluation sets, or of halves of a set, if the recipe has them. */
 static void report_set_evals(table *d, const run_result *o) {
   static const table_column columns[] = {
       TABLE_KEY("step", TABLE_INTEGER), TABLE_KEY("eval_set", TABLE_TEXT),
@@ -81,7 +81,7 @@ static void report_part(table *d, table *from, const char *name, const char *mea
   table_line(d, "    from %-14s  %.4g %s", name, (double)versions / trained, meaning);
 }
 
-/* Where staleness comes from. */
+/* Adds the contribution of each cause to the mean staleness. */
 static void report_parts(table *d, table *staleness, const run_result *o) {
   table *from = table_object(table_field(staleness, "from"));
 #define REPORT_PART(name, meaning) report_part(d, from, #name, meaning, o->parts.name, o);
@@ -141,7 +141,7 @@ static void report_clock(table *d, const recipe *r, const run_result *o) {
              c->bytes_up, c->bytes_down, c->retransmissions);
 }
 
-/* The last update's measurements, by name. */
+/* Adds the metrics of the last update by name. */
 static void report_last_update(table *d, const run_result *o) {
   table *all = table_object(table_field(d, "last_update"));
   for (int m = 0; m < METRIC_COUNT && o->n_steps > 0; ++m)
@@ -200,7 +200,7 @@ static gl_status report_run(const recipe *r, const run_result *o, bool is_stoppe
 
 /* The state of the training loop's callbacks. */
 typedef struct run_watch {
-  progress *bar; /* of the warm-up, while there is one; then of the updates */
+  progress *bar; /* progress of the warm-up while it runs, then of the updates */
   int warms_up;
   const recipe *recipe;
   const run_options *options;

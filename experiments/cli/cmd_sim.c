@@ -45,7 +45,7 @@ static void sim_report_within(cJSON *document, const recipe *r) {
            "staleness_within", (updates - 1) / 2, updates);
 }
 
-/* beside: comparison with theory, or NULL. */
+/* Prints a schedule. beside: its comparison with theory, or NULL. */
 static gl_status report_schedule(const schedule *s, const recipe *r, const cluster_spec *cluster,
                                  const comparison *beside, bool selection, bool is_json,
                                  gl_error *err) {
@@ -159,7 +159,8 @@ static gl_status sim_draw(const schedule *s, const recipe *r, const cfg_doc *doc
   return status;
 }
 
-/* A coupled clock asks the learner how long responses are, and there is none here. */
+/* Checks a coupled clock, which gets response lengths from the learner. There is no learner here,
+ * so the cluster must have a distribution of lengths. */
 static gl_status stand_in(const recipe *r, const cluster_spec *cluster, gl_error *err) {
   if (!cluster_is_coupled(cluster)) return GL_OK;
   if (!cluster_has_lengths(cluster))
@@ -216,7 +217,7 @@ static gl_status read_forms(request *q, const char *events, const char *format, 
   return args_choose(&q->format, "--format", format, table_format_names, TABLE_FOR_PEOPLE, err);
 }
 
-/* Whether the options go together. */
+/* Checks that the options can be combined. */
 static gl_status check_options(const request *q, gl_error *err) {
   const struct {
     const char *name;

@@ -73,7 +73,7 @@ static void file_status_fini(file_status *f) {
   *f = (file_status){0};
 }
 
-/* Adds a missing cell; 0 where there are enough of them. */
+/* Adds a missing cell; returns 0 if enough cells were added. */
 static int add_missing_cell(void *self, const planned_cell *cell) {
   study_status *s = self;
   if (s->n_missing == s->most) return 0;
@@ -242,7 +242,7 @@ static gl_status status_print_file(const file_status *f, const status_options *o
   if (o->json && o->watch) return print_as_line(file_table(f), err);
   if (o->json || !o->watch || is_terminal) {
     if (is_terminal && !o->json)
-      fputs("\033[H\033[J", stdout); /* from the top left corner, and nothing below */
+      fputs("\033[H\033[J", stdout); /* moves to the top left corner and clears the screen */
     return report_table(file_table(f), TABLE_AS_TEXT, o->json, err);
   }
   print_lines(f);
@@ -322,13 +322,13 @@ const command command_status = {
 
 /* --- study check --- */
 
-/* gepolab study check: whether a study is as it was written, and what can be done where it is not.
- */
+/* gepolab study check: searches a study file for damage, and repairs it or reports how to recreate
+ * the data. */
 
 /* --- damage --- */
 
 typedef struct damage {
-  char *key, *text; /* key NULL: of no run */
+  char *key, *text; /* key: the damaged run; NULL: the damage is not in a run */
 } damage;
 
 typedef struct damages {
@@ -381,7 +381,7 @@ static gl_status find_damage(store *s, damages *d, int64_t *runs, gl_error *err)
   sqlite3_stmt *q = NULL;
   gl_status status = store_begin_reading(s, err);
   if (status == GL_OK) status = store_check(s, note_damage, d, err);
-  *runs = -1; /* where even that cannot be counted */
+  *runs = -1; /* remains if the runs cannot be counted */
   if (status == GL_OK &&
       sqlite3_prepare_v2(store_handle(s), "SELECT count(*) FROM runs", -1, &q, NULL) == SQLITE_OK &&
       sqlite3_step(q) == SQLITE_ROW)

@@ -1,4 +1,4 @@
-/* gepolab study info: what a study file is, how its runs came about and what they cost. */
+/* gepolab study info: the contents of a study file, and the provenance and cost of its runs. */
 #include "core/base/display_text.h"
 #include "core/base/json.h"
 #include "core/store/store.h"
@@ -167,7 +167,7 @@ static size_t count_of(const cJSON *o, const char *name) {
 
 /* --- warnings --- */
 
-/* 1 if the runs of the file differ in that part of their origins. */
+/* 1 if the runs of the file differ in this field of their provenance. */
 static int is_mixed(const cJSON *origins, const char *name) {
   const cJSON *one, *first = origins->child;
   cJSON_ArrayForEach(one, origins) {
@@ -235,7 +235,7 @@ static void print_study(const cJSON *s) {
     printf("  shards      %s, %s of them missing\n", text(s, "shards"), text(s, "shards_missing"));
 }
 
-/* Times below a minute with their fractions. */
+/* Formats a duration; below a minute with fractions of a second. */
 static const char *wall_text(double s, char words[SECONDS_TEXT_SIZE]) {
   if (isnan(s)) return "?";
   if (s >= 60) return seconds_text(s, words);

@@ -253,7 +253,8 @@ const command command_llm = {
 
 /* --- finding a command --- */
 
-/* "status" of "study status", "outcomes" of "analyze --table outcomes". */
+/* The last word of a command's name: "status" of "study status", "outcomes" of "analyze --table
+ * outcomes". */
 static const char *commands_last_word(const command *c) {
   const char *blank = strrchr(c->name, ' ');
   return blank != NULL ? blank + 1 : c->name;
