@@ -116,7 +116,7 @@ typedef enum answer_kind {
   ANSWER_SET,
   ANSWER_UNION,
   ANSWER_MATRIX,
-  ANSWER_CHOICE, /* one letter A to J */
+  ANSWER_CHOICE, /* multiple choice: one letter A to J */
   ANSWER_TEXT,   /* compared as text only */
   ANSWER_KINDS
 } answer_kind;

@@ -110,7 +110,7 @@ static ball ball_of_arb(arb_t x) {
   return out;
 }
 
-/* f of a known x. */
+/* Applies Arb's function f to a known x. */
 static ball arb_of_one(void (*f)(arb_t, const arb_t, slong), ball x) {
   arb_struct a = view(&x);
   arb_t out;
@@ -205,7 +205,7 @@ ball ball_multiply(ball x, ball y) {
 ball ball_divide(ball x, ball y) {
   bool known = x.state == BALL_KNOWN && y.state == BALL_KNOWN;
   if (known && ball_may_be_zero(y)) return ball_undefined();
-  if (known && arb_rel_accuracy_bits(&y.number) < 1) return ball_unsure(); /* too close to 0 */
+  if (known && arb_rel_accuracy_bits(&y.number) < 1) return ball_unsure(); /* y is too close to 0 */
   return arb_of_two(arb_div, x, y);
 }
 

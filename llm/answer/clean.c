@@ -198,7 +198,7 @@ bool answer_is_matrix(answer_span environment) {
 /* Copies an answer from `in` to `out`. matrices: number of open matrix environments; depth:
  * nesting of calls. */
 typedef struct cleaner {
-  answer_span in; /* the unread rest */
+  answer_span in; /* the text not yet read */
   answer_text *out;
   int matrices, depth;
   bool failed;
@@ -398,7 +398,7 @@ static void put_backslash(cleaner *c) {
     return;
   }
   skip_cleaned(c, c->in.n > 1 ? 2 : 1);
-  if (next == '!' && last_cleaned(c->out) == ',') { /* 1,\!000 */
+  if (next == '!' && last_cleaned(c->out) == ',') { /* thousands separated as in 1,\!000 */
     --c->out->n;
     c->in = answer_trim(c->in);
   }
@@ -533,7 +533,8 @@ static size_t without_word(answer_span s) {
   size_t end = s.n;
   while (end > 0 && answer_is_any(s.at[end - 1], " 0123456789-^{}")) --end;
   for (size_t i = end; i < s.n; ++i)
-    if (s.at[i] != ' ' && s.at[end] != '^') return s.n; /* digits without a ^ */
+    if (s.at[i] != ' ' && s.at[end] != '^')
+      return s.n; /* digits without a ^ are no exponent of a unit */
   size_t begin = end;
   while (begin > 0 && answer_is_letter(s.at[begin - 1])) --begin;
   answer_span word = {s.at + begin, end - begin};

@@ -66,8 +66,8 @@ answer_enclosure answer_enclosed(answer_span s, answer_span *inside) {
   char opens = s.at[first - 1], closes = s.at[s.n - 1];
   if (*s.at == '\\' && opens == '{') return closing == 2 ? ANSWER_BRACES : ANSWER_NO_BRACKETS;
   if (is_command(s, first - 1, "\\langle"))
-    return closes == 'e' ? ANSWER_ANGLE : ANSWER_NO_BRACKETS;                  /* of \rangle */
-  if (*s.at == '\\') return closes == 'd' ? ANSWER_ARRAY : ANSWER_NO_BRACKETS; /* of \end */
+    return closes == 'e' ? ANSWER_ANGLE : ANSWER_NO_BRACKETS; /* the e of \rangle */
+  if (*s.at == '\\') return closes == 'd' ? ANSWER_ARRAY : ANSWER_NO_BRACKETS; /* the d of \end */
   if (opens == '{') return closes == '}' ? ANSWER_BRACES : ANSWER_NO_BRACKETS;
   if (opens == '(')
     return closes == ')' ? ANSWER_ROUND : closes == ']' ? ANSWER_OPEN_LEFT : ANSWER_NO_BRACKETS;
@@ -215,7 +215,7 @@ bool answer_list_read(answer_list *out, answer_span s, bool thousands) {
 
 bool answer_is_name(answer_span s) {
   size_t depth = 0;
-  bool in_argument = 0; /* f(-0.5), but not (-x) */
+  bool in_argument = 0; /* inside the parentheses of f(-0.5), but not of (-x) */
   bool has_letter = 0;  /* letters of commands do not count: \frac{22}{7} has no letter */
   if (s.n == 0 || s.n > 40 || answer_is_digit(*s.at)) return false;
   for (size_t i = 0, command; i < s.n; i += 1 + command) {

@@ -30,7 +30,7 @@ static const char degree_sign[] = "\xc2\xb0";
 /* State of the recursive-descent parser. point: where variables are evaluated; depth: nesting of
  * calls. */
 typedef struct parser {
-  answer_span in; /* the unread rest */
+  answer_span in; /* the text not yet read */
   answer_budget *budget;
   int point, depth;
   bool failed, has_variables;
@@ -264,7 +264,7 @@ static answer_value evaluate_root(parser *p) {
 typedef enum function_kind {
   PLAIN,
   OF_ANGLE, /* degree signs have a meaning in its argument */
-  WITH_BASE /* _ may follow it */
+  WITH_BASE /* _ and a base may follow the name: \log_2 */
 } function_kind;
 
 /* Functions of a ball, composed of those in arithmetic.h, which return undefined values where

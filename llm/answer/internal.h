@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Part of a text. */
+/* A part of a text, borrowed. */
 typedef struct answer_span {
   const char *at;
   size_t n;

@@ -52,7 +52,7 @@ typedef struct response_list {
   const problem_set *prompts; /* the prompts of the groups */
   const int32_t *token;
   kept_shape shape;     /* shape of the sets of kept tokens; no words: no sets */
-  const uint32_t *kept; /* sets, one per token */
+  const uint32_t *kept; /* kept sets, one per token */
   bool replays;         /* true: distributions are renormalised over these sets */
 } response_list;
 
@@ -69,8 +69,8 @@ typedef struct held_version {
 typedef struct replica {
   backend *backend;
   model *model;
-  model_optimizer *optimizer; /* during a warm-up, the warm-up's */
-  model_values *reference;    /* NULL: not needed */
+  model_optimizer *optimizer; /* that of RL; during a warm-up, that of the warm-up */
+  model_values *reference;    /* the reference policy; NULL: not needed */
   model_values
       *initial;       /* parameters before the first update, if samplers mix them in; else NULL */
   held_version *held; /* [n_held]; the same versions in the same order on all replicas */
@@ -89,16 +89,16 @@ typedef struct llm_learner {
   int keeps_cache;           /* 1: keys and values are kept between calls that extend a response */
   replica *replica;          /* [spec.devices] */
   rank_threads *threads;     /* one per replica */
-  collective *sums;          /* NULL with one replica */
+  collective *sums;          /* sums gradients over replicas; NULL with one replica */
   size_t *share;             /* [spec.devices + 1] first item of work of each replica */
   double *norm;              /* [spec.devices] gradient norm that each replica computed */
-  backend *backend;          /* the first replica's */
-  model *model;              /* the first replica's */
+  backend *backend;          /* that of the first replica */
+  model *model;              /* that of the first replica */
   problem_set held_out;      /* the problems of the evaluation */
   problem_set *set_problems; /* [spec.sets.n] the problems of its sets */
   const llm_watch *watch;    /* set while the warm-up runs; NULL: none */
   /* Data of an update beside its table: */
-  problem_set prompts;   /* of the table's groups */
+  problem_set prompts;   /* the prompts of the table's groups */
   kept_shape kept_shape; /* of the sets of kept tokens in its batches */
   uint32_t *kept;        /* sets, one per token; capacity cap_kept words */
   double *part[3];       /* [cap_part], one per token, if there are sets: mass and entropies of

@@ -156,7 +156,7 @@ gl_status token_pack_add_kept(token_pack *p, const int32_t *response, const uint
   size_t sequence = common.with != NULL ? common.with->sequence : 0;
   if (!reserve_sequence(p, rows)) return gl_fail_memory(err, "packed sequences");
   if (common.rows < rows) sequence = pack_sequence(p, common, response, rows);
-  if (!reserve_targets(p, n) || !reserve_watched(p, n)) /* may move the members */
+  if (!reserve_targets(p, n) || !reserve_watched(p, n)) /* reallocation may move p->member */
     return gl_fail_memory(err, "packed sequences");
   p->member[p->n_members++] = (pack_member){response, n, sequence, p->n_asked};
   for (size_t t = 0; t < n; ++t) {

@@ -21,7 +21,7 @@ typedef struct pack_member {
 typedef struct token_pack {
   size_t n_sequences, n_tokens, n_targets;
   size_t n_trees, n_members;
-  size_t n_asked; /* tokens of all responses */
+  size_t n_asked; /* number of tokens of all responses */
   size_t cap_sequences, cap_trees, cap_tokens, cap_targets, cap_asked, cap_members, cap_kept;
   size_t *start; /* [n_sequences + 1] first packed token of each sequence */
   size_t *parent, *before,

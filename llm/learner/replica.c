@@ -36,7 +36,7 @@ struct rank_threads {
   void *context;
   size_t target, busy; /* target: the only rank to run it, or SIZE_MAX for all; busy: threads still
                          running it */
-  gl_error failed;     /* the first failure */
+  gl_error failed;     /* the error of the first rank that failed */
   int stop;
 };
 

@@ -418,8 +418,8 @@ run_spec run_spec_of_set(const run_spec *s, size_t i) {
   return own;
 }
 
-/* The maximum response length: the set's; else what the longest answer of its own task needs; else
- * the world's. */
+/* The maximum response length: the set's; else, if the set has a task, what the longest answer of
+ * this task needs; else the world's. */
 static size_t longest_response(const set_spec *set, const run_spec *s, size_t said) {
   if (said > 0) return said;
   if (set->task != NULL && task_max_answer(set->task) > 0) return task_max_answer(set->task) + 1;

@@ -30,7 +30,7 @@ typedef struct eval_spec {
 /* The settings of one evaluation set. */
 typedef struct set_spec {
   eval_spec eval;
-  task *task;         /* owned; NULL: the world's */
+  task *task;         /* owned; NULL: the set has the world's task */
   size_t max_tokens;  /* maximum length of a response */
   const cfg_node *at; /* its position in the recipe; valid while the recipe exists */
 } set_spec;
@@ -56,7 +56,7 @@ typedef struct run_spec {
   tokenizer *tokenizer;
   char *tokenizer_path; /* NULL for a built-in tokenizer */
   char *before, *after; /* the template's text around a prompt */
-  size_t around;        /* number of the template's tokens */
+  size_t around;        /* number of tokens of the template's text */
   int32_t begin;        /* token at the beginning of every sequence, -1: none */
   int32_t *stop; /* [n_stop] tokens that end a response; stop[0] ends the answers of the warm-up */
   size_t n_stop;

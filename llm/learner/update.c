@@ -117,8 +117,8 @@ typedef struct set_pass {
   llm_learner *l;
   const response_list *list;
   pass which;
-  score_policy policy;       /* parameters of a score */
-  double temperature;        /* for a score */
+  score_policy policy;       /* whose parameters a score uses */
+  double temperature;        /* temperature of a score's policy */
   double *logp, *entropy;    /* results of a score, one per token; entropy NULL: not wanted */
   double *const *part;       /* [3] PASS_KEPT_SETS: results of model_kept_parts() per token */
   const double *coefficient; /* input of a backward, one per token */

@@ -385,7 +385,7 @@ static gl_status put_part(FILE *to, const warmup_entry *e, const llm_learner *l,
   part_header h = {.format = PART_FORMAT, .key_size = strlen(e->key), .steps = steps};
   memcpy(h.magic, part_magic, sizeof h.magic);
   const uint64_t sum = part_sum(&h, e->key);
-  (void)fwrite(&h, sizeof h, 1, to); /* ferror() reports an error later */
+  (void)fwrite(&h, sizeof h, 1, to); /* warmup_own_keep() checks ferror() */
   (void)fwrite(e->key, 1, h.key_size, to);
   (void)fwrite(&sum, sizeof sum, 1, to);
   return model_write(l->model, l->replica[0].optimizer, to, err);
@@ -515,7 +515,7 @@ typedef struct warmup_work {
   llm_learner *l;
   const warmup_batch *s;
   double lr;
-  double loss[LLM_MOST_DEVICES]; /* of each replica's part */
+  double loss[LLM_MOST_DEVICES]; /* contribution of each replica to the mean cross-entropy */
 } warmup_work;
 
 static size_t problem_tokens(const void *context, size_t i) {
@@ -541,8 +541,8 @@ static gl_status pack_warmup_batch(const warmup_work *t, token_pack *pack, size_
   return token_pack_finish(pack, err);
 }
 
-/* Adds the contribution of a replica's part to the gradient of the step's mean cross-entropy, and
- * to its value. */
+/* Computes the contribution of a replica's problems to the step's mean cross-entropy and to its
+ * gradient. */
 static gl_status teach_share(warmup_work *t, size_t rank, gl_error *err) {
   replica *r = &t->l->replica[rank];
   const size_t targets = t->s->n_targets, end = t->l->share[rank + 1];
@@ -624,7 +624,8 @@ static gl_status save_unfinished(warming *w, gl_error *err) {
   return warmup_own_keep(&w->own, w->learner, w->done, err);
 }
 
-/* To be called after a step: reports it, stores the state if it is due, and stops if asked to. */
+/* Must be called after a step: reports it, stores the state if it is due, and returns
+ * GL_EINTERRUPTED if the observer asks to stop. */
 static gl_status pause_after(warming *w, double loss, gl_error *err) {
   const learner_preparation *p = w->watch;
   const size_t steps = w->learner->spec.warmup.steps;

@@ -55,8 +55,8 @@ struct model_cache {
   layer_activations rows;       /* activations of a decode, shared by all layers */
   void *branch, *last, *last_rstd;
   int32_t *token, *slot, *position; /* backend, [most] each, one block, token first */
-  uint64_t *index;                  /* backend [most] */
-  int32_t *row_of;                  /* backend [most] */
+  uint64_t *index;                  /* backend [most] random-stream block of each sample */
+  int32_t *row_of;                  /* backend [most] row of the logits of each sample */
   int32_t *drawn;                   /* backend [most]; one download copies it together with logq */
   void *logq;              /* M [2 rows]: untruncated, then truncated; stored shortly after drawn */
   void *logits, *gathered; /* M [most, vocabulary] */

@@ -158,7 +158,7 @@ typedef struct config_parts {
 typedef struct config_key {
   const char *key;
   key_kind kind;
-  size_t offset; /* of the value in model_config */
+  size_t offset; /* offset of the value in model_config */
   int required;  /* 1: the key must be present; 0: the default of transformers applies */
   /* KEY_WORD: the allowed string; KEY_OFF, KEY_ONE: the feature that another value would enable */
   const char *word;

@@ -156,7 +156,7 @@ typedef struct generate_plan {
   size_t n;
   generate_job *jobs;
   size_t n_jobs;
-  size_t capacity;       /* positions of a slot */
+  size_t capacity;       /* positions of a slot: prompt and response */
   size_t slots;          /* sequences decoded side by side, at most n */
   size_t prefill_tokens; /* maximum number of tokens of one prefill */
 } generate_plan;
@@ -384,7 +384,7 @@ typedef struct run {
   slot_state *slots; /* [plan.slots] */
   size_t *free;      /* [plan.slots] numbers of the free slots, during a fill */
   size_t n_running;
-  size_t next_job;     /* the first job without prefill */
+  size_t next_job;     /* the first job that has not started */
   size_t waiting_job;  /* a job with prefill whose responses wait for slots; or none */
   size_t next_waiting; /* its next waiting response, in plan.order */
   prefill prefill;

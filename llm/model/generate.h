@@ -15,7 +15,7 @@
 typedef struct generate_request {
   size_t n_prompts;
   const size_t *prompt_start; /* [n_prompts + 1] first token of each prompt */
-  const int32_t *prompt;      /* tokens */
+  const int32_t *prompt;      /* tokens of all prompts */
   size_t n_responses;
   const size_t *prompt_of; /* [n_responses]; responses to one prompt share its prefill */
   /* Response i's token at position t is sampled with block rng_token_index(number[i], t) of stream.
@@ -58,7 +58,7 @@ typedef struct generate_result {
   size_t *length;                /* [n_responses] in and out */
   int *finished;                 /* [n_responses] in and out: 1 if ended by a stop token */
   int32_t *token;                /* [n_responses * max_tokens] sampled tokens */
-  double *logq, *logq_truncated; /* same shape */
+  double *logq, *logq_truncated; /* same shape: log-probability of each token */
   /* The sets of tokens that each sampling distribution kept, [n_responses * max_tokens] sets of
    * this shape; NULL: not recorded. */
   kept_shape shape;

@@ -49,15 +49,15 @@ void *device_arena_take(device_arena *a, size_t n, size_t width, size_t bytes);
 typedef struct layer_activations {
   void *in;         /* [rows, hidden] the residual stream before attention */
   void *normed;     /* [rows, hidden] input after RMSNorm */
-  void *rstd;       /* M [rows] */
+  void *rstd;       /* M [rows] of normed */
   void *qkv;        /* [rows, (heads + 2 kv) dim] queries, keys and values of all heads */
   void *qk;         /* [rows, (heads + kv) dim] queries and keys after norm and rotary embedding */
-  void *heads_rstd; /* M [rows, heads + kv] */
+  void *heads_rstd; /* M [rows, heads + kv] of the norms of queries and keys */
   void *attended;   /* [rows, heads dim] output of attention, before o_proj */
   void *lse;        /* M [rows, heads] */
   void *mid;        /* [rows, hidden] the residual stream before the feed-forward block */
   void *mid_normed; /* [rows, hidden] mid after RMSNorm */
-  void *mid_rstd;   /* M [rows] */
+  void *mid_rstd;   /* M [rows] of mid_normed */
   void *gate_up;    /* [rows, 2 intermediate] gate_proj and up_proj */
   void *active;     /* [rows, intermediate] silu(gate) * up */
 } layer_activations;
@@ -148,7 +148,7 @@ struct model {
   char *packed; /* the matrices in use, packed (forward_backward.c); NULL until first needed */
   int packed_is_current; /* 1: they match the values in use */
   void *gradient;        /* M [n]; NULL until first needed */
-  void *cosine, *sine;   /* M [max_positions, head_dim / 2] */
+  void *cosine, *sine;   /* M [max_positions, head_dim / 2] of the rotary embedding */
   void *block;           /* the memory of a pass; grows, never shrinks */
   size_t block_bytes;
   layer_activations *layer; /* [layers], for the pass */
@@ -188,7 +188,7 @@ typedef struct model_norm {
   void *out, *rstd, *sum;
   const void *in;
   void *branch;  /* [rows, hidden] the product */
-  size_t weight; /* where the norm's parameters start */
+  size_t weight; /* offset of the norm's parameters */
 } model_norm;
 /* The inputs and outputs of one layer's run. */
 typedef struct layer_run {

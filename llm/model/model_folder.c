@@ -328,7 +328,7 @@ typedef struct saving {
   const model *m;
   const char *folder;
   tensor_type type;
-  saved_tensor *tensor; /* by name */
+  saved_tensor *tensor; /* in ascending order of name */
   size_t n, n_shards, bytes;
 } saving;
 

@@ -16,7 +16,7 @@ enum { MAX_SUM = TASK_MAX_DIGITS + 1 };
 typedef struct addition {
   size_t digits, min_digits, terms;
   bool reverse, pad;
-  size_t answer_digits; /* of the largest sum */
+  size_t answer_digits; /* number of digits of the largest sum */
 } addition;
 
 static addition *addition_of(const task *t) {

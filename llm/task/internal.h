@@ -164,7 +164,7 @@ enum { DATASET_MAX_LINE = 4 << 20 };
 
 typedef struct dataset_row {
   char *prompt, *answer; /* owned by the dataset; not empty */
-  size_t line;           /* in the file, from 1 */
+  size_t line;           /* line number in the file, from 1 */
 } dataset_row;
 
 /* One entry per object, in the file's order; release with dataset_fini(). */

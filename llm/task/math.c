@@ -227,7 +227,7 @@ void dataset_fini(dataset *d) {
 static const char placeholder[] = "{prompt}";
 
 typedef struct math_problems {
-  dataset rows[2]; /* by split */
+  dataset rows[2]; /* problems of each split */
   char *template_head, *template_tail;
   answer_pattern pattern;
 } math_problems;

@@ -14,7 +14,7 @@
 /* --- tokens --- */
 
 enum {
-  ENTRY_HERE = 1,    /* the number is used */
+  ENTRY_HERE = 1,    /* the tokenizer has a token of this number */
   ENTRY_ADDED = 2,   /* matched as a whole in the text, before anything else */
   ENTRY_SPECIAL = 4, /* decoding may omit it */
   ENTRY_BYTES = 8    /* in the vocabulary and written in byte letters, so merges can produce it */
@@ -123,7 +123,7 @@ struct tokenizer {
   size_t n_added;
   /* char: all characters. bpe: every token that is the result of encoding its own bytes. Most
    * pieces of a text are such a token, so they need no merging. */
-  hash_table by_bytes;       /* to indices of piece */
+  hash_table by_bytes;       /* from bytes to indices of piece */
   struct token_bytes *piece; /* [n_pieces] tokens that by_bytes finds */
   size_t n_pieces;
   uint64_t seed; /* of the hash tables; prevents a crafted file from causing collisions */

@@ -72,7 +72,7 @@ void tokenizer_set_merge(tokenizer *t, int32_t left, int32_t right, uint32_t ran
   if (known != NULL)
     *known = merge;
   else
-    hash_table_add(&t->merges, hash, merge); /* space was reserved */
+    hash_table_add(&t->merges, hash, merge); /* cannot fail: space was reserved */
 }
 
 /* --- merging --- */
@@ -84,7 +84,7 @@ struct merge_symbol {
   int32_t token;          /* NOTHING: merged into the symbol before it */
   int32_t previous, next; /* indices, NOTHING at the ends */
   int32_t merged;         /* the token that this one and the next one become */
-  uint32_t rank;          /* of that merge, or NO_MERGE */
+  uint32_t rank;          /* rank of that merge, or NO_MERGE */
 };
 
 static void heap_push(uint64_t *heap, size_t *n, uint64_t entry) {

@@ -26,7 +26,8 @@ typedef struct reader {
   gl_error *err;
 } reader;
 
-/* Returns GL_EINPUT: "NAME: /pointer: reason; remedy", the last two from the format. */
+/* Returns GL_EINPUT. The message is the file's name, then the formatted text, "/pointer: reason;
+ * remedy". */
 __attribute__((format(printf, 2, 3))) static gl_status reader_fail(const reader *r,
                                                                    const char *format, ...) {
   char text[800];
@@ -296,10 +297,10 @@ static bool add_written_text(vocabulary *v, const char *text, int32_t token) {
   if (find_written_text(v, text) >= 0) return false;
   v->text[token] = text;
   return hash_table_add(&v->keys, hash_64_text(HASH_64_START ^ v->t->seed, text),
-                        (uint64_t)token); /* space was reserved */
+                        (uint64_t)token); /* space was reserved, so this cannot fail */
 }
 
-/* First pass: sizes. */
+/* First pass over the vocabulary: determines the sizes. */
 static gl_status count_vocabulary(vocabulary *v) {
   const cJSON *item;
   gl_status status = GL_OK;

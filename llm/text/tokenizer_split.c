@@ -135,7 +135,7 @@ gl_status nfc_text(const char *text, size_t size, char **out, size_t *n, gl_erro
 /* --- translation --- */
 
 typedef struct translation {
-  const char *pattern, *at; /* at: the unread rest */
+  const char *pattern, *at; /* at: the text not yet read */
   char *end;                /* where the next byte is written */
   bool in_class;
   gl_error *err;
@@ -158,7 +158,7 @@ static void write_pattern(translation *t, const char *text) {
   t->end += n;
 }
 
-/* \p{L}, \P{Lu}, \p{^N}: general categories. */
+/* Translates a general category: \p{L}, \P{Lu}, \p{^N}. */
 static gl_status translate_property(translation *t) {
   const char *p = t->at + 2;
   if (*p++ != '{') return refuse_pattern(t, "a property without braces");

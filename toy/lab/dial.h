@@ -23,7 +23,7 @@ void lab_dial_direction(const enumerable *world, const double *theta_p, lab_ray 
 /* The policies theta_p + s direction, 0 <= s <= most. */
 typedef struct lab_half_line {
   const double *theta_p, *direction; /* [n_parameters] */
-  double most;                       /* lab_dial_most() */
+  double most;                       /* largest s, from lab_dial_most() */
 } lab_half_line;
 /* Writes theta_q on the ray with KL(p||q) = kl >= 0 nats, averaged over prompts, and stores s in
  * *scale. Errors: GL_EINPUT (beyond the largest KL on the ray, which the message gives). */

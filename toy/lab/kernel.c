@@ -392,7 +392,7 @@ static const may may_be_factored[] = {
             BIT(RATIO_SEQUENCE_TOKEN) | BIT(RATIO_GROUP_EXPECTATION) | BIT(RATIO_MIXTURE) |
             BIT(RATIO_VTRACE),
         BIT(RATIO_GROUP_EXPECTATION) | BIT(RATIO_SELF_NORMALISED)),
-    MAY_BOTH(log_prob, ANY_VALUE_TO(LOG_PROB_MEAN)), /* all equal for one token */
+    MAY_BOTH(log_prob, ANY_VALUE_TO(LOG_PROB_MEAN)), /* all the same for a response of one token */
     MAY(old_policy, ANY_VALUE_TO(OLD_PROXIMAL), BIT(OLD_SAMPLER)),
     MAY_BOTH(ratio_gradient, ON_OR_OFF),
     MAY_BOTH(denominator, ANY_VALUE_TO(DENOMINATOR_EXPECTED_P)),
@@ -542,7 +542,8 @@ static int factors(const policy_algorithm *algorithm, const lab_tables *t) {
   const int zero_if_equal =
       algorithm->baseline == BASELINE_GROUP_MEAN || algorithm->baseline == BASELINE_LEAVE_ONE_OUT;
   if (algorithm->drop_equal && (algorithm->kl_coef != 0 || !zero_if_equal)) return 0;
-  if (algorithm->baseline_value != 0 && zero_if_equal) return 0; /* the kernels have no offset */
+  if (algorithm->baseline_value != 0 && zero_if_equal)
+    return 0; /* kernels add no constant to the group's mean */
   if (!coupled) return 1;
   if (algorithm->clip == CLIP_PPO && !algorithm->ratio_gradient) return 0;
   return !algorithm->denominator_gradient || !algorithm->ratio_gradient ||

@@ -74,8 +74,9 @@ static inline size_t lab_alias_draw(const lab_alias *a, uint32_t word) {
 void lab_block_draw(lab_block *b, const lab_alias *alias, rng_stream stream, uint64_t first,
                     size_t n, double total);
 
-/* The same with a chosen implementation, for tests and benchmarks; all give the same counts.
- * Returns 0 and leaves the block unchanged if this machine or these sizes do not support it. */
+/* lab_block_draw() with a chosen implementation, for tests and benchmarks; all give the same
+ * counts. Returns 0 and leaves the block unchanged if this machine or these sizes do not support
+ * it. */
 typedef enum lab_draw_form { LAB_DRAW_PLAIN, LAB_DRAW_AVX2 } lab_draw_form;
 int lab_block_draw_as(lab_block *b, const lab_alias *alias, rng_stream stream, uint64_t first,
                       size_t n, double total, lab_draw_form form);

@@ -52,7 +52,7 @@ typedef enum lab_advantage {
   LAB_ADVANTAGE_P,     /* r - E_p r: satisfies the theorem's assumption E_p A = 0 */
   LAB_ADVANTAGE_Q,     /* r - E_q r: what a group mean estimates */
   LAB_ADVANTAGE_Q_STD, /* (r - E_q r) / sd_q r */
-  LAB_ADVANTAGE_RAW    /* r */
+  LAB_ADVANTAGE_RAW    /* no baseline: r */
 } lab_advantage;
 enum { LAB_ADVANTAGES = 4 };
 extern const char *const lab_advantage_names[LAB_ADVANTAGES];

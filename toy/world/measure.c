@@ -80,7 +80,7 @@ size_t toy_record_parts(const toy_world *w, size_t n, size_t values) {
   return !w->counted && parts != 1 ? 0 : parts;
 }
 
-/* distribution[t] = the table in effect at position t. */
+/* dist[t] = the record's table for position t. */
 static void dist_of_record(const toy_world *w, toy_record q, const double *tables,
                            const double *dist[AUTOMATON_MAX_HORIZON]) {
   size_t part = 0;

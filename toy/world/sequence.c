@@ -137,7 +137,7 @@ const toy_world_kind toy_world_sequence = {
 
 /* --- the automaton world --- */
 /* Automaton world: up to 256 letters, responses of up to 64 letters, a reward by the automaton's
- * final state, and a policy that sees the last letter only. */
+ * final state, and a policy that depends on prompt and last letter only. */
 
 /* Upper bound on the scratch of a dynamic programme, in doubles (64 MiB). */
 static const size_t max_scratch = (size_t)1 << 23;

@@ -43,7 +43,7 @@ gl_status toy_reserve_rewards(toy_world *w, const cfg_node *section, gl_error *e
  * fields go into the table in toy/world/world.c. */
 typedef struct toy_world_kind {
   const char *name;
-  const char *about; /* one-line description */
+  const char *about; /* a description of one line */
   /* Reads the kind's own keys of the section that r is at and sets tree, n_prompts, reward (with
    * toy_reserve_rewards) and noise. Random parts are sampled at RNG_WORLD of the seed. *modulus (1
    * on entry) is the modulus of the features `sum` and `remainder`. The caller ends the reader. */
@@ -65,7 +65,7 @@ gl_status toy_process_build(toy_world *w, const cfg_node *section, uint64_t seed
 /* Writes the log-probabilities of every edge of prompt x at the temperature of `sampling` to
  * logp[n_edges] and, if p is not NULL, the probabilities to p[n_edges]. */
 void toy_probs(const toy_world *w, const double *theta, size_t x, double *logp, double *p);
-/* The same at a given temperature > 0. */
+/* toy_probs() at a given temperature > 0. */
 void toy_probs_at(const toy_world *w, const double *theta, size_t x, double temperature,
                   double *logp, double *p);
 void toy_log_probs(const toy_world *w, const double *theta, size_t x, double *logp);
