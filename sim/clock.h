@@ -165,7 +165,7 @@ typedef struct engine_load {
   double rate;      /* tokens that a step adds to `held` */
   size_t active;    /* responses that are decoded */
   size_t preempted; /* responses that wait for memory; they keep their slots */
-  size_t calling;   /* responses at an environment whose keys and values stay */
+  size_t calling;   /* responses at an environment that keep their keys and values in memory */
   uint32_t serial;  /* serial of the valid DECODING_MOVES event; earlier ones are ignored */
   bool changed;     /* a new DECODING_MOVES event must be posted */
   event_queue ends; /* the last steps of responses; `data` is the serial of a running_response */
@@ -194,8 +194,9 @@ typedef struct streaming {
   loaded_response *loaded; /* [loaded_capacity] owned; same indices as running[] */
   size_t loaded_capacity;
   uint64_t preemptions;
-  double preempted_tokens;          /* tokens computed again after a preemption */
-  double decoded_tokens, decoded_s; /* totals over samplers; seconds with something to decode */
+  double preempted_tokens; /* tokens computed again after a preemption */
+  double decoded_tokens,
+      decoded_s; /* tokens decoded and seconds spent decoding, summed over samplers */
 } streaming;
 
 /* A pause of a sampler for new weights that arrive while it decodes. */
@@ -557,7 +558,7 @@ gl_status load_post(sim_clock *c, uint32_t i, gl_error *err);
  * preempted and *ended is UINT32_MAX. */
 gl_status load_moves(sim_clock *c, uint32_t i, uint64_t serial, uint32_t *ended, gl_error *err);
 void load_trace_open(const sim_clock *c, uint32_t i);
-/* Seconds of a step at speed 1, without what held tokens add. */
+/* Seconds of a step at speed 1, without the time that depends on the held tokens (cached_s). */
 double decoding_step_s(const decoding_spec *d, double running);
 
 /* --- environment.c: turns of responses, if spec->environment is not NULL --- */
@@ -588,7 +589,8 @@ void turns_move(sim_clock *c, uint32_t place, double seconds);
 void turns_trace_open(const sim_clock *c, uint32_t i);
 /* Fills clock->out->environment. */
 void turns_report(sim_clock *c);
-/* Whether the response is decoded; whether it holds a slot; slots in use. */
+/* turns_decodes: whether the response is being decoded. turns_hold_slot: whether it holds a
+ * decoding slot. turns_slots: number of the sampler's slots in use. */
 static inline bool turns_decodes(const sim_clock *c, uint32_t place) {
   return c->calls.turns == NULL || c->calls.turns[place].where == TURN_DECODES;
 }

@@ -443,7 +443,8 @@ static void read_units(cluster_spec *c, cfg_reader *r, size_t group_size) {
                          c->samples_per_batch, group_size);
 }
 
-/* Units in progress are cancelled one by one where they stream, by the rule that discards them. */
+/* Refuses cancel_stale without units that stream, without a window, or without stale: discard,
+ * whose rule it applies to units in progress. */
 static void check_cancels(cluster_spec *c, cfg_reader *r) {
   const char *why = c->unit == UNIT_BATCH    ? "groups or responses that stream; give unit: group"
                     : c->window == INT64_MAX ? "what is staler than `window`; give the cluster one"

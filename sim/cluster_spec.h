@@ -77,7 +77,7 @@ typedef struct decoding_spec {
  * served. A unit whose grading takes longer than the time-out is rejected at that time. */
 typedef struct grader_spec {
   size_t places;
-  delay_dist *time; /* seconds of a unit; owned */
+  delay_dist *time; /* seconds to grade a unit; owned */
   double timeout;   /* seconds; may be infinite */
 } grader_spec;
 
@@ -247,8 +247,8 @@ gl_status measured_read(measured_staleness *m, const cfg_node *compare, gl_error
 gl_status restarts_read(cluster_spec *c, const cfg_node *node, gl_error *err);
 gl_status decoding_read(cluster_spec *c, const cfg_node *node, gl_error *err);
 gl_status grader_read(cluster_spec *c, const cfg_node *node, gl_error *err);
-/* Marks the groups that share GPUs with the learner, too. at: where an error is reported if the
- * section is missing, as it may be if is_preset. */
+/* Also marks the groups that share GPUs with the learner. is_preset: the preset is colocated, so
+ * the section may be missing. at: position in messages about the rest of the cluster. */
 gl_status colocated_read(cluster_spec *c, const cfg_node *node, const cfg_node *at, bool is_preset,
                          gl_error *err);
 gl_status environment_read(cluster_spec *c, const cfg_node *node, gl_error *err);

@@ -141,7 +141,8 @@ typedef struct network {
   bool share_pending;
   double deltas, fulls;
   relay_node *nodes;    /* [samplers + 1]; NULL: no relay */
-  transfer_route *hops; /* [groups + 1][groups] from a group or, as last index, the learner */
+  transfer_route *hops; /* [groups + 1][groups] routes from each group, and from the learner (the
+                           last index), to each group */
   transfer_site *sites; /* [sites]; NULL: no sites */
   uint32_t *pipes; /* [sites][sites] flow resource from one site to another; FLOW_NONE: unlimited */
   transfer_line parked; /* transfers waiting for the end of an outage */

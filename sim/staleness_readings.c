@@ -157,7 +157,8 @@ static int64_t earliest_end(const counter_reader *r) {
   return least;
 }
 
-/* `own` is the version of a token, where tokens are counted. */
+/* The older of the two versions that the counter compares. own: the token's version, for counters
+ * of tokens. */
 static int64_t version_then(const counter_reader *r, counted_then then, size_t response,
                             int64_t own) {
   switch (then) {

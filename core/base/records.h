@@ -50,7 +50,7 @@ typedef struct table_column {
   int width;          /* minimum width in plain text; negative: left-aligned, as in printf */
 } table_column;
 
-/* A column only for programs, and one only for people. */
+/* TABLE_KEY: a column that only programs see. TABLE_HEAD: one that only people see. */
 #define TABLE_KEY(NAME, TYPE)                                                                      \
   { .name = NAME, .type = TYPE }
 #define TABLE_HEAD(HEAD)                                                                           \

@@ -177,7 +177,8 @@ size_t pool_threads(const pool *p) {
 
 /* --- many small tasks --- */
 
-/* Number of runs of tasks per thread: several, because tasks differ in length. */
+/* Tasks are divided into runs of consecutive tasks. Number of runs per thread: several, because
+ * tasks differ in duration. */
 enum { RUNS = 8 };
 
 typedef struct spread {

@@ -21,7 +21,7 @@ typedef struct axis {
   char *path;       /* dotted: "cluster.max_delay" */
   char *label;      /* words, unique among axes: "max delay" */
   const char *unit; /* "s"; "" if none; static */
-  field_role role;  /* role in most recipes; here all are axes */
+  field_role role;  /* its role in the tables of fields; every field listed here is an axis */
   field_kind kind;
   int swept; /* 1: named by a sweep; 0: found by comparing recipes */
 } axis;

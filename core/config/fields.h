@@ -23,7 +23,7 @@ enum {
 
 /* The meaning of a difference between two runs in a field. */
 typedef enum field_role {
-  ROLE_AXIS,      /* other conditions: the runs are in different cells */
+  ROLE_AXIS,      /* different conditions: the runs are in different cells */
   ROLE_CHOSEN,    /* chosen for the cell beforehand, as by `tune`: does not split figures */
   ROLE_ALGORITHM, /* part of the algorithm: the runs have different algorithms */
   ROLE_SEED,      /* a replicate of the same cell: the only difference that is averaged over */
@@ -96,7 +96,7 @@ typedef struct field {
 typedef struct own_kind {
   const char *key;     /* top-level key of the definitions: "presets" */
   const char *aside;   /* the key that cfg_include() moves them to: "presets\n" */
-  const char *section; /* whose fields they set: "cluster" */
+  const char *section; /* the section whose fields they set: "cluster" */
   const char *base;    /* the field of the section that names the published set: "preset" */
   const char *noun;    /* for messages: "preset" */
   const char *example; /* for messages: "my_cluster: {base: areal, samplers: 8}" */
@@ -217,7 +217,7 @@ bool field_alias_at(size_t i, field_alias *alias);
  * other recipes have a field there, only aliases of top-level keys are looked for. Returns text. */
 enum { FIELD_HINT_SIZE = 320 };
 const char *fields_alias(const char *name, const char *not_at, char text[FIELD_HINT_SIZE]);
-/* The same, and without an alias the fields elsewhere with that last word. */
+/* The same; if there is no alias, writes the fields of other sections whose last word is `name`. */
 const char *fields_elsewhere(const char *name, const char *not_at, char text[FIELD_HINT_SIZE]);
 /* Returns the path that the user probably meant: `path` itself if it is a field or has no alias,
  * else the first path of fields_alias(), without "sweep." if it is an axis. */

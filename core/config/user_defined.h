@@ -1,4 +1,4 @@
-/* What a user defines in a file, by the fields that differ from something published:
+/* Algorithms and presets that a user defines in a file, as changes of published ones:
  *
  *   algorithms:
  *     my_gepo: {base: gepo, clip: none}
@@ -6,9 +6,9 @@
  *     my_cluster: {base: areal, samplers: 8, delay: 2s}
  *     far_away: {base: my_cluster, delay: 30s}
  *
- * The kinds are those of the tables of fields (own_kind, core/config/fields.h). Names are replaced
- * by their fields before a recipe is read, so that every result keeps the fields and means the same
- * without the file. */
+ * The tables of fields list what can be defined (own_kind, core/config/fields.h). Names are
+ * replaced by their fields before a recipe is read, so that stored results contain the fields and
+ * do not need the file. */
 #ifndef GEPOLAB_CORE_CONFIG_USER_DEFINED_H
 #define GEPOLAB_CORE_CONFIG_USER_DEFINED_H
 

@@ -34,7 +34,7 @@ static void tanh_clip(const policy_algorithm *algorithm, double x, double u, dou
   *d = *f / (c * c);
 }
 
-/* VESPO: exp(lambda + k ln W - lambda W), 1 at W = 1. */
+/* VESPO: f = exp(lambda + k ln W - lambda W), which is 1 at W = 1. */
 static void gamma_clip(const policy_algorithm *algorithm, double x, double u, double a, double *f,
                        double *d) {
   double k = a >= 0 ? algorithm->gamma_k_positive : algorithm->gamma_k_negative;
@@ -98,8 +98,8 @@ static policy_window ratio_window(double low, double high) {
   return (policy_window){.of_ratio = true, .low = low, .high = high, .keep_low = 1, .keep_high = 1};
 }
 
-/* DCPO (2509.02333): bounds of the ratio such that |u - 1| p is at most eps, from the token's old
- * probability q. */
+/* DCPO (2509.02333): bounds of the ratio u such that |u - 1| p is at most eps, where p = u q and q
+ * is the token's old probability. */
 static policy_window probability_window(const policy_algorithm *algorithm, double a,
                                         double logold) {
   const double q = exp(logold);

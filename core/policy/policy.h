@@ -65,7 +65,7 @@ typedef struct policy_output {
   double *mean_aw;  /* [n_groups] mean_i w_i A_i with sequence weights, used for estimation_error */
   int skip_metrics; /* input: 1 skips metric and mean_aw (used by the exact laboratory and inner
                        loops) */
-  double metric[METRIC_COUNT]; /* metrics computed here, loss .. aw_variance; the others are NaN */
+  double metric[METRIC_COUNT]; /* metrics that core/policy computes; the others are NaN */
 } policy_output;
 
 /* A reusable workspace, so that a training loop allocates memory once. */

@@ -398,7 +398,7 @@ gl_status policy_response_ratios(policy_state *s, gl_error *err) {
   return GL_OK;
 }
 
-/* Ratios and weights of all tokens, then the clips that select tokens or bounds by all of them. */
+/* Ratios and weights of all tokens, then those parts of clips that depend on the whole batch. */
 static void all_token_ratios(policy_state *s) {
   const policy_algorithm *algorithm = s->algorithm;
   const ratio *r = table[algorithm->ratio];

@@ -44,9 +44,8 @@ typedef struct draw_request {
   int64_t version;
   size_t n_groups, group_size;
   double from, to;
-  size_t
-      first_group; /* index of the first group within a larger batch of this id, from its start to
-                      its last token; random numbers are those of the larger batch. Usually 0 */
+  size_t first_group; /* index of the first group within a larger batch of this id; random numbers
+                         are those of the larger batch. Usually 0 */
   /* If the weights change at a different token in every response: the positions to sample in each,
    * [n_groups * group_size]; nothing if span.from == span.to. Existing tokens from span.from on are
    * sampled again; tokens before it must exist unless the response has ended. The fractions then
@@ -60,9 +59,10 @@ typedef struct draw_request {
   size_t first_response;
 } draw_request;
 
-/* Sets the positions to sample in each response. The fractions from and to are then marks: from = 0
- * creates the batch (`creates`), to = 1 completes it (`completes`); the values between say
- * neither. */
+/* Sets the positions to sample in each response. The fractions are then only flags: from is 0 if
+ * the request creates the batch and 0.5 otherwise, to is 1 if it completes the batch and 0.75
+ * otherwise.
+ */
 static inline void draw_request_set_spans(draw_request *r, const draw_span *span, bool creates,
                                           bool completes) {
   r->span = span;

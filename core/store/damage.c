@@ -51,8 +51,8 @@ static gl_status report_records(const damage *d, query *q) {
 
 #define RUN_TEXT "'run ' || r.key || ' (' || r.algorithm || ', seed ' || r.seed || '): '"
 
-/* SQL for the checksum. If the first damage is an error, the strict sum, which ends the query at an
- * invalid value; otherwise the lenient one. */
+/* SQL for the checksum. If the first damage is to be returned as an error, this is the strict
+ * function, which ends the query at an invalid value; otherwise the one that returns NULL. */
 static char *sum_for(const damage *d, const store_table *t, const char *alias) {
   return d->found == NULL ? store_sum_of(d->s, "main", t, alias) : store_try_sum_of(d->s, t, alias);
 }

@@ -72,8 +72,8 @@ typedef struct export_table {
   const table_column *columns; /* the table's own columns, ended by a NULL name; NULL: the columns
                                   of `stored` that have a description */
   /* store_export() takes the records from one of three sources and writes them after the leading
-   * columns. First: a table of the file, without superseded runs, ordered by study, ordinal and key
-   * first. */
+   * columns. First: a table of the file, without superseded runs, ordered first by study, ordinal
+   * and key. */
   const char *stored, *order; /* order: further SQL order of the rows t; NULL: none */
   /* Second: a query, whose first column is skipped; `read`: the tables that it reads. */
   const char *query, *read[2];
