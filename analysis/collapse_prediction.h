@@ -69,7 +69,8 @@ typedef struct announce_series {
 /* How well a metric distinguishes collapsing runs from surviving runs of the same cell at the same
  * update, a given number of updates before the onset. */
 typedef struct announce_matched {
-  size_t collapsed, pairs; /* collapsed: runs with a value and a survivor to compare with */
+  size_t collapsed, pairs; /* collapsed: runs with a value and at least one survivor to compare
+                              with; pairs: of a collapsing run and a survivor */
   interval auc; /* fraction of pairs in which the collapsing run is higher (ties count 1/2). Above
                    1/2: an increase predicts collapse; below: a decrease; 1/2 is chance */
 } announce_matched;
@@ -78,7 +79,7 @@ typedef struct announce_matched {
  * the chosen thresholds held fixed. NaN if there are too few runs. */
 typedef struct announcement {
   metric m;
-  size_t collapsed, survived; /* runs that have a value */
+  size_t collapsed, survived; /* runs in which the metric has a value */
   int low_side; /* 1 if low values predict collapse, judged on the runs of all seeds */
   interval auc; /* area under the ROC curve of runs, for that side */
   size_t judged_collapsed, announced, judged_survived, alarms; /* leaving one seed out */

@@ -384,7 +384,7 @@ void contrasts_report(table *to, const results *from, const contrast *contrasts,
 
 /* --- arms --- */
 
-/* Arms of a study: which are one computation, and at which levels their runs end. */
+/* Arms of a study: which arms compute the same runs, and at which levels their runs end. */
 
 /* --- equal arms --- */
 

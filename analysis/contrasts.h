@@ -93,8 +93,8 @@ void contrasts_report(table *to, const results *from, const contrast *contrasts,
 
 /* --- arms --- */
 
-/* Arms of a study, cells of one algorithm at one setting: which are one computation, and at which
- * levels their runs end. */
+/* Arms of a study, cells of one algorithm at one setting: which of them compute the same runs, and
+ * at which levels their runs end. */
 
 /* --- equal arms --- */
 

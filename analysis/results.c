@@ -306,7 +306,8 @@ static bool distinguishes_groups(naming *m) {
   return true;
 }
 
-/* Counts the distinct values of axis a. On return m names configurations by this axis alone. */
+/* Counts the distinct values of axis a. Side effect: m->named and m->mark are set for titles with
+ * this axis alone. */
 static size_t count_distinct_values(naming *m, size_t a) {
   memset(m->named, 0, m->from->axes.n * sizeof *m->named);
   m->named[a] = 1;

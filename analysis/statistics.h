@@ -75,7 +75,7 @@ enum { CORRELATION_PAIRS = 4 };
 
 typedef struct correlation {
   size_t n;           /* number of pairs without NaN */
-  interval fisher;    /* interval by Fisher's z; for ranks with variance (1 + r^2/2)/(n-3)
+  interval fisher;    /* interval by Fisher's z; for ranks its variance is (1 + r^2/2)/(n-3)
                          (Bonett-Wright) */
   interval bootstrap; /* same estimate with a percentile bootstrap interval over pairs */
   const char *why;    /* reason for NaN: constant sample, too few distinct pairs; or NULL */

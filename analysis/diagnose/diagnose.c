@@ -399,7 +399,7 @@ gl_status warnings_section(table *to, const diagnosis *d, gl_error *err) {
   "world: {kind: sequence, vocabulary: 4, horizon: 5, prompts: 4, task: sum_mod, policy: {kind: "  \
   "loglinear}}\n"                                                                                  \
   "optimizer: {kind: adam, lr: 0.05}\ntrain: {groups: 8, group_size: 8}\nalgorithm: gspo\n"
-/* How to run a recipe of a sweep. */
+/* First lines of a recipe of a sweep: the commands that run it. */
 #define SWEEP                                                                                      \
   "# Written by gepolab diagnose. Seconds to a minute:\n"                                          \
   "#   gepolab sweep FILE -o effect.db && gepolab analyze effect.db\n"

@@ -38,13 +38,11 @@ typedef struct update_facts {
   double reward;         /* mean; NaN: not in the log */
   double tokens_squared; /* sum of squares of lengths */
   token_sums all;
-  double k3_error, factor_error; /* standard errors of their means, responses as clusters */
-  double
-      lag_line[LINE_SUMS]; /* sums of the regression of k3 on the lag, over tokens of known lag */
-  double factor_line[LINE_SUMS]; /* the same of exp(|l|) on the lag */
-  double
-      length_line[LINE_SUMS]; /* sums of the regression of a response's length on its largest lag */
-  double staleness[STALENESS_KINDS];                      /* NaN: unknown */
+  double k3_error, factor_error;     /* standard errors of their means, responses as clusters */
+  double lag_line[LINE_SUMS];        /* regression sums of k3 on lag, over tokens of known lag */
+  double factor_line[LINE_SUMS];     /* regression sums of exp(|l|) on lag */
+  double length_line[LINE_SUMS];     /* regression sums of a response's length on its largest lag */
+  double staleness[STALENESS_KINDS]; /* NaN: unknown */
   double dropped, dropped_tokens, dropped_tokens_squared; /* NaN: unknown */
   double improbable; /* wrong responses that are improbable under their group; NaN: unknown */
 } update_facts;

@@ -185,7 +185,7 @@ typedef struct curve_grid {
   const curve *curves; /* [n_curves] */
   size_t n_curves;
   const size_t *groups; /* [n] */
-  size_t n, wide;       /* n: columns; wide: panels per row of the page */
+  size_t n, wide; /* n: number of groups, and thus of columns; wide: panels per row of the page */
 } curve_grid;
 
 /* The largest number of updates of the run that one point averages. Values before the first update

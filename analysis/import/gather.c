@@ -296,7 +296,7 @@ static gl_status gather_folder(gathered *g, const rules *r, size_t file, gl_erro
 
 /* --- studies --- */
 
-/* A study in a file as it is analysed. */
+/* A study of a file, with the evaluation set by which it is analysed. */
 typedef struct shown_study {
   store *from;
   size_t file;

@@ -11,8 +11,8 @@
 
 /* --- which stream a file is --- */
 
-/* The streams of --dump-details DIR, DIR/dashboard. miles 0.1.0 at 31f1ca9,
- * miles/dashboard/store.py. */
+/* The files (streams) that miles writes to DIR/dashboard with --dump-details DIR. miles 0.1.0 at
+ * 31f1ca9, miles/dashboard/store.py. */
 typedef enum miles_stream {
   MILES_METRICS,
   MILES_TRAJECTORIES,

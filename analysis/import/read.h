@@ -30,8 +30,7 @@ typedef struct series {
   const char *metric;   /* "" if the file does not name the metric */
   const char *label;    /* benchmark, if the file has a column for it; otherwise "" */
   const char *settings; /* JSON object of recipe fields with columns, or "" */
-  const char
-      *chosen; /* JSON object of the fields that were chosen per cell (the learning rate), or "" */
+  const char *chosen;   /* JSON object of fields chosen per cell (the learning rate), or "" */
   bool has_seed;
   uint64_t seed;
   double *step, *value; /* [n]; value may be infinite, never NaN */
@@ -175,7 +174,8 @@ typedef enum read_kind {
   READ_IS_ROWS,   /* times of requests */
   READ_IS_OTHER   /* no trainer's log: a table, or something else */
 } read_kind;
-/* Errors: GL_ENOMEM, GL_EIO, GL_EINPUT (several formats would read it). */
+/* Finds the kind of a file. Errors: GL_ENOMEM, GL_EIO, GL_EINPUT (several formats would read it).
+ */
 gl_status read_which(read_kind *out, const char *path, gl_error *err);
 
 /* *is: 1 if the file begins like a study. Errors: GL_EIO (cannot be read). */

@@ -28,8 +28,8 @@ typedef struct figure_page figure_page;
 
 /* The text width of NeurIPS: 5.5 inches. */
 #define FIGURE_WIDTH_CM 13.97
-/* Points of a curve against updates: more updates are averaged, with a thin line through all of
- * them. FIGURE_EVERY_UPDATE: nothing is averaged. */
+/* Largest number of points of a curve against updates. Runs with more updates are averaged, with a
+ * thin line through all updates. FIGURE_EVERY_UPDATE: nothing is averaged. */
 #define FIGURE_CURVE_POINTS 40
 #define FIGURE_EVERY_UPDATE SIZE_MAX
 

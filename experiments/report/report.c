@@ -63,7 +63,8 @@ static gl_status write_sections(html *h, const report_study *t, gl_error *err) {
   return status;
 }
 
-/* alone: the study's heading is the page's. */
+/* Writes the sections of a study. alone: the page has no other study, so the page's heading serves
+ * as the study's. */
 static gl_status write_study(html *h, const report_request *q, store *from, const char *name,
                              size_t number, int alone, gl_error *err) {
   report_study t;

@@ -137,7 +137,8 @@ static gl_status take_missing(void *context, sqlite3_stmt *record, gl_error *err
   return GL_OK;
 }
 
-/* Failed runs are reported as failed, not as missing. */
+/* Finds the runs of the plan that the study does not contain. Failed runs are not missing; they are
+ * reported as failed. */
 static gl_status find_by_plan(report_study *t, gl_error *err) {
   static const char *const tables[] = {"plan", NULL};
   return query_each(t->from, tables,

@@ -32,7 +32,7 @@ typedef struct report_study {
   size_t n_incomplete;
   size_t missing;    /* total number of missing runs */
   int is_planned;    /* 1: the file has a plan; 0: the full grid is assumed */
-  size_t superseded; /* number of superseded runs */
+  size_t superseded; /* number of runs that a later run replaced */
   size_t done, diverged, failed;
   size_t collapsed, not_finite; /* runs that did not fail and collapsed, or are not finite at their
                                    end; sums over cells */
