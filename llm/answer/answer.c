@@ -60,7 +60,7 @@ static bool last_box(answer_span text, answer_span *out) {
 
 /* --- numbers --- */
 
-/* 12, 1,234, 1.5, .5: the length of the number at the beginning of s, 0 if there is none. */
+/* The length of a number such as 12, 1,234, 1.5 or .5 at the beginning of s; 0 if there is none. */
 static size_t decimal_length(answer_span s) {
   size_t n = answer_count_digits(s, 0);
   if (n > 0 && n <= 3)
@@ -92,7 +92,7 @@ static size_t number_length(answer_span s) {
   return n;
 }
 
-/* A minus is a sign if no operand precedes it. */
+/* True for a plus or minus that is a sign and not an operation: no operand precedes it. */
 static bool is_sign(answer_span text, size_t at) {
   if (text.at[at] != '-' && text.at[at] != '+') return false;
   return at == 0 || !(answer_is_digit(text.at[at - 1]) || answer_is_letter(text.at[at - 1]) ||
@@ -174,8 +174,8 @@ static size_t count_signs(answer_span s, size_t *at) {
   return count;
 }
 
-/* Replaces each part that has one \pm by two parts, with + and -. The text does not change if they
- * do not fit. */
+/* Replaces each part that has one \pm by two parts, with + and -. The text does not change if the
+ * result would not fit. */
 static void expand_signs(answer_text *text) {
   answer_span part[ANSWER_PARTS], all = {text->data, text->n};
   answer_text out = {.n = 0, .unit_powers = text->unit_powers};
@@ -287,7 +287,7 @@ static void note_number(answer_node *node, const answer_value *x) {
 
 /* --- kinds --- */
 
-/* Numbers and formulas: returns 1 if s is one. */
+/* Records s if it is a number or a formula, and returns whether it is. */
 static bool note_value(reader *r, answer_span s, answer_span name, size_t depth) {
   answer_value x;
   answer_span number = s;
@@ -325,7 +325,8 @@ static void note_matrix(reader *r, answer_span s, answer_span in, size_t depth) 
   }
 }
 
-/* Equations, relations, labels, unions and matrices: returns true if s is one. */
+/* Records s and its parts if it is an equation, relation, label, union or matrix, and returns
+ * whether it is. */
 static bool note_single(reader *r, answer_span s, answer_span name, size_t depth) {
   answer_span side[ANSWER_PARTS], in;
   size_t n = answer_sides(s, side, NULL);

@@ -317,7 +317,8 @@ static void put_comma(cleaner *c) {
   if (n == 0 || c->out->data[n - 1] != ',') put_cleaned_text(c, ",");
 }
 
-/* \text{...}: removes a unit, replaces "and" and "or" by commas, copies other words. */
+/* Processes the argument of \text{...}: removes a unit, replaces "and" and "or" by commas, copies
+ * other words. */
 static void put_cleaned_words(cleaner *c, bool may_be_unit) {
   size_t whole;
   c->in = answer_trim(c->in);
@@ -345,7 +346,8 @@ static void put_cleaned_words(cleaner *c, bool may_be_unit) {
 
 /* --- commands --- */
 
-/* \begin{pmatrix} and \end{pmatrix}, including an array's column specification. */
+/* Processes the argument of \begin or \end, such as {pmatrix}, including an array's column
+ * specification. */
 static void put_environment(cleaner *c, bool begins) {
   size_t whole;
   answer_span name = group_at(c->in, &whole);
@@ -437,8 +439,8 @@ static void put_symbol(cleaner *c) {
   skip_cleaned(c, n);
 }
 
-/* Operators as in programs: if c->in begins with one, appends the LaTeX form and returns 1. Without
- * a space before it != is a factorial and an equals sign. */
+/* If c->in begins with an operator as in programs, such as <=, appends its LaTeX form and returns
+ * 1. A != without a space before it is read as a factorial and an equals sign. */
 static bool put_operator(cleaner *c) {
   static const char *const both[][2] = {
       {"**", "^"}, {"<=", "\\le "}, {">=", "\\ge "}, {"!=", "\\ne "}, {"==", "="}};

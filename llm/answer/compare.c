@@ -363,11 +363,11 @@ static bool only_letters(answer_span s) {
 }
 
 /* Equal if the values agree wherever both have one, at two points or more. At points with negative
- * variables one of them may have no value, such as \sqrt{a}\sqrt{b} compared with \sqrt{ab}.
- * Letters alone may be a word.
+ * variables one of them may have no value, such as \sqrt{a}\sqrt{b} compared with \sqrt{ab}. Texts
+ * of letters only may be words, so they are not compared as formulas.
  *
- * Values of 0 are not counted: a factor of 0 hides all others, and letters are not always factors
- * (3 R 0, a division's quotient and remainder). */
+ * Points where both values are 0 do not count. In "3 R 0", a division's quotient and remainder,
+ * the letter is read as a factor, and the product is 0 whatever the quotient is. */
 static bool same_formula(answer_span a, answer_span b, answer_budget *budget) {
   int agreed = 0;
   if (only_letters(a) && only_letters(b)) return false;
@@ -464,8 +464,8 @@ static bool proportional(const answer_span a[2], const answer_span b[2], answer_
   return agreed >= 2;
 }
 
-/* True if a side of a chain equals the last number, or the last is that number rounded. A side that
- * is not a number matches anything. */
+/* True if a side of a chain equals the last number, or differs from it by at most one unit of its
+ * last place, as after rounding. A side that is not a number matches anything. */
 static bool leads_to(answer_span side, answer_span last, answer_budget *budget) {
   answer_value x, y;
   answer_known known = answer_evaluate(&x, side, 0, budget);
@@ -691,7 +691,7 @@ static bool same_decomposed(answer_span a, bool thousands_a, answer_span b, bool
   if (!answer_list_read(&l, a, thousands_a) || !answer_list_read(&m, b, thousands_b)) return false;
   if (l.n >= 2 && m.n >= 2) return same_list(&l, &m, budget);
   if (l.n == 1 && m.n == 1) return same_single(a, b, budget);
-  return answer_same_equation(a, b, budget); /* x \in \{1, 2\} and 1, 2 */
+  return answer_same_equation(a, b, budget); /* such as x \in \{1, 2\} and 1, 2 */
 }
 
 static bool has_thousands(answer_span s) {

@@ -109,8 +109,8 @@ static answer_value literal_value(const literal *l) {
   return l->exact ? answer_of_rational(l->q) : answer_of_ball(l->x);
 }
 
-/* thousands 1: a comma is allowed before three digits that no digit follows, if at most three
- * digits precede it. */
+/* Reads digits. thousands 1: a comma is allowed before three digits that no digit follows, if at
+ * most three digits precede it. */
 static void evaluate_digits(parser *p, literal *l, bool thousands) {
   size_t group = 0, groups = 0;
   while (p->in.n > 0) {
@@ -127,7 +127,7 @@ static void evaluate_digits(parser *p, literal *l, bool thousands) {
   }
 }
 
-/* 0.1\overline{6}: adds the value of the digits under the line. */
+/* Reads what may follow 0.1 in 0.1\overline{6}, and adds the value of the repeating digits. */
 static answer_value evaluate_repeating(parser *p, answer_value value, size_t places) {
   literal block = no_digits;
   if (!answer_starts(p->in, "\\overline")) return value;
@@ -145,7 +145,7 @@ static answer_value evaluate_repeating(parser *p, answer_value value, size_t pla
   return answer_apply('+', value, answer_of_rational(share));
 }
 
-/* 1e5 and 1.2E-3; an e without digits is Euler's number. */
+/* Reads the exponent of 1e5 or 1.2E-3, if there is one. An e without digits is Euler's number. */
 static answer_value evaluate_exponent(parser *p, answer_value value) {
   answer_span s = p->in;
   if (s.n < 2 || (*s.at != 'e' && *s.at != 'E')) return value;
@@ -172,9 +172,9 @@ static bool evaluate_part(parser *p, literal *l, bool bare) {
   return l->exact && (!braces || take_character(p, '}'));
 }
 
-/* A proper fraction after an integer makes a mixed number: 1\frac{1}{2}, 1 1/2. Its parts are
- * digits. An improper one is refused, because it may be meant as a factor or as a mixed number. Any
- * other expression after a number is a factor. */
+/* A proper fraction after an integer makes a mixed number: 1\frac{1}{2}, 1 1/2. Numerator and
+ * denominator must be digits. An improper one is refused, because it may be meant as a factor or
+ * as a mixed number. Any other expression after a number is a factor. */
 static answer_value evaluate_mixed(parser *p, answer_value whole) {
   parser ahead = *p;
   bool spaced = p->in.n > 0 && answer_is_space(*p->in.at);
@@ -236,7 +236,7 @@ static answer_value evaluate_enclosed(parser *p, char closing) {
   return take_character(p, closing) ? value : fail_expression(p);
 }
 
-/* {..} or, as TeX reads it, one digit, letter or command. */
+/* Reads an argument: {..} or, as in TeX, one digit, letter or command. */
 static answer_value evaluate_argument(parser *p) {
   char c = peek_character(p);
   if (take_character(p, '{')) return evaluate_enclosed(p, '}');
@@ -347,14 +347,14 @@ static bool begins_function(answer_span s) {
   return function_of(name_at(s, &length)) != NULL;
 }
 
-/* True if a factor can begin with c, so that no sign is needed. A bar may close an absolute value.
- */
+/* True if a factor can begin with c, so that no sign is needed. A bar cannot, because it may close
+ * an absolute value. */
 static bool begins_factor(char c) {
   return answer_is_letter(c) || answer_is_digit(c) || answer_is_any(c, "\\({.");
 }
 
-/* A logarithm's base without braces has all digits if an argument follows: \log_10 7. Otherwise
- * only the first, as TeX reads \log_23. */
+/* Reads a logarithm's base. Without braces it has all digits if an argument follows: \log_10 7.
+ * Otherwise it has only the first digit, as TeX reads \log_23. */
 static answer_value evaluate_base(parser *p) {
   parser ahead = *p;
   if (!answer_is_digit(peek_character(&ahead))) return evaluate_argument(p);
@@ -474,7 +474,7 @@ static answer_value evaluate_variable(parser *p, size_t length) {
   return opens ? evaluate_unknown_function(p, hash) : variable(p, hash);
 }
 
-/* \vec{v}, \hat i: a separate variable. */
+/* Reads \vec{v} or \hat i: a variable other than v or i. */
 static answer_value evaluate_accent(parser *p, size_t length) {
   uint64_t hash = hash_64(HASH_64_START, p->in.at, length);
   skip_characters(p, length);
@@ -573,8 +573,8 @@ static answer_value evaluate_degrees(parser *p, answer_value of) {
   return answer_apply('/', answer_apply('*', of, pi), answer_of_int(180));
 }
 
-/* An exponent without braces has all digits: 2^10 means 1024 to its writer, although TeX reads 2^1
- * 0. */
+/* Reads an exponent. Without braces it has all digits: whoever writes 2^10 means 1024, although
+ * TeX reads 2^1 0. */
 static answer_value evaluate_raised(parser *p) {
   bool minus = take_character(p, '-');
   answer_value exponent =
@@ -601,7 +601,8 @@ static answer_value evaluate_power(parser *p) {
   return answer_power(value, exponent);
 }
 
-/* implicit_only: the argument of a function, which ends before any sign and any other function. */
+/* Reads a product. implicit_only: the argument of a function, which ends before any sign and any
+ * other function. */
 static answer_value evaluate_product(parser *p, bool implicit_only) {
   answer_value value = evaluate_power(p);
   while (!p->failed) {

@@ -27,7 +27,7 @@ typedef struct token_entry {
   uint32_t flags;
 } token_entry;
 
-/* A growing list of token numbers; owned by whoever holds it. */
+/* A growing list of token numbers. */
 typedef struct token_list {
   int32_t *at;
   size_t n, room;
@@ -46,8 +46,8 @@ typedef struct split_rule {
   pcre2_code *code;
 } split_rule;
 
-/* Errors: GL_EINPUT (unsupported pattern; the message lacks file and position). After an error
- * nothing needs releasing. */
+/* Translates and compiles the pattern of a tokenizer.json. Errors: GL_EINPUT (unsupported pattern;
+ * the message lacks file and position). After an error nothing needs releasing. */
 gl_status split_rule_init(split_rule *r, const char *pattern, gl_error *err);
 void split_rule_fini(split_rule *r);
 
@@ -57,9 +57,9 @@ typedef struct split_match {
   pcre2_match_context *limits;
 } split_match;
 
-/* For texts of up to `size` bytes. The number of steps of one match is limited to a linear function
- * of size: a reasonable rule needs a few per byte, and one that backtracks exponentially is
- * stopped. After an error nothing needs releasing. */
+/* Makes the workspace for texts of up to `size` bytes. The number of steps of one match is limited
+ * to a linear function of size: a reasonable rule needs a few per byte, and one that backtracks
+ * exponentially is stopped. After an error nothing needs releasing. */
 gl_status split_match_init(split_match *m, size_t size, gl_error *err);
 void split_match_fini(split_match *m);
 typedef struct split_place {
