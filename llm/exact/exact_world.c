@@ -242,8 +242,8 @@ static void add_targets(const sweep *s, size_t node, size_t after) {
   }
 }
 
-/* Adds the sequence that ends at a node, and the edges of all nodes on its path that no earlier
- * sequence covered. */
+/* Adds the sequence that ends at a node. Makes the wanted edges of the nodes on its path targets,
+ * except at nodes that an earlier sequence covers. */
 static void add_path(const sweep *s, size_t node, size_t depth) {
   const response_tree *t = &s->w->tree;
   exact_batch *p = &s->workspace->batch;
@@ -419,7 +419,8 @@ static gl_status view_log_probs_replayed(const void *self, const double *theta,
 
 /* Converts coefficients of the renormalised log-probabilities to coefficients of the whole
  * distribution's. The gradient of a kept token's renormalised log-probability is the gradient of
- * its log-probability minus the mean of this gradient over all kept tokens. */
+ * its log-probability minus the expectation of this gradient under the renormalised distribution.
+ */
 static void pass_to_whole_dist(const response_tree *t, const double *over, double *through) {
   const size_t v = t->vocabulary;
   for (size_t first = 0; first < t->n_edges; first += v) {

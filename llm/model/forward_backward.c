@@ -479,7 +479,8 @@ static size_t sequence_length(const packed_tokens *packed, const shared_tokens *
   return before_of(shared, s) + packed->start[s + 1] - packed->start[s];
 }
 
-/* 1 if every sequence of the tree begins with a prefix of an earlier one. */
+/* 1 if the tree's first sequence is complete, and each other one shares a prefix of an earlier
+ * sequence of the tree, or nothing. */
 static int is_tree(const packed_tokens *packed, const shared_tokens *shared, size_t t) {
   const size_t first = shared->tree[t], end = shared->tree[t + 1];
   if (first >= end || end > packed->n_sequences || shared->before[first] > 0) return 0;
