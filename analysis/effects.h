@@ -82,8 +82,8 @@ typedef struct regression {
   double *b, *variance; /* [k] results: coefficients, and the diagonal of their covariance matrix */
 } regression;
 
-/* *rank receives the rank of x; if it is below k, no results are written. Errors: GL_ENOMEM.
- * Exposed for its test. */
+/* Fits the regression. *rank receives the rank of x; if it is below k, no results are written.
+ * Errors: GL_ENOMEM. Exposed for its test. */
 gl_status least_squares(const regression *of, size_t *rank, gl_error *err);
 
 #endif

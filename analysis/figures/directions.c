@@ -60,8 +60,7 @@ static gl_status row_number(const stored_row *row, const char *member, double *o
                  row->key, member, shown(text).text);
 }
 
-/* Median and quantiles of a quantity. A quantity that was not measured in any direction has no key;
- * is_measured has been found. */
+/* Reads median and quantiles of a quantity. A missing key is an error. */
 static gl_status row_quantiles(const stored_row *row, directions_quantity q, directions_point *to,
                                gl_error *err) {
   static const char *const levels[] = {"median", "low", "high"};

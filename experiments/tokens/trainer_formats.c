@@ -276,8 +276,8 @@ static void begin_step(token_builder *b) {
   b->grouping = TOKEN_GROUPS_PROMPT;
 }
 
-/* rl_weights are null where all tokens of the loss mask have the weight 1. Tokens with weight 0
- * belong to another loss (cross-entropy on tokens of another model). */
+/* Masks tokens by rl_weights, which are null if all tokens of the loss mask have the weight 1.
+ * Tokens with weight 0 belong to another loss (cross-entropy on tokens of another model). */
 static gl_status apply_weights(token_builder *b, token_tokens *t, const token_line *line,
                                scan_piece weights, gl_error *err) {
   double value = NAN;
@@ -374,7 +374,7 @@ static const token_field areal_fields[AREAL_FIELDS] = {[AREAL_TASK] = {"task_id"
                                                        {"segments", false},
                                                        {"original_reward", false}};
 
-/* Tasks of one folder are a batch. */
+/* Whether two files are in one folder. The tasks of one folder are a batch. */
 static bool same_folder(const char *a, const char *b) {
   const char *x = strrchr(a, '/'), *y = strrchr(b, '/');
   if (x == NULL || y == NULL) return x == y;
