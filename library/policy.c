@@ -41,7 +41,7 @@ typedef struct evaluation {
                            contiguous */
   double *reward, *log_denominator, *advantage;
   double *given;                           /* [n_responses] the caller's advantages */
-  double *in[IN_ARRAYS], *out[OUT_ARRAYS]; /* [n_tokens] */
+  double *in[IN_ARRAYS], *out[OUT_ARRAYS]; /* [n_tokens] in the workspace, or the caller's */
   gl_error err;
 } evaluation;
 

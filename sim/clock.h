@@ -258,7 +258,7 @@ typedef struct unit_ledger {
 /* State of a clock that is coupled to a learner; hooks NULL: not coupled. */
 typedef struct coupling {
   const schedule_hooks *hooks;
-  double *lengths; /* [responses of a batch] */
+  double *lengths; /* [unit_responses] lengths of a unit's responses, in tokens; scratch */
   uint32_t *users; /* [updates + 1] reference counts of versions: samplers that have it, messages
                       that carry it, and 1 for the newest published version; at 0 it is never
                       sampled from again */

@@ -525,7 +525,7 @@ double delay_survival(const delay_dist *dist, double x) {
 double delay_quantile(const delay_dist *dist, double p) {
   if (table[dist->kind].quantile != NULL) return limited(dist, table[dist->kind].quantile(dist, p));
   if (delay_cdf(dist, 0, false) >= p) return 0;
-  double low = -60, high = log(DELAY_LONGEST); /* of the logarithm of the quantile */
+  double low = -60, high = log(DELAY_LONGEST); /* bounds of the logarithm of the quantile */
   for (int i = 0; i < HALVINGS; ++i) {
     const double at = (low + high) / 2;
     *(delay_cdf(dist, exp(at), false) >= p ? &high : &low) = at;

@@ -43,8 +43,9 @@ typedef enum delay_kind {
 typedef struct delay_dist delay_dist;
 struct delay_dist {
   delay_kind kind;
-  union {                /* the parameters of its kind */
-    double parameter[2]; /* of constant … pareto, in the order of the table's parameter names */
+  union { /* the parameters of its kind */
+    double
+        parameter[2]; /* those of constant … pareto, in the order of the table's parameter names */
     struct {
       double value;
     } constant;
@@ -55,7 +56,7 @@ struct delay_dist {
       double mean, shift; /* mean: of the part above shift */
     } exponential;
     struct {
-      double mu, sigma; /* of the logarithm */
+      double mu, sigma; /* mean and standard deviation of the logarithm */
     } lognormal;
     struct {
       double shape, scale;
@@ -215,10 +216,10 @@ typedef struct fit_row {
   const char *why_not; /* reason why there is no such distribution; NULL: there is one */
   delay_dist dist;     /* owns nothing */
   size_t n_parameters;
-  const char *name[2];        /* of the parameters, as in a recipe */
+  const char *name[2];        /* names of the parameters, as in a recipe */
   double value[2], error[2];  /* error: the standard error, from the bootstrap */
   double log_likelihood, aic; /* over all values */
-  double distance, p;         /* for the tested values */
+  double distance, p;         /* D and p of the test, for the tested values */
 } fit_row;
 
 typedef struct delay_fit {

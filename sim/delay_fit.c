@@ -13,13 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double longest = 1e15; /* as in delay.c */
+static const double longest = 1e15; /* equal to DELAY_LONGEST of sim/delay.h */
 static const double shape_least = 0.1, shape_most = 1e4;
 
 /* Values in ascending order: n_below at the lower limit, the inner ones, n_above at the upper
  * limit; and sums over the inner values. */
 typedef struct sample {
-  const double *all; /* [n] */
+  const double *all; /* [n] the values, ascending */
   size_t n, n_below, n_above;
   double low, high;
   double sum, sum_log, sum_log2;

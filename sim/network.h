@@ -27,7 +27,9 @@ enum { TALLY_PER_OCTAVE = 64, TALLY_OCTAVES = 96, TALLY_LOWEST = -40 };
 typedef struct tally {
   uint64_t n;
   double sum, least, most;
-  uint64_t count[TALLY_PER_OCTAVE * TALLY_OCTAVES]; /* by log2, from 2^TALLY_LOWEST */
+  uint64_t count[TALLY_PER_OCTAVE * TALLY_OCTAVES]; /* number of times in each class;
+                                                       class k begins at 2^(TALLY_LOWEST + k /
+                                                       TALLY_PER_OCTAVE) seconds */
 } tally;
 
 /* Adds a non-negative time. */
@@ -131,8 +133,8 @@ typedef struct transfer_site {
 /* All arrays except pool are allocated in the clock's arena. */
 typedef struct network {
   transfer_peer *peers;      /* [samplers]; NULL: the cluster has no network */
-  transfer_route *up, *down; /* [groups] */
-  transfer *pool;            /* [n] owned */
+  transfer_route *up, *down; /* [groups] routes between each group of samplers and the learner */
+  transfer *pool;            /* [n] all transfers, in reusable entries; owned */
   size_t capacity;
   uint32_t n, free;
   transfer_port egress, ingress;

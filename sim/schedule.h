@@ -94,7 +94,8 @@ typedef struct restart_report {
 /* Statistics of cluster.decoding. */
 typedef struct decoding_report {
   bool is_on;              /* false: the cluster has none */
-  double tokens_per_s;     /* of a sampler while it decodes, all its responses together */
+  double tokens_per_s;     /* tokens of all responses per second that a sampler decodes, mean over
+                              samplers */
   double preemptions;      /* number of times a response was preempted */
   double preempted_tokens; /* tokens whose keys and values were computed again after it */
 } decoding_report;
@@ -124,8 +125,9 @@ typedef struct environment_report {
 
 /* Measurements of cluster.network. */
 typedef struct network_report {
-  bool is_on;                                     /* false: the cluster has none */
-  double egress_utilisation, ingress_utilisation; /* of the learner's bandwidth; NaN: unlimited */
+  bool is_on; /* false: the cluster has none */
+  double egress_utilisation,
+      ingress_utilisation; /* fraction of the learner's bandwidth in use; NaN: unlimited */
   transfer_times weights, batches;
   double fulls, deltas; /* number of transfers of full weights and of deltas */
   double sites;    /* number of sites; 0: everything is at one place. The following are totals over

@@ -50,9 +50,9 @@ typedef enum counted_as { AS_MEAN, AS_LARGEST, AS_NUMBER_STALE } counted_as;
 
 typedef struct staleness_definition {
   const char *name;    /* SYSTEM/the name in the system's own log */
-  const char *system;  /* with version */
+  const char *system;  /* name and version of the trainer */
   const char *source;  /* file:line, with commit where the version does not say it */
-  const char *unit;    /* of the value */
+  const char *unit;    /* unit of the value */
   const char *formula; /* in words */
   counted_now now;
   counted_then then;

@@ -180,7 +180,7 @@ static size_t *order_for_people(const table *t, table *scratch) {
 typedef struct text_grid {
   table_format form;
   table *scratch;    /* provides the memory */
-  const char **text; /* [n_rows][n_columns] */
+  const char **text; /* [n_rows][n_columns] text of every cell */
   const char **rest; /* [n_rows] text after the last cell, if the row ends early */
   size_t *ends;      /* [n_rows] number of cells */
   size_t *width;     /* [n_columns] width in terminal columns */

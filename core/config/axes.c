@@ -348,7 +348,8 @@ static void name_axes_algorithms(comparison *c) {
     if (c->columns[k].role == ROLE_ALGORITHM)
       any |= differing[k] = differs(c, shown, c->columns[k].value);
   if (!any || c->status != GL_OK) return;
-  bool *ambiguous = ARENA_ARRAY(&c->scratch, bool, c->n_texts); /* by number in `shown` */
+  bool *ambiguous =
+      ARENA_ARRAY(&c->scratch, bool, c->n_texts); /* indexed by the numbers in `shown` */
   if (ambiguous == NULL) axes_out_of_memory(c);
   for (size_t k = 0; k < c->n && c->status == GL_OK; ++k) {
     if (!differing[k]) continue;

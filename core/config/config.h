@@ -141,9 +141,9 @@ void cfg_template_write(const cfg_template *t, const char *const *values, char *
 /* --- access to a tree --- */
 
 cfg_kind cfg_kind_of(const cfg_node *node);
-size_t cfg_size(const cfg_node *node);                            /* of a list or map */
-const cfg_node *cfg_at(const cfg_node *node, size_t i);           /* i-th value */
-const char *cfg_key_at(const cfg_node *map, size_t i);            /* i-th key */
+size_t cfg_size(const cfg_node *node);                  /* number of entries of a list or map */
+const cfg_node *cfg_at(const cfg_node *node, size_t i); /* i-th value */
+const char *cfg_key_at(const cfg_node *map, size_t i);  /* i-th key */
 const cfg_node *cfg_find(const cfg_node *node, const char *path); /* dotted; NULL if absent */
 /* Whether a dotted path is the section's path or inside the section. */
 int cfg_path_is_inside(const char *path, const char *section);

@@ -230,7 +230,7 @@ static const char *other_dimension(const char *name) {
     if (table[i].factor > 0 && strcmp(table[i].name, name) == 0) return table[i].dimension;
   for (size_t i = 0; n > 0 && i < N_UNITS; ++i)
     if (table[i].factor > 0 && find_n(name, n, table[i].dimension, strlen(table[i].dimension)))
-      return table[i].dimension; /* or of a rate */
+      return table[i].dimension; /* that of the name without its /s */
   return NULL;
 }
 

@@ -284,7 +284,7 @@ static int clip_by_value(const void *left, const void *right) {
 
 /* The candidate tokens for masking: those whose v is above or below a bound. */
 typedef struct members {
-  const double *v; /* [n_tokens] */
+  const double *v; /* [n_tokens] log-ratios, or ratios for m2_set: clipped */
   double above, below;
 } members;
 

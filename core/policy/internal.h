@@ -64,7 +64,7 @@ typedef struct policy_state {
   double *log_between;  /* [n_tokens] logold for old_policy: interpolated; NULL otherwise */
   double
       *own_reward; /* [n_responses] memory of `reward` if it differs from the input's; else NULL */
-  double *log_ratio, *coefficient; /* [n_tokens] */
+  double *log_ratio, *coefficient; /* [n_tokens] logp - logold, clamped; d(-loss)/d logp */
   double *x, *weight; /* [n_tokens] log-ratio and its exp if the algorithm has token ratios */
   double *factor;     /* [n_tokens] truncation factors (TIS); NULL: all 1 */
   double *x_slope;    /* [n_tokens] d x / d logp of a token's ratio; NULL: all 1 */
@@ -76,15 +76,19 @@ typedef struct policy_state {
   double *mask_off_policy; /* [n_responses] off_policy_mask */
   double *mask_group;      /* [n_groups] drop_equal; never NULL */
   double *n_kept;          /* [n_responses] number of tokens that mask_token keeps */
-  double *advantage, *z, *seq_x, *seq_share;    /* [n_responses] */
-  double *seq_p, *seq_q, *seq_g, *seq_jacobian; /* [n_responses] */
+  /* [n_responses] A; aggregation weight of each token; logarithm of the response's ratio;
+   * derivative of the logarithm of its denominator with respect to log P. */
+  double *advantage, *z, *seq_x, *seq_share;
+  /* [n_responses] log P; log Q; d objective / d seq_x, before that scratch; d seq_x / d logp of
+   * each token, without the denominator. */
+  double *seq_p, *seq_q, *seq_g, *seq_jacobian;
   double
       *seq_c; /* [n_responses] coefficient shared by a response's tokens if they share its ratio */
   double *seq_in_limits;           /* [n_responses] 0 outside log_floor, log_cap */
-  double *baseline, *scale;        /* [n_groups] */
+  double *baseline, *scale;        /* [n_groups] b and s in A = (r - b) / s */
   policy_rank *rank;               /* [n_tokens] if tokens are sorted */
-  policy_tally *tally;             /* [n_responses] */
-  policy_group_tally *group_tally; /* [n_groups] */
+  policy_tally *tally;             /* [n_responses] sums over the terms of each response */
+  policy_group_tally *group_tally; /* [n_groups] statistics of the weights of each group */
   pool *pool;                      /* borrowed; NULL: only the caller's thread */
   policy_bounds bounds;
   double m2_bound;    /* log bound of second_moment: threshold */

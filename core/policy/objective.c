@@ -430,7 +430,7 @@ static double real_question(policy_state *s, size_t g) {
   const size_t lo = in->group_start[g], hi = in->group_start[g + 1];
   const double tau = s->algorithm->disco_tau;
   double top[2] = {0, 0}, sum[2];
-  size_t count[2] = {0, 0}; /* of wrong and of right answers */
+  size_t count[2] = {0, 0}; /* numbers of wrong and of right answers */
   for (size_t i = lo; i < hi; ++i) {
     const int right = in->reward[i] == 1;
     double score = 0;

@@ -18,7 +18,7 @@ typedef enum policy_trainer {
 } policy_trainer;
 
 typedef struct policy_trainer_info {
-  const char *name, *word; /* as it is shown, and as a command line names it */
+  const char *name, *word; /* the name shown, and the word for it on a command line */
   const char *code;        /* two letters, for the head of a column */
   const char *version;     /* the commit that was read, and the release that tests run */
 } policy_trainer_info;

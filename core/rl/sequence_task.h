@@ -32,7 +32,7 @@ typedef struct response_tree {
   size_t *level;       /* [horizon + 1] first node of each depth */
   int32_t *entered_by; /* [n_nodes] the edge that leads to the node, -1 for the root */
   int32_t *next;       /* [n_edges] child node, or ~response if the response is complete */
-  int32_t *length;     /* [n_responses] */
+  int32_t *length;     /* [n_responses] number of tokens */
   int32_t *path;       /* [n_responses * horizon] edges of each response, padded with -1 */
 } response_tree;
 

@@ -33,7 +33,7 @@ typedef struct update_table {
   size_t *prompt;                     /* [n_groups] the world's index of the prompt */
   double *log_denominator;            /* [n_groups] log sum_y q(y)^2, if the algorithm needs it */
   double *baseline, *scale, *mean_aw; /* [n_groups] as in policy_output */
-  size_t *group_of;                   /* [n_responses] */
+  size_t *group_of;                   /* [n_responses] index of the response's group */
   double *reward;                     /* [n_responses] */
   double *loss_weight;                /* [n_responses] the weight of the response's batch */
   int32_t *token;                     /* [n_tokens] */
@@ -45,7 +45,7 @@ typedef struct update_table {
                         one if the algorithm has a proximal_decay */
   double *logref;    /* [n_tokens] under the reference policy, if there is one */
   double *entropy;   /* [n_tokens] entropy of the current policy at the token, if needed */
-  double *entropy_prox; /* [n_tokens] the same of the policy of logprox */
+  double *entropy_prox; /* [n_tokens] entropy of the policy of logprox at the token */
   double *coefficient;  /* [n_tokens] d(-loss)/d logp */
 } update_table;
 
@@ -61,7 +61,7 @@ gl_status update_table_gather(update_table *t, batch *const *batches, size_t n,
 /* Some groups of a table, in the order in which an update uses them. */
 typedef struct token_view {
   size_t n_groups, n_responses, n_tokens;
-  const size_t *group;    /* [n_groups] */
+  const size_t *group;    /* [n_groups] indices of groups in the table */
   const size_t *response; /* [n_responses] responses of these groups, in that order */
 } token_view;
 

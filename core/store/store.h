@@ -89,7 +89,7 @@ int run_status_named(const char *name, run_status *status);
 
 /* How a run was made. Exports that must not depend on the execution omit it. */
 typedef struct run_provenance {
-  const char *version;   /* of gepolab */
+  const char *version;   /* version of gepolab */
   const char *source;    /* commit that the program was built from, in hex; "": unknown */
   int32_t dirty;         /* 1: built from files that differ from that commit; 0: not; -1: unknown */
   const char *command;   /* the command line, quoted for a shell */
