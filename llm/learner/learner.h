@@ -99,8 +99,8 @@ typedef struct llm_learner {
   const llm_watch *watch;    /* set while the warm-up runs; NULL: none */
   /* Data of an update beside its table: */
   problem_set prompts;   /* the prompts of the table's groups */
-  kept_shape kept_shape; /* of the sets of kept tokens in its batches */
-  uint32_t *kept;        /* sets, one per token; capacity cap_kept words */
+  kept_shape kept_shape; /* shape of the kept sets in the table's batches */
+  uint32_t *kept;        /* kept sets, one per token; capacity cap_kept words */
   double *part[3];       /* [cap_part], one per token, if there are sets: mass and entropies of
                             kept_parts() */
   double kept_mass_q;    /* mean over tokens of the sampler's probability of its kept set */
@@ -149,8 +149,8 @@ typedef struct drawing_request {
   void *use_context;
 } drawing_request;
 
-/* Generates the responses with a distribution (NULL: greedy) of which each has room for max_tokens
- * tokens; the work is divided among the replicas. */
+/* Generates the requested responses under a distribution (NULL: greedy). Each has room for
+ * max_tokens tokens in the result. The work is divided among the replicas. */
 gl_status generate_on_replicas(llm_learner *l, const drawing_request *r, const sampling_spec *dist,
                                size_t max_tokens, generate_result *result, gl_error *err);
 

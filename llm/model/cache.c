@@ -58,7 +58,8 @@ struct model_cache {
   uint64_t *index;                  /* backend [most] random-stream block of each sample */
   int32_t *row_of;                  /* backend [most] row of the logits of each sample */
   int32_t *drawn;                   /* backend [most]; one download copies it together with logq */
-  void *logq;              /* M [2 rows]: untruncated, then truncated; stored shortly after drawn */
+  void
+      *logq; /* M [2 rows] log-probabilities: untruncated, then truncated; in memory behind drawn */
   void *logits, *gathered; /* M [most, vocabulary] */
   uint32_t *kept; /* backend [most, kept_words], allocated for the first sampling that records kept
                      tokens */

@@ -127,7 +127,7 @@ struct tokenizer {
   struct token_bytes *piece; /* [n_pieces] tokens that by_bytes finds */
   size_t n_pieces;
   uint64_t seed; /* of the hash tables; prevents a crafted file from causing collisions */
-  /* bpe only */
+  /* Used for bpe only: */
   bool nfc, splits; /* whether text is normalised; whether there is a splitting rule */
   split_rule rule;
   added_set raw, normal; /* searched before and after normalisation */

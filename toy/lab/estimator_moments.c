@@ -407,7 +407,7 @@ typedef struct work {
   int *fast;            /* same shape: 1 if kernels evaluate the algorithm */
   gl_error **refused;   /* same shape: why it cannot be measured, or NULL */
   lab_summary *summary; /* [(algorithm * n_prompts + x) * parts + part] */
-  gl_error **stopped;   /* same shape: its error at a group, or NULL */
+  gl_error **stopped;   /* same shape as summary: the error that stopped the algorithm, or NULL */
   arena memory;
 } work;
 

@@ -46,7 +46,7 @@ typedef struct toy_held {
 /* An evaluation set: the prompts, and the rewards of a world of the same shape. */
 typedef struct toy_set {
   toy_world *other; /* owned; the world whose rewards count; NULL: the learner's own */
-  size_t *prompt;   /* [n_prompts] in the learner's arena; NULL: all prompts */
+  size_t *prompt;   /* [n_prompts] prompt numbers, in the learner's arena; NULL: all prompts */
   size_t n_prompts;
   evaluation_spec how;
 } toy_set;
