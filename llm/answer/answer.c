@@ -186,7 +186,7 @@ static void expand_signs(answer_text *text) {
       if (out.n + part[i].n + 2 > sizeof out.data) return;
       if (out.n > 0) {
         memcpy(out.data + out.n, ", ",
-               2); /* with a space, so that the comma does not separate thousands */
+               2); /* a space, because a comma without one could separate thousands */
         out.n += 2;
       }
       memcpy(out.data + out.n, part[i].at, part[i].n);

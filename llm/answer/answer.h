@@ -112,7 +112,7 @@ typedef enum answer_kind {
   ANSWER_LIST,     /* parts without brackets */
   ANSWER_TUPLE,
   ANSWER_VECTOR,   /* \langle 1, 2 \rangle */
-  ANSWER_INTERVAL, /* with brackets that no tuple has */
+  ANSWER_INTERVAL, /* in brackets that no tuple has: [ ], ( ] or [ ) */
   ANSWER_SET,
   ANSWER_UNION,
   ANSWER_MATRIX,

@@ -528,7 +528,7 @@ static answer_value evaluate_name(parser *p) {
   }
   if (is_command && answer_is_variable(name)) return evaluate_variable(p, length);
   if (is_command && answer_is_accent(name)) return evaluate_accent(p, length);
-  /* An unknown command, a word, or a unit without a number before it. */
+  /* The name is an unknown command, a word, or a unit without a number before it. */
   if (is_command || length >= 3 || (length == 2 && answer_is_unit(name))) return fail_expression(p);
   if (*name.at == 'e') {
     skip_characters(p, 1);
@@ -607,7 +607,7 @@ static answer_value evaluate_product(parser *p, bool implicit_only) {
   answer_value value = evaluate_power(p);
   while (!p->failed) {
     bool after_digit =
-        answer_is_digit(p->in.at[-1]); /* 1 2 and 1 .2 are not products, x 2 is one */
+        answer_is_digit(p->in.at[-1]); /* "1 2" and "1 .2" are not products, "x 2" is one */
     char c = peek_character(p);
     if (!implicit_only && (c == '*' || c == '/')) {
       skip_characters(p, 1);

@@ -29,7 +29,7 @@ typedef struct answer_text {
 bool answer_prepare(answer_text *out, answer_span text);
 /* Cleans text[size], size at most ANSWER_MAX. Returns 0 if the result does not fit. */
 bool answer_clean(answer_text *out, const char *text, size_t size);
-/* s without units in plain words at its end, if a number remains before them. */
+/* Returns s without units in plain words at its end, if a number remains before them. */
 answer_span answer_without_unit(answer_span s);
 
 /* --- spans --- */

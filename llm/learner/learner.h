@@ -73,7 +73,7 @@ typedef struct replica {
   model_values *reference;    /* the reference policy; NULL: not needed */
   model_values
       *initial;       /* parameters before the first update, if samplers mix them in; else NULL */
-  held_version *held; /* [n_held]; the same versions in the same order on all replicas */
+  held_version *held; /* [n_held] versions, the same in the same order on all replicas */
   size_t n_held, cap_held;
   size_t step_bytes; /* planned memory of a step, beyond what stays allocated */
   token_pack pack;
@@ -88,7 +88,7 @@ typedef struct llm_learner {
   training_reward rewards;
   int keeps_cache;           /* 1: keys and values are kept between calls that extend a response */
   replica *replica;          /* [spec.devices] */
-  rank_threads *threads;     /* one per replica */
+  rank_threads *threads;     /* one thread per replica */
   collective *sums;          /* sums gradients over replicas; NULL with one replica */
   size_t *share;             /* [spec.devices + 1] first item of work of each replica */
   double *norm;              /* [spec.devices] gradient norm that each replica computed */

@@ -38,7 +38,7 @@ typedef struct token_pack {
   uint32_t *watched_set;  /* [n_watched] sets */
   size_t *watched_of;     /* [n_asked] index of each token's split, below n_watched */
   size_t *place;          /* [n_targets] workspace for sorting */
-  size_t *target_of;      /* [n_asked], responses in the order in which they were added */
+  size_t *target_of;      /* [n_asked] index of each token's target, in the order of adding */
   pack_member *member;    /* [n_members] responses to the present prompt */
   const int32_t *prompt;  /* [n_prompt] borrowed */
   size_t n_prompt;

@@ -85,7 +85,7 @@ static gl_status run_on_ranks(rank_threads *r, size_t target, rank_task work, vo
                               gl_error *err) {
   assert(target == all_ranks || target < r->n);
   if (r->n == 1)
-    return work(context, 0, err); /* one rank: on this thread, with its error unchanged */
+    return work(context, 0, err); /* one rank runs on this thread, its error is unchanged */
   if (r->sums != NULL) collective_ready(r->sums);
   pthread_mutex_lock(&r->lock);
   r->work = work;

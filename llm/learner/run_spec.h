@@ -51,7 +51,7 @@ typedef struct run_spec {
   int tf32;                  /* 1: CUDA may round the factors of float32 products to TF32 */
   /* the model and its tokens */
   model_config model;
-  char *folder; /* of the initial checkpoint; NULL: random parameters */
+  char *folder; /* folder of the initial checkpoint; NULL: random parameters */
   char *start;  /* the checksum that this folder must have; NULL: any */
   tokenizer *tokenizer;
   char *tokenizer_path; /* NULL for a built-in tokenizer */
@@ -62,7 +62,7 @@ typedef struct run_spec {
   size_t n_stop;
   /* the task and its evaluation */
   task *task;
-  size_t max_tokens; /* of a response, including its stop token */
+  size_t max_tokens; /* maximum length of a response, including its stop token */
   sampling_spec sampling;
   kept_shape
       kept; /* shape of the sets of kept tokens that samplers record; no words: none are recorded */
@@ -120,7 +120,7 @@ gl_status run_spec_check_start(const run_spec *s, gl_error *err);
  * memory, of which each of several replicas may use an equal part. */
 typedef struct memory_need {
   size_t parameters, gradients, moments, reference;
-  size_t activations; /* of a micro-batch, or of the prompts if that is more */
+  size_t activations; /* activations of a micro-batch, or of the prompts if those take more */
   size_t generation;  /* keys, values and logits, during generation */
   size_t scratch;     /* the backend's scratch memory, for both */
   size_t total;

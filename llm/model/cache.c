@@ -32,8 +32,8 @@ typedef struct model_steps {
   size_t ahead; /* steps that may run while the host continues; 0: model_step() returns when the
                    step is done */
   size_t started, taken;
-  size_t rows[MODEL_STEPS],
-      all[MODEL_STEPS]; /* of step i, at index i % MODEL_STEPS; all: including padding rows */
+  size_t rows[MODEL_STEPS], all[MODEL_STEPS]; /* numbers of rows of step i, at index i %
+                                                 MODEL_STEPS; all: with padding rows */
   /* Used if ahead > 0: */
   step_rows device, host; /* one block each, index first; host: the device's contents after all
                              steps started so far */
@@ -68,7 +68,7 @@ struct model_cache {
   void *block;
   int32_t *prompt_slot; /* backend memory: slot of each token of a prefill; grows, never shrinks */
   size_t prompt_room;
-  int32_t *host; /* [3 most], also used for row_of */
+  int32_t *host; /* [3 most] staging of token, slot and position, or of row_of */
   uint64_t *host_index;
   void *host_drawn; /* host copy of the memory from drawn to the end of logq */
   model_steps steps;

@@ -151,7 +151,8 @@ typedef struct config_parts {
   model_type type;
   unsigned architectures;       /* bit 1 << type for each class that `architectures` names */
   int has_architectures, ropes; /* ropes: how many objects have set `scaling` */
-  double theta; /* in rope_parameters, which has precedence over rope_theta; 0: not given */
+  double theta; /* rope_theta in rope_parameters, which has precedence over the top-level one; 0:
+                   not given */
   rotary_scaling scaling;
 } config_parts;
 

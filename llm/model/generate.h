@@ -55,7 +55,7 @@ typedef struct generate_cache {
  * the caller sets length[i] and those tokens. Their keys and values are recomputed under the
  * present parameters, or taken from the cache if the result has one. */
 typedef struct generate_result {
-  size_t *length;                /* [n_responses] in and out */
+  size_t *length;                /* [n_responses] in and out: number of tokens */
   int *finished;                 /* [n_responses] in and out: 1 if ended by a stop token */
   int32_t *token;                /* [n_responses * max_tokens] sampled tokens */
   double *logq, *logq_truncated; /* same shape: log-probability of each token */

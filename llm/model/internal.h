@@ -151,7 +151,7 @@ struct model {
   void *cosine, *sine;   /* M [max_positions, head_dim / 2] of the rotary embedding */
   void *block;           /* the memory of a pass; grows, never shrinks */
   size_t block_bytes;
-  layer_activations *layer; /* [layers], for the pass */
+  layer_activations *layer; /* [layers] activations of the pass */
   pass pass;
   int kept; /* 1: the pass holds the activations of a forward, so a backward may follow */
   double temperature;

@@ -123,7 +123,8 @@ typedef struct packed_tokens {
   size_t n_tokens, n_sequences, n_targets;
   const size_t *start;        /* [n_sequences + 1] first token of each sequence */
   const int32_t *token;       /* [n_tokens] */
-  const size_t *target_after; /* [n_targets], ascending; may repeat */
+  const size_t *target_after; /* [n_targets] index of the packed token before each target,
+                                 ascending; may repeat */
   const int32_t *target;      /* [n_targets] */
 } packed_tokens;
 
@@ -219,8 +220,8 @@ typedef struct memory_plan {
 /* The intended use, on which memory depends. */
 typedef struct memory_use {
   int recompute;
-  size_t training_tokens, training_targets; /* of one micro-batch; 0: no training */
-  size_t slots, capacity;                   /* of the cache; 0: no generation */
+  size_t training_tokens, training_targets; /* size of a micro-batch; 0: no training */
+  size_t slots, capacity;                   /* size of the cache; 0: no generation */
   size_t value_copies;                      /* copies of the parameters beside the model's own */
 } memory_use;
 /* Errors: GL_ENOMEM (the sum overflows). */

@@ -10,7 +10,7 @@
 struct model_optimizer {
   model *m;
   optimizer_spec spec;
-  void *first, *second; /* M [n]; NULL if the optimiser has none */
+  void *first, *second; /* M [n] moments; NULL if the optimiser has none */
   uint64_t steps;
   int rounds; /* 1: stochastic rounding */
   uint64_t seed;

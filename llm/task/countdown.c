@@ -103,8 +103,8 @@ expression_status expression_read(expression *out, const char *text, size_t size
 /* --- problems --- */
 
 enum {
-  TERM_SIZE = 4 * TASK_MAX_NUMBERS + 2 * TASK_MAX_NUMBERS +
-              1 /* for numbers and operations, parentheses, NUL */
+  TERM_SIZE =
+      4 * TASK_MAX_NUMBERS + 2 * TASK_MAX_NUMBERS + 1 /* numbers and operations, parentheses, NUL */
 };
 
 /* The graded reward of a legal expression with a wrong value. */

@@ -223,8 +223,8 @@ const task_rules task_modular = {
 
 typedef struct sequence {
   size_t length, min_length;
-  size_t values; /* of sorting: number of different symbols */
-  bool chain;    /* of parity: answers list every prefix's parity */
+  size_t values; /* sorting: number of different symbols */
+  bool chain;    /* parity: answers list every prefix's parity */
 } sequence;
 
 static sequence *sequence_of(const task *t) {

@@ -116,7 +116,7 @@ typedef struct token_bytes {
 
 struct tokenizer {
   tokenizer_type type;
-  size_t size;        /* largest number plus one */
+  size_t size;        /* largest token number plus one */
   token_entry *entry; /* [size] the meaning of each token number */
   char *content;      /* the bytes of all entries */
   int32_t *added;     /* [n_added] numbers of the added tokens */
@@ -126,7 +126,7 @@ struct tokenizer {
   hash_table by_bytes;       /* from bytes to indices of piece */
   struct token_bytes *piece; /* [n_pieces] tokens that by_bytes finds */
   size_t n_pieces;
-  uint64_t seed; /* of the hash tables; prevents a crafted file from causing collisions */
+  uint64_t seed; /* seed of the hash tables; prevents a crafted file from causing collisions */
   /* Used for bpe only: */
   bool nfc, splits; /* whether text is normalised; whether there is a splitting rule */
   split_rule rule;

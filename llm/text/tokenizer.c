@@ -154,7 +154,8 @@ gl_status merge_piece(const tokenizer *t, merge_work *w, const char *piece, size
   while (queued > 0) {
     const uint64_t best = heap_pop(w->heap, &queued);
     const int32_t i = (int32_t)(uint32_t)best, before = w->symbol[i].previous;
-    if (w->symbol[i].rank != best >> 32) continue; /* its pair has changed since it was queued */
+    if (w->symbol[i].rank != best >> 32)
+      continue; /* the symbol's pair has changed since it was queued */
     apply_merge(w, i);
     offer_merge(t, w, &queued, i);
     if (before != NOTHING) offer_merge(t, w, &queued, before);

@@ -216,7 +216,7 @@ static gl_status translate_caseless(translation *t) {
     const char c = t->at[0] | 0x20;
     if (!(c >= 'a' && c <= 'z') && t->at[0] != '\'' && t->at[0] != '|')
       return refuse_pattern(t, "anything but letters and apostrophes without regard to case");
-    const char next = t->at[1] | 0x20; /* at[0] is not the pattern's end */
+    const char next = t->at[1] | 0x20; /* at[0] is not the pattern's end, so at[1] exists */
     for (size_t i = 0; i < sizeof folds / sizeof *folds; ++i)
       if (c == folds[i][0] && next == folds[i][1])
         return refuse_pattern(t, "a pair of letters that some single character folds to");

@@ -29,9 +29,9 @@ typedef struct lab_group {
   size_t *response;             /* [size] indices of the responses; set by the caller */
   size_t *token_start;          /* [size + 1] first token of each response */
   double *reward;               /* [size] reward of each response */
-  double *logp, *logq;          /* [size * width] of each token: learner, sampler */
+  double *logp, *logq;          /* [size * width] log-probabilities of tokens: learner, sampler */
   double *advantage;            /* [size] advantage of each response */
-  double *weight, *coefficient; /* [size * width] of each token: importance weight, c */
+  double *weight, *coefficient; /* [size * width] importance weights and coefficients c of tokens */
   double *gradient;             /* [n_parameters] the estimate g */
   size_t *drawn;                /* [LAB_BLOCK * size] responses of all groups in a block */
   policy_workspace *workspace;
@@ -52,7 +52,7 @@ typedef struct lab_sums {
   double total, square;       /* sum of weights; sum of |g|^2 */
   double *mean;               /* [n_parameters] sum of g */
   double *outer;              /* [n_parameters^2] sum of g g', or NULL */
-  double w, w2, aw, aw2, ess; /* as in lab_moments */
+  double w, w2, aw, aw2, ess; /* sums of the quantities in lab_moments */
   arena memory;
 } lab_sums;
 gl_status lab_sums_init(lab_sums *s, size_t n_parameters, int outer, gl_error *err);
@@ -95,7 +95,7 @@ typedef struct lab_numbers {
   double bias, cosine, scaled_bias; /* scaled_bias = sqrt(1 - cosine^2) */
   double variance, mse, scaled_mse; /* tr Cov; bias^2 + variance; min_c E|c g - J'|^2 / |J'|^2 */
   double snr;                       /* |E g|^2 / tr Cov */
-  double iw_mean, iw_variance;      /* of the importance ratio of one response */
+  double iw_mean, iw_variance;      /* mean and variance of the importance ratio of one response */
   double aw_variance;               /* variance of advantage times ratio */
   double ess;                       /* effective sample size: E (sum w)^2 / (G sum w^2) */
 } lab_numbers;

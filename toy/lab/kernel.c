@@ -392,7 +392,7 @@ static const may may_be_factored[] = {
             BIT(RATIO_SEQUENCE_TOKEN) | BIT(RATIO_GROUP_EXPECTATION) | BIT(RATIO_MIXTURE) |
             BIT(RATIO_VTRACE),
         BIT(RATIO_GROUP_EXPECTATION) | BIT(RATIO_SELF_NORMALISED)),
-    MAY_BOTH(log_prob, ANY_VALUE_TO(LOG_PROB_MEAN)), /* all the same for a response of one token */
+    MAY_BOTH(log_prob, ANY_VALUE_TO(LOG_PROB_MEAN)), /* equivalent for one token */
     MAY(old_policy, ANY_VALUE_TO(OLD_PROXIMAL), BIT(OLD_SAMPLER)),
     MAY_BOTH(ratio_gradient, ON_OR_OFF),
     MAY_BOTH(denominator, ANY_VALUE_TO(DENOMINATOR_EXPECTED_P)),
@@ -455,7 +455,7 @@ static const may may_be_factored[] = {
     MAY_BOTH(gate.of, ANY_VALUE_TO(GATE_SAMPLER)),
     MAY_BOTH(gate.scope, ANY_VALUE_TO(SCOPE_MICROBATCH)),
     MAY_BOTH(gate.log_prob, ANY_VALUE_TO(LOG_PROB_MEAN)),
-    MAY_BOTH(aggregate, ANY_VALUE_TO(AGGREGATE_LENGTH_POWER)), /* all are 1 / G for one token */
+    MAY_BOTH(aggregate, ANY_VALUE_TO(AGGREGATE_LENGTH_POWER)), /* all give 1 / G for one token */
     ANY(length_power),
     ANY(kl_coef),
     MAY_BOTH(kl_share, ONE),

@@ -40,7 +40,7 @@ typedef struct prompt_cache {
 typedef struct toy_held {
   int64_t version;
   uint64_t stamp; /* the learner's stamp when these parameters were current */
-  double *theta;  /* [n_parameters], owned */
+  double *theta;  /* [n_parameters] parameters, owned */
 } toy_held;
 
 /* An evaluation set: the prompts, and the rewards of a world of the same shape. */
@@ -76,7 +76,7 @@ typedef struct toy_learner {
   toy_record *dist;  /* [cap_dist] behaviour distribution of each response in the update's table */
   size_t *edge;      /* [cap_edge] edge of each token in the update's table */
   size_t cap_dist, cap_edge;
-  toy_held *held; /* [n_held], unordered */
+  toy_held *held; /* [n_held] held versions, unordered */
   size_t n_held, cap_held;
   toy_optimizer optimizer;
   arena memory; /* memory of the arrays above, except dist, edge and held, which grow */

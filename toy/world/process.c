@@ -27,9 +27,9 @@ typedef struct place {
 typedef struct growth {
   const mdp *m;
   size_t branches, vocabulary;
-  place *node; /* [n_nodes], by depth */
+  place *node; /* [n_nodes] nodes in order of depth */
   size_t n_nodes;
-  int32_t *next; /* [n_next] as in response_tree */
+  int32_t *next; /* [n_next] edges' next nodes, as in response_tree */
   size_t n_next, n_responses;
   double *offset; /* [n_offsets] log P of each edge, or IMPOSSIBLE */
   size_t n_offsets;
