@@ -131,6 +131,8 @@ enum { ANSWER_TEXT = 4096, NOT_STARTED = 127 };
 
 /* --- processes --- */
 
+/* Runs the peer's program in the child process, with the socket as its standard input and
+ * output. */
 static _Noreturn void become(const char *const *words, int line, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(NOT_STARTED);
@@ -421,6 +423,7 @@ typedef struct turns {
   meter_reading sum;
 } turns;
 
+/* Makes repetition i of a row, and adds its processor time and the machine's load. */
 static gl_status take_turn(turns *t, size_t i, const bench_row *row, double least, gl_error *err) {
   double calls;
   const meter_reading before = meter_now(0);

@@ -192,6 +192,7 @@ gl_status gpu_parity_check(const double value[GPU_HELD], gl_error *err) {
   return GL_OK;
 }
 
+/* Appends the values of the comparison to the numbers, and checks them against their bounds. */
 static gl_status say(const parity *p, gl_error *err) {
   bench *b = &p->r->g->b;
   char key[BENCH_NAME];
@@ -425,6 +426,8 @@ static gl_status fill_matrices(const limit_job *j, gl_error *err) {
   return j->b->ops->status(j->b, err);
 }
 
+/* Measures the device's limits: operations per second of a large matrix product, and bytes per
+ * second of a copy. */
 static gl_status limits(gpu_run *r, gl_error *err) {
   backend *b = r->device;
   bench *x = &r->g->b;

@@ -23,6 +23,7 @@ typedef struct drawn_parameters {
   size_t n;
 } drawn_parameters;
 
+/* Fills one block of the parameters with random numbers. */
 static void draw_some(void *context, size_t task, size_t worker) {
   const drawn_parameters *p = context;
   const size_t first = task * DRAWN_AT_ONCE;

@@ -244,6 +244,7 @@ typedef struct origin_search {
   gl_error *err;
 } origin_search;
 
+/* Marks the contrasts that this recipe of the study declares. */
 static int find_in_recipe(void *self, const char *json) {
   origin_search *s = self;
   declared_contrasts known = {0};

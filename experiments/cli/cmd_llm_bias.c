@@ -45,7 +45,7 @@ typedef struct study {
   policy_algorithm *algorithms;
   counts at, staleness;
   llm_bias_spec spec;
-  double reward[MOST_LISTED]; /* [at.n] */
+  double reward[MOST_LISTED]; /* [at.n] mean reward at each checkpoint */
   llm_bias_result *results;
 } study;
 

@@ -35,9 +35,9 @@ static double prediction_error(const declared_prediction *p) {
   return p->predicted / p->measured - 1;
 }
 
-/* Medians of absolute errors without any fitted case: of the speed-ups of simulated cases, and of
- * declared predictions. Predictions whose numbers were known beforehand are in neither. NaN: none.
- */
+/* Medians of absolute relative errors. median: of the speed-ups of simulated cases that were not
+ * fitted, together with declared predictions; median_unseen: of these predictions alone.
+ * Predictions whose measured value was known beforehand are excluded. NaN: none. */
 typedef struct unfitted_errors {
   double median, median_unseen;
   size_t n, n_unseen;

@@ -29,6 +29,8 @@ typedef struct origin {
   size_t n;
 } origin;
 
+/* Takes the first provenance record of a study. If a later record has another commit, the origin is
+ * marked as dirty. */
 static int take_origin(void *self, const store_origin *from) {
   origin *o = self;
   if (o->n++ == 0) {
@@ -175,6 +177,7 @@ static gl_status fill(const results_options *q, const char *path, bool writes, g
   return status;
 }
 
+/* Writes the stored numbers that a document cites as definitions for LaTeX. */
 static gl_status define(const results_options *q, const char *path, gl_error *err) {
   char *text = NULL;
   file_writer w;

@@ -499,6 +499,7 @@ static gl_status check_study(const char *path, int repair, int json, gl_error *e
   return status;
 }
 
+/* Copies the undamaged runs of a study to a new file. */
 static gl_status salvage(const char *from, const char *to, int json, gl_error *err) {
   store_salvaged n;
   gl_status status = store_salvage(from, to, &n, err);

@@ -273,6 +273,7 @@ typedef struct predicted_steps {
   double responses; /* mean number of responses of an update */
 } predicted_steps;
 
+/* Adds one simulated run, with that weight in the means over seeds. */
 static void add_schedule(predicted_steps *to, const schedule *s, size_t n, double weight) {
   double before = 0, trained = 0;
   for (size_t i = 0; i < s->n_updates && i < n; ++i) {

@@ -165,6 +165,8 @@ static gl_status require_given(describing *d, gl_error *err) {
   return GL_OK;
 }
 
+/* Determines the number of engines of the logged run, and the number of responses that each decodes
+ * at once. */
 static gl_status count_engines(describing *d, size_t samplers, gl_error *err) {
   char value[32];
   const double left = floor((d->gpus - d->learner_gpus) / d->sampler_gpus);
@@ -535,6 +537,7 @@ static void say_check(describing *d, const calibration *c) {
                calibrate_field_path(c->wrong_first));
 }
 
+/* Compares the clock with the log, if the log has what this needs; otherwise reports the reason. */
 static gl_status described_check(describing *d, gl_error *err) {
   const char *why = d->log->n < CALIBRATE_FEWEST ? "it has fewer than 40 steps"
                     : isnan(d->tokens_per_s)     ? "the speed of samplers is given"

@@ -26,6 +26,7 @@ typedef struct selection_run {
   size_t room;
 } selection_run;
 
+/* Samples a group when the clock begins it, and returns the lengths of its responses. */
 static gl_status on_draw(void *self, const schedule_batch *b, int64_t version, double *lengths,
                          gl_error *err) {
   selection_run *p = self;

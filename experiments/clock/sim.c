@@ -318,11 +318,11 @@ typedef struct entry {
   const char *field, *unit;
   const delay_dist *dist;
   char text[DELAY_TEXT_SIZE];
-  double value[DELAY_MOST_POINT_MASSES], mass[DELAY_MOST_POINT_MASSES]; /* [n_masses] */
+  double value[DELAY_MOST_POINT_MASSES], mass[DELAY_MOST_POINT_MASSES]; /* [n_masses] points */
   size_t n_masses;
   bool varies;
   size_t panel;
-  double x[ROOM], y[ROOM]; /* [n] */
+  double x[ROOM], y[ROOM]; /* [n] the density curve */
   size_t n;
 } entry;
 

@@ -208,6 +208,7 @@ static const double reward[RESPONSES] = {1, 0, 0.5, 0},
                     logq[TOKENS] = {-1.2, -0.4, -1.8, -0.7, -0.3, -2.1, -0.9},
                     at[TOKENS] = {-1.15, -0.45, -1.75, -0.72, -0.31, -2.0, -0.95};
 
+/* Evaluates the algorithm on a fixed group with these log-probabilities. */
 static gl_status loss_at(const policy_algorithm *algorithm, const double *logp, policy_output *out,
                          policy_workspace *w, gl_error *err) {
   const policy_input in = {.n_groups = 1,

@@ -36,6 +36,7 @@ static void add_score(double *to, const lab_tables *t, size_t y, double factor) 
   }
 }
 
+/* Conditions the policy on responses of at most `longest` tokens. */
 static void condition(conditional *c, const lab_tables *t, size_t longest) {
   c->mass = c->reward = c->length = 0;
   for (size_t i = 0; i < t->n_parameters; ++i) c->covariance[i] = 0;
@@ -61,6 +62,8 @@ static void add_side(arrivals_side *to, const conditional *c, double weight, dou
     to->gradient[i] += weight * (group - 1) / group * c->covariance[i];
 }
 
+/* Adds a prompt of probability `prompt` to the expectations, by the sum over L in this file's first
+ * comment. */
 static void add_prompt(arrivals *out, const lab_tables *t, conditional *c, double prompt,
                        double group, const double *arrives) {
   double before = 0;
@@ -109,6 +112,8 @@ static double arrival_dot(const double *a, const double *b, size_t n) {
   return sum;
 }
 
+/* Divides the sums by the probability that a group reaches the learner, and compares the two
+ * gradients. */
 static gl_status finish(arrivals *out, gl_error *err) {
   if (!(out->probability > 0))
     return gl_fail(err, GL_EINPUT,

@@ -161,6 +161,8 @@ static gl_status train_path(lab_recipe *r, const double *start, size_t steps, do
   return status;
 }
 
+/* Adds pairs from a path of exact gradient ascent: the learner is its end, the sampler an earlier
+ * step. */
 static gl_status dial_staleness(lab_recipe *r, const double *start, const cfg_node *list,
                                 size_t steps, double lr, const cfg_node *place, gl_error *err) {
   double *tau = NULL, *path = NULL;
@@ -182,6 +184,8 @@ static gl_status dial_staleness(lab_recipe *r, const double *start, const cfg_no
   return status;
 }
 
+/* Adds pairs with given KL divergences: the sampler's parameters are the learner's plus a multiple
+ * of a direction. */
 static gl_status dial_kl(lab_recipe *r, const double *theta_p, lab_ray ray, const cfg_node *list,
                          const cfg_node *place, gl_error *err) {
   const size_t n = r->view.n_parameters;

@@ -44,8 +44,8 @@ typedef struct work {
   const toy_world *world;
   size_t group_size, n_prompts;
   uint64_t entity;
-  dists *prompt;        /* [n_prompts] */
-  lab_summary *summary; /* [(algorithm * n_prompts + x) * PARTS + part] */
+  dists *prompt;        /* [n_prompts] distributions of each prompt */
+  lab_summary *summary; /* [(algorithm * n_prompts + x) * PARTS + part] moments */
   gl_error *refusal;    /* same shape as summary: why the algorithm cannot be computed there */
 } work;
 
@@ -61,9 +61,9 @@ typedef struct group {
   size_t *edge;               /* [size * horizon] edge of the response tree of each token */
   double *reward, *advantage; /* [size] */
   double *logp, *logq, *weight, *coefficient; /* [size * horizon] */
-  double *flow;                               /* [n_edges] */
-  double *gradient;                           /* [n_parameters] */
-  double *dz;                                 /* [vocabulary] */
+  double *flow;     /* [n_edges] sum of coefficients of the tokens at an edge */
+  double *gradient; /* [n_parameters] the algorithm's estimate on this group */
+  double *dz;       /* [vocabulary] scratch: derivatives with respect to logits */
   policy_workspace *workspace;
   arena memory;
 } group;
@@ -134,6 +134,8 @@ static void draw(group *g, const work *w, size_t x, uint64_t number) {
   g->token_start[w->group_size] = k;
 }
 
+/* Computes the algorithm's coefficients on the group, and from them its estimate of the
+ * gradient. */
 static gl_status evaluate_algorithm(group *g, const work *w, size_t x,
                                     const policy_algorithm *algorithm, gl_error *err) {
   const size_t group_start[2] = {0, w->group_size}, n_tokens = g->token_start[w->group_size];
@@ -194,6 +196,8 @@ static gl_status add_lab_group(lab_sums *s, const group *g, size_t size, gl_erro
 
 /* --- all groups --- */
 
+/* Samples one part of the groups of one prompt and sums the moments of every algorithm's
+ * estimate. */
 static gl_status run_part(void *context, size_t task, gl_error *err) {
   work *w = context;
   const lab_recipe *r = w->recipe;
@@ -248,6 +252,8 @@ static gl_status prepare_prompt(work *w, size_t x, const lab_pair *pair, gl_erro
   return status;
 }
 
+/* Allocates the results, computes the distributions of every prompt, and records why algorithms
+ * cannot be measured here. */
 static gl_status prepare(work *w, const lab_pair *pair, gl_error *err) {
   const size_t cells = w->recipe->n_algorithms * w->n_prompts * PARTS;
   w->prompt = MUST_ARRAY(dists, w->n_prompts, "a measurement");

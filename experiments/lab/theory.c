@@ -44,6 +44,8 @@ int pairs_varies_more(double one, double other) {
   return one > other * (1 + 1e-12) + 1e-15;
 }
 
+/* Adds a pair's statistics to the tally. aw_pq and aw are the variances of A w with A = r - E_p r,
+ * aw_pq_q and aw_q those with A = r - E_q r. */
 static void tally_pair(pairs_tally *t, const lab_weights_stats *w, double theorem, double aw_pq,
                        const double aw[LAB_CONSTANTS], double aw_pq_q,
                        const double aw_q[LAB_CONSTANTS]) {
@@ -460,7 +462,7 @@ gl_status theory_run(table **out, const theory_spec *s, gl_error *err) {
 
 /* --- pairs from training paths --- */
 
-/* The pairs of one algorithm at one staleness. */
+/* The tally of the pairs of one algorithm at one staleness, and the learning rate used. */
 typedef struct path_pairs {
   double lr;
   pairs_tally tally;

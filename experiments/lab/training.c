@@ -77,6 +77,8 @@ typedef struct recording {
   lab_point *points;
 } recording;
 
+/* Records a point of the path: the exact return, and with `whole` also the algorithm's bias,
+ * variance and KL. */
 static gl_status record(void *context, size_t update, const double *theta, const double *sampler,
                         gl_error *err) {
   const recording *to = context;
@@ -183,6 +185,7 @@ typedef struct job {
   lab_counter counter; /* counts training paths */
 } job;
 
+/* Chooses an algorithm's learning rate, trains on the reported seeds, and averages over them. */
 static gl_status run_algorithm(void *context, size_t algorithm, gl_error *err) {
   job *j = context;
   lab_curves *c = j->curves;

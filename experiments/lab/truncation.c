@@ -20,7 +20,7 @@ typedef struct contexts {
   double *kept;  /* the learner's distribution renormalised over the kept tokens; sums to 1 at every
                     node */
   double *slope; /* derivatives of logits along the expected step */
-  double *dz;    /* [vocabulary] */
+  double *dz;    /* [vocabulary] scratch: derivatives with respect to logits */
   double *reach; /* probability that the sampler visits a node */
   double *reach_kept; /* the same for the learner's distribution on the kept tokens */
   double *worth;      /* expected reward from a node on, under the sampler */
@@ -112,6 +112,8 @@ static double mass_slope(const contexts *c, const toy_world *w, size_t n) {
   return inside - c->mass[n] * mean;
 }
 
+/* Adds the contexts of prompt x, each weighted with its visit probability; `good` and `bad` as in
+ * truncation.h. */
 static void add_drift(drift *d, const contexts *c, const toy_world *w, size_t x,
                       const double *step) {
   const double tiny = 1e-14;

@@ -46,8 +46,8 @@ enum { GRADIENT_BLOCKS = 16 };
 /* A sample with the same number of vectors in every block. */
 typedef struct gradient_sample {
   size_t n, per_block;            /* length of a vector; vectors per block */
-  float *sum;                     /* [GRADIENT_BLOCKS * n] */
-  double square[GRADIENT_BLOCKS]; /* sum of <g, g> */
+  float *sum;                     /* [GRADIENT_BLOCKS * n] sum of each block's vectors */
+  double square[GRADIENT_BLOCKS]; /* each block's sum of <g, g> over its vectors */
 } gradient_sample;
 
 /* Makes an empty sample. */
@@ -130,7 +130,7 @@ typedef struct llm_bias_spec {
 
 /* The learner's and the samplers' parameters, with their versions. */
 typedef struct llm_bias_pair {
-  const double *learner, *sampler; /* [llm_learner_size()] */
+  const double *learner, *sampler; /* [llm_learner_size()] parameters */
   int64_t version, sampler_version;
 } llm_bias_pair;
 
@@ -175,7 +175,7 @@ gl_status llm_bias_measure(llm_bias_result *out, const llm_bias_job *job,
 typedef struct llm_bias_table {
   const char *name; /* the run's name; files are NAME_gradients.png, … */
   const llm_bias_spec *spec;
-  const uint64_t *at, *staleness; /* [n_at], [n_staleness] */
+  const uint64_t *at, *staleness; /* [n_at] updates of the checkpoints; [n_staleness] */
   const llm_bias_result *results;
   size_t n_at, n_staleness;
 } llm_bias_table;

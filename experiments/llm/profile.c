@@ -48,6 +48,7 @@ double llm_profile_makespan(const double *lengths, size_t n, double *slots, size
   return last;
 }
 
+/* Sets decode_per_s to decoding steps per second, over all batches and after the prompts. */
 static void fit_decoding(llm_profile *p) {
   double *slots = MUST_ARRAY(double, p->concurrency, "a profile"), steps = 0, seconds = 0;
   for (size_t k = 0; k < p->repetitions; ++k) {
@@ -104,6 +105,7 @@ static void record_times(llm_profile *p, size_t k, const one_batch *t, const bat
     p->lengths[k * p->responses + i] = (double)(b->token_start[i + 1] - b->token_start[i]);
 }
 
+/* Fits the timings' distributions, and computes mean length and speeds. */
 static void summarise(llm_profile *p) {
   const size_t n = p->repetitions * p->responses;
   double tokens = 0;

@@ -8,7 +8,7 @@
 #include "experiments/recipe/recipe.h"
 
 typedef struct llm_timing {
-  double *seconds; /* [repetitions] */
+  double *seconds; /* [repetitions] measured times */
   double mean, sd, smallest, largest;
   double mu, sigma; /* parameters of the log-normal distribution: mean and standard deviation of the
                        logarithm */

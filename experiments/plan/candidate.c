@@ -104,6 +104,8 @@ static gl_status candidate_add(grid *g, const plan_candidate *c, gl_error *err) 
   return GL_OK;
 }
 
+/* Adds the candidates of one split of the GPUs: all combinations of decoding speed, batches, window
+ * and publication interval that do not stall. */
 static gl_status add_rules(grid *g, plan_candidate c, gl_error *err) {
   const plan_description *d = g->d;
   gl_status status = GL_OK;
@@ -255,6 +257,7 @@ static gl_status set_step(cfg_doc *doc, const plan_candidate *c, const plan_desc
   return status;
 }
 
+/* Sets the candidate's batches, publication interval, window and decoding speed in the recipe. */
 static gl_status set_rules(cfg_doc *doc, const plan_candidate *c, const plan_description *d,
                            gl_error *err) {
   char number[NUMBER_TEXT_SIZE];

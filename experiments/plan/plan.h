@@ -204,7 +204,7 @@ typedef struct plan_estimate {
 typedef struct plan_system {
   plan_candidate candidate;
   plan_setup setup;
-  plan_measures *run; /* [n] owned */
+  plan_measures *run; /* [n] measurements of its replicates; owned */
   size_t n, room;
   bool stalls;   /* it stalled in the first replicate and is excluded */
   bool too_slow; /* a closed form shows that it misses the throughput limit; it is not simulated */

@@ -210,6 +210,8 @@ static void give_up(work *w) {
   }
 }
 
+/* Simulates replicates until no other system may be better than the leader by more than the zone,
+ * or replicates are exhausted. */
 static gl_status ranking_compare(work *w) {
   gl_status status = GL_OK;
   bool any = true;
@@ -277,6 +279,7 @@ static double beyond_zone(const work *w, const ranking_system *chosen) {
   return beyond;
 }
 
+/* Computes the zone that was reached, and marks the systems shown to be as good as the best. */
 static void ranking_judge(work *w) {
   ranking *o = w->out;
   if (o->chosen == SIZE_MAX) return;

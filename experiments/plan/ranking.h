@@ -59,7 +59,7 @@ typedef enum ranking_fate {
 } ranking_fate;
 
 typedef struct ranking_system {
-  ranking_observation *seen; /* [n] owned */
+  ranking_observation *seen; /* [n] results of its replicates; owned */
   size_t n;
   ranking_fate fate;
   bool feasible;

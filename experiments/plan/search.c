@@ -86,6 +86,7 @@ static void measure_staleness(plan_measures *m, const span *at) {
   free(value);
 }
 
+/* Computes the fractions of the time that each site's link transfers weights and responses. */
 static void measure_links(plan_measures *m, const plan_setup *p, const span *at) {
   const schedule *s = at->s;
   const plan_candidate *c = p->c;
@@ -136,7 +137,7 @@ gl_status plan_trial(plan_measures *out, const plan_setup *s, size_t replicate, 
 
 /* One replicate each of several systems, simulated in parallel. */
 typedef struct trial_round {
-  plan_system **of; /* [n] */
+  plan_system **of; /* [n] the systems to simulate */
   size_t replicate, n;
   const plan_watch *watch;
 } trial_round;
@@ -245,6 +246,8 @@ static size_t slacks(const plan_limits *l, const plan_measures *m,
   return n;
 }
 
+/* The callback of the ranking: simulates a replicate of n systems. Their first value is throughput
+ * and their second negated staleness; the reverse if throughput is the only limit. */
 static gl_status search_observe(void *self, const size_t *which, size_t n, size_t replicate,
                                 ranking_observation *out, gl_error *err) {
   search *s = self;
@@ -286,6 +289,8 @@ static gl_status choose_system(search *s, gl_error *err) {
 
 /* --- first replicates --- */
 
+/* Enumerates the candidates and builds their recipes; marks those that closed forms show to be too
+ * slow. */
 static gl_status set_up(search *s, gl_error *err) {
   plan_candidate *c = NULL;
   size_t n = 0;
@@ -443,6 +448,8 @@ static void find_front(plan_result *r) {
 
 /* --- bottleneck and gains --- */
 
+/* Finds the most used resource, which is the bottleneck if it is in use for at least PLAN_BINDS of
+ * the time. */
 static void find_binding(plan_result *r) {
   const plan_system *s = &r->system[r->chosen];
   for (plan_resource k = 0; k < PLAN_RESOURCES; ++k)
@@ -456,6 +463,7 @@ static void find_binding(plan_result *r) {
   if (r->in_use < PLAN_BINDS) r->binds = PLAN_RESOURCES;
 }
 
+/* Applies the change of a gain to a candidate. */
 static void change(plan_candidate *c, const plan_description *d, const plan_gain *g) {
   switch (g->more) {
   case PLAN_MORE_SAMPLER:
@@ -511,6 +519,7 @@ static gl_status measure_gain(search *s, plan_gain *g, size_t replicates, gl_err
   return status;
 }
 
+/* Lists the changes whose gain is measured. Returns their number. */
 static size_t list_gains(const plan_result *r, plan_gain *out) {
   const plan_candidate *c = &r->system[r->chosen].candidate;
   size_t n = 0;

@@ -89,6 +89,7 @@ static gl_status load_source(cfg_doc **out, const char *source, gl_error *err) {
   return cfg_load_file(out, source, err);
 }
 
+/* Names a recipe without a name after its file. */
 static gl_status ensure_name(cfg_doc *doc, const char *source, gl_error *err) {
   if (cfg_find(cfg_root(doc), "name") != NULL) return GL_OK;
   char name[NAME_MAX + 1];

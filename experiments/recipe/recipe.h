@@ -78,7 +78,7 @@ gl_status recipe_read_at(recipe *out, const cfg_node *root, gl_error *err);
  * each cell of a sweep would read tokenizer and data set again, or enumerate a toy world.
  * Initialise with {0}. */
 typedef struct recipe_worlds {
-  char (*key)[HASH_HEX_SIZE]; /* [n] */
+  char (*key)[HASH_HEX_SIZE]; /* [n] hashes of the checked sections */
   size_t n;
   hash_table place_of; /* index of the keys in `key` */
 } recipe_worlds;

@@ -180,7 +180,7 @@ typedef struct expansion {
   size_t n_sorted;
   size_t order[MAX_FIELDS]; /* order of setting fields: sections before their members */
   size_t seeds;             /* axis of the seeds, or SIZE_MAX */
-  uint64_t *seed;           /* [values of the axis of seeds, or 1] */
+  uint64_t *seed;           /* [values of the axis of seeds, or 1] the seeds as numbers */
   char *seed_known;         /* [length of seed] 1: seed[i] was read */
   combination *combination; /* [cells / values of the axis of seeds] */
   tuned_fields tuned;       /* the fields that `tune` chooses for these cells; n = 0: none */

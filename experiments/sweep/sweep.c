@@ -203,6 +203,7 @@ static void note_failure(sweep_report *report, const sweep_cell *cell, const run
   report->failures = all;
 }
 
+/* Stores the score of a tuning run; a failed run is only counted. */
 static gl_status keep_score(void *self, size_t job, const run_result *o, gl_error *err) {
   phase *p = self;
   sweep *s = p->sweep;
@@ -249,6 +250,7 @@ static void tick(void *self) {
   watch_tick(&((phase *)self)->sweep->watch);
 }
 
+/* Checks the machine, unless that was done, and runs the jobs of the phase in worker processes. */
 static gl_status run_phase(phase *p,
                            gl_status (*done)(void *, size_t, const run_result *, gl_error *)) {
   if (p->n_jobs == 0) return GL_OK;
@@ -381,6 +383,8 @@ static gl_status make_rung(sweep *s, size_t rung, unsigned char *in, gl_status s
   return ranks_share(&s->options->ranks, s->score, s->tuning.n_cells, status);
 }
 
+/* Makes the tuning runs rung by rung, chooses the fields of each algorithm, and stores the
+ * choices. */
 static gl_status tune(sweep *s) {
   if (s->plan.grid.n_axes == 0) return GL_OK;
   double begun = seconds_now();
@@ -663,6 +667,8 @@ static gl_status set_choices(sweep *s, sweep_survey *out) {
   return status;
 }
 
+/* Lists the cells of this rank that have no finished run. Before all tuning runs are made, no cell
+ * counts as finished, because the choices are unknown. */
 static gl_status left_of_grid(sweep *s, sweep_survey *out, selection *left) {
   gl_status status = GL_OK;
   for (size_t i = 0; i < s->cells.n_cells && status == GL_OK; ++i) {

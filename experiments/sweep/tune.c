@@ -53,6 +53,8 @@ static gl_status must_differ(const cfg_node *node, double used, gl_error *err) {
                   value);
 }
 
+/* Checks that no tuning seed is also a seed of the sweep, because results on the seeds of the
+ * choice would be biased upwards. */
 static gl_status separate_seeds(const cfg_node *seeds, const cfg_doc *doc, const sweep_grid *sweep,
                                 gl_error *err) {
   const cfg_node *used = NULL;
@@ -288,6 +290,8 @@ typedef struct standing {
   double score; /* NaN: no run has a score */
 } standing;
 
+/* Orders settings with equal scores: the first different value decides, numbers by size and others
+ * by their place in the list. */
 static int compare_settings(const tune_plan *p, size_t one, size_t other) {
   for (size_t i = 0; i < p->fields.n; ++i) {
     const size_t a = tune_value_of(p, one, i), b = tune_value_of(p, other, i);
@@ -327,7 +331,7 @@ typedef struct contest {
   const sweep_cells *cells;
   const double *score;
   standing *standing; /* [settings] */
-  double *buffer;     /* [combinations] */
+  double *buffer;     /* [combinations] scratch: the scores of a setting */
 } contest;
 
 static void contest_init(contest *c) {
@@ -403,6 +407,7 @@ static int is_edge(const cfg_node *values, size_t at) {
   return smallest < largest && (own == smallest || own == largest);
 }
 
+/* Sets the choice of one algorithm to the best setting of the last rung. */
 static gl_status choose_one(sweep_choice *out, contest *c, size_t outer, gl_error *err) {
   const tune_plan *p = c->plan;
   const sweep_cell *first = &c->cells->cells[tune_cell_at(p, outer, 0, 0)];

@@ -144,6 +144,8 @@ static void free_worker(executor *x, worker *w) {
   --x->running;
 }
 
+/* Waits for a worker that closed its pipe, and passes its result, or the reason of its failure, to
+ * done(). */
 static gl_status reap(executor *x, worker *w) {
   int how = 0;
   struct rusage used = {0};
@@ -172,6 +174,7 @@ static gl_status fill_workers(executor *x) {
   return status;
 }
 
+/* Waits at most WAIT_MS for output of workers and reads it. */
 static gl_status attend(executor *x) {
   for (size_t i = 0; i < x->n_workers; ++i)
     x->polls[i] =

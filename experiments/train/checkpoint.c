@@ -456,6 +456,7 @@ void checkpoint_folder_close(checkpoint_folder *f) {
 
 /* --- reading --- */
 
+/* Refuses a checkpoint of another recipe or another version of gepolab. */
 static gl_status refuse_other(const checkpoint_folder *f, const checkpoint *c, const char *path,
                               gl_error *err) {
   if (strcmp(c->recipe, f->recipe) != 0)

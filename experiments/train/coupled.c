@@ -193,6 +193,7 @@ static size_t rounds_of(const coupled *c, uint64_t number) {
   return filter_of(c)->is_on ? c->lengths[c->batch[number].row] : 0;
 }
 
+/* Appends the row of a newly sampled batch to the lengths. */
 static void put_row(coupled *c, const batch *b, const group_rounds *rounds) {
   const int filters = filter_of(c)->is_on;
   const size_t of_rounds = rounds->n * rounds->responses;
@@ -330,6 +331,8 @@ static gl_status record_fate(coupled *c, uint64_t number, unit_fate fate) {
   return status;
 }
 
+/* The clock's request for a new batch: samples it, or while the clock repeats a checkpoint's
+ * updates takes its lengths from there. */
 static gl_status coupled_draw(void *self, const schedule_batch *b, int64_t version, double *lengths,
                               gl_error *err) {
   coupled *c = self;

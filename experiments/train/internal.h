@@ -58,7 +58,7 @@ gl_status train_stopped(train_loop *l);
  * responses differ from trained ones in length, prompt or reward. */
 
 typedef struct fates_log {
-  response_fate *all; /* [n] owned */
+  response_fate *all; /* [n] responses with a fate; owned */
   size_t n, capacity;
 } fates_log;
 

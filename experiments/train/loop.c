@@ -193,7 +193,7 @@ typedef struct replay {
   batch *batches;        /* [plan.n_batches]; empty if not yet sampled or already trained */
   size_t *version_start; /* [n_updates + 1] offsets into by_version */
   size_t *by_version;    /* [n_segments] segments sorted by version, then by batch */
-  size_t *batch_of;      /* [n_segments] */
+  size_t *batch_of;      /* [n_segments] batch of each segment */
   batch **together;      /* [largest update] workspace */
   draw_span *span; /* [responses of a unit] the tokens of each response that one request samples */
 } replay;
@@ -257,6 +257,7 @@ static unit_draw replay_unit(const replay *p, size_t b) {
   return cluster_unit_draw(p->loop->cluster, p->plan.batches[b].id, p->loop->recipe->groups);
 }
 
+/* Samples all segments of batches that the schedule samples with this version. */
 static gl_status draw_version(replay *p, size_t version) {
   const learner *drawer = &p->loop->learner;
   const size_t end = p->version_start[version + 1];
@@ -331,6 +332,7 @@ static gl_status make_update(replay *p, const schedule_update *u) {
   return status;
 }
 
+/* Makes the updates of the schedule from update `from` on. */
 static gl_status follow_schedule(replay *p, size_t from) {
   gl_status status = GL_OK;
   const run_result *out = p->loop->out;

@@ -314,7 +314,7 @@ static int is_chosen(const choice *c, size_t algorithm) {
 /* Edges of the cells and the ratios of one map. */
 typedef struct ratios {
   double *x_edge, *y_edge; /* [n_sizes + 1], [n_pairs + 1] */
-  double *value;           /* [n_pairs * n_sizes] */
+  double *value;           /* [n_pairs * n_sizes] error / error of the first algorithm */
 } ratios;
 
 static void ratios_fini(ratios *r) {
