@@ -57,6 +57,7 @@ size_t buffer_in_use(const buffer *b) {
 _Static_assert(sizeof(pooled_batch) == 2 * CACHE_LINE || sizeof(void *) < 8,
                "a batch is two cache lines");
 
+/* Makes room for one more batch, doubling the capacity if needed; false if out of memory. */
 static bool buffer_grow(buffer *b) {
   if (b->n_pool < b->capacity) return true;
   size_t capacity = b->capacity == 0 ? 64 : 2 * b->capacity;

@@ -220,6 +220,7 @@ static void progress_print_line(const progress *p, double t, const char *note) {
   fprintf(p->world.to, "%s: %s%s%s\n", p->what.text, status, *note != '\0' ? "  " : "", note);
 }
 
+/* Redraws the bar at most ten times a second, or writes a line when one is due. */
 static void progress_draw(progress *p) {
   if (p->mode == PROGRESS_SILENT) return;
   double t = progress_now_s(p);

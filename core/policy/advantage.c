@@ -149,6 +149,8 @@ static void beta_scale(policy_state *s) {
   }
 }
 
+/* Standardises the advantages over the batch: subtracts their mean and divides by their standard
+ * deviation, both as changes of baseline and scale. */
 static void batch_scale(policy_state *s) {
   const policy_input *in = s->in;
   double *a = s->seq_g;
@@ -208,6 +210,7 @@ static void share_scale(policy_state *s) {
   for (size_t g = 0; g < in->n_groups; ++g) s->scale[g] *= fmax(1, n) / (double)in->n_responses;
 }
 
+/* Refuses rewards outside the range that the objective or the scale is defined for. */
 static gl_status rewards_fit(const policy_state *s, gl_error *err) {
   const int scores = s->algorithm->objective != OBJECTIVE_POLICY_GRADIENT;
   const int beta = s->algorithm->scale == SCALE_BETA;

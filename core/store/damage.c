@@ -367,6 +367,7 @@ gl_status store_complete(store *s, int places_lost, gl_error *err) {
   return status == GL_OK ? store_seal_all(s, err) : status;
 }
 
+/* Removes all damaged records, then restores the consistency of the rest. */
 static gl_status remove_all(store *s, store_removed *out, gl_error *err) {
   const struct {
     const char *name;

@@ -271,6 +271,8 @@ static bool column_of_sum(size_t i, store_column *c) {
   return false;
 }
 
+/* Sets *c to the i-th column of the table, listed or derived (checksums in runs, metrics in steps);
+ * returns false past the last. */
 static bool column_if_any(const store_table *t, size_t i, store_column *c) {
   const size_t listed = listed_columns(t);
   if (i < listed) {
@@ -311,6 +313,7 @@ bool schema_column(const store_table *t, const char *name, store_column *c) {
 
 /* --- records in memory --- */
 
+/* Binds the member of the record that holds the column's value to parameter `at`. */
 static void bind_member(sqlite3_stmt *q, int at, const store_column *c, const void *record) {
   const void *member = (const char *)record + c->at;
   int64_t whole = 0;
@@ -415,6 +418,7 @@ char *store_record_columns(const char *table, const char *alias) {
   return NULL;
 }
 
+/* Sets the member of the record from column `at` of the query. */
 static void read_member(const query *q, int at, const store_column *c, void *record) {
   void *member = (char *)record + c->at;
   const bool missing = sqlite3_column_type(q->stmt, at) == SQLITE_NULL;
