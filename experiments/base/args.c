@@ -394,7 +394,7 @@ static gl_status take_short(parser *p, const char *word) {
   return args_take(p, o, word[1] != '\0' ? word + 1 : NULL);
 }
 
-/* key=value with a dotted key: a path such as ./a=b.yaml has a slash and is not one. */
+/* Returns 1 for key=value. A key has no slash or blank, unlike a path such as ./a=b.yaml. */
 static int is_override(const char *word) {
   const char *equals = strchr(word, '=');
   if (equals == NULL || equals == word) return 0;

@@ -1,5 +1,5 @@
-/* The program itself: what identifies its build, where it keeps what can be computed again, and the
- * files embedded in it. */
+/* The program itself: the identifier of its build, its cache folder, and the files embedded in
+ * it. */
 #ifndef GEPOLAB_EXPERIMENTS_BASE_PROGRAM_H
 #define GEPOLAB_EXPERIMENTS_BASE_PROGRAM_H
 
@@ -12,8 +12,8 @@
 /* --- the build identifier, read from the linker's note in our own memory --- */
 
 /* A hash of the build identifier that the linker put into the program (--build-id), which differs
- * between programs of different code or data and is the same for every copy of one. 0 where the
- * program carries none. */
+ * between programs of different code or data and is the same for every copy of one. 0 if the
+ * program has none. */
 uint64_t build_number(void);
 
 /* --- the user's own algorithms and presets --- */
@@ -33,8 +33,8 @@ gl_status program_own(cfg_own **out, gl_error *err);
 
 /* --- the cache folder --- */
 
-/* The folder where learners keep between runs what can be computed again (such as the weights after
- * a supervised warm-up), and the name of this build, under which they keep it. */
+/* The folder where learners cache results between runs (such as the weights after a supervised
+ * warm-up), and the name of this build, under which they are stored. */
 
 typedef struct cache_place {
   char folder[4096]; /* empty: nothing is kept */

@@ -33,7 +33,8 @@ void provenance_fini(provenance *p);
 char *provenance_command(const char *const *words, size_t n, size_t most);
 
 /* The model of the first processor in a text such as /proc/cpuinfo (NULL: there is none), into
- * text[size], valid UTF-8; `machine` where it has none that is known here. Returns text. */
+ * text[size], valid UTF-8; `machine` if the text has no line with a known name for the model.
+ * Returns text. */
 char *provenance_processor(FILE *cpuinfo, const char *machine, char *text, size_t size);
 
 /* The present time, UTC, as "2026-11-22T08:30:00Z". Returns text. */

@@ -88,8 +88,8 @@ static inline void count_sojourn(station *s, double sojourn) {
   s->batch_sum = 0;
 }
 
-/* Handles an event, which its successor replaces, so the heap holds at most two. Returns 0 if out
- * of memory. */
+/* Handles an event and replaces it by its successor, so that at most two events are in the heap.
+ * Returns 0 if out of memory. */
 static inline int queueing_handle(station *s, sim_event e) {
   s->area += (double)s->waiting.count * (e.time - s->since);
   s->since = e.time;

@@ -522,8 +522,8 @@ gl_status bench_sweep(bench *b, gl_error *err) {
 
 /* --- token-level logs --- */
 
-/* `gepolab bench logs`: a NeMo-RL log of made-up numbers through `whatif -a grpo -a gepo`, beside
- * orjson and NumPy doing the same sums. */
+/* `gepolab bench logs`: evaluates a NeMo-RL log of synthetic numbers like `whatif -a grpo -a gepo`,
+ * compared with orjson and NumPy computing the same sums. */
 
 /* Responses of a prompt; tokens of a padded row, and of its prompt. */
 enum { LOG_GROUP = 8, LOG_ROW = 4096, LOG_PROMPT = 256 };

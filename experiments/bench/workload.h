@@ -44,7 +44,7 @@ extern const optimizer_spec workload_optimizer;
 
 /* Tasks (bench_task); each waits until the backend has finished. self is the workload. */
 gl_status workload_score(void *self, gl_error *err); /* log-probabilities of all targets */
-gl_status workload_learn(void *self, gl_error *err); /* the same and their gradient */
+gl_status workload_learn(void *self, gl_error *err); /* log-probabilities and their gradient */
 gl_status workload_train(void *self, gl_error *err); /* the same and a step of the optimiser */
 /* Samples up_to tokens after every prompt; no token ends a response. */
 gl_status workload_generate(void *self, gl_error *err);

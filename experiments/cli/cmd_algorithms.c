@@ -97,7 +97,7 @@ static void add_settings(cJSON *list, const char *name) {
   }
 }
 
-/* Ends the first line of *text, moves *text behind it and returns the line; NULL: none is left. */
+/* Ends the first line of *text, moves *text past it and returns the line; NULL: none is left. */
 static char *formula_next(char **text) {
   char *line = *text, *end = strchr(line, '\n');
   if (end == NULL) return NULL;

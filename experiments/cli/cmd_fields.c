@@ -137,7 +137,7 @@ typedef struct description {
   char meaning[MEANING_SIZE];
 } description;
 
-/* Appends `what` behind a separator, unless the text is empty. */
+/* Appends `what`, after a separator unless the text is empty. */
 static void join(char *text, size_t size, const char *separator, const char *what) {
   const size_t used = strlen(text);
   snprintf(text + used, size - used, "%s%s", used > 0 ? separator : "", what);

@@ -1,4 +1,4 @@
-/* gepolab list published: published speed-ups of asynchronous systems over training in turns,
+/* gepolab list published: published speed-ups of asynchronous systems over synchronous training,
  * compared with simulated ones. */
 #include "analysis/figures/without_study.h"
 #include "core/base/array.h"

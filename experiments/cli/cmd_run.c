@@ -61,7 +61,7 @@ static void report_best_of_sets(table *d, const run_result *o) {
   }
 }
 
-/* Groups that dynamic sampling drew, and groups it kept, over all updates. */
+/* Adds the numbers of groups that dynamic sampling sampled and kept, over all updates. */
 static void report_sampled_groups(table *d, const recipe *r, const run_result *o) {
   double drawn = 0, kept = 0;
   if (!r->filter.is_on) return;

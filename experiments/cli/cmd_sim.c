@@ -31,8 +31,8 @@ static gl_status add_report(cJSON *document, const char *key, table *report, gl_
   return status;
 }
 
-/* With several optimiser updates a step the k-th trains data that are k - 1 updates staler than
- * when the step began; all are taken to train as many tokens. */
+/* With several optimiser updates per step, the k-th trains on data that are k - 1 updates staler
+ * than at the beginning of the step. Assumes that every update trains on equally many tokens. */
 static void sim_report_within(cJSON *document, const recipe *r) {
   const double updates = (double)r->minibatches * (double)r->epochs;
   if (updates <= 1) return;

@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 typedef struct status_options {
-  size_t shown; /* missing cells that are listed of each study */
+  size_t shown; /* maximum number of missing cells to list of each study */
   int json, watch, exit_code;
   size_t every_s;
 } status_options;
@@ -44,7 +44,7 @@ typedef struct study_status {
   sweep_outlook outlook;
   missing_cell *missing; /* [n_missing], the first ones in grid order; owned */
   size_t n_missing, most;
-  choice *choices; /* [n_choices] what `tune` chose for runs that are there; owned */
+  choice *choices; /* [n_choices] values that `tune` chose, for runs in the file; owned */
   size_t n_choices;
 } study_status;
 

@@ -326,7 +326,7 @@ static void info_print_line(const cJSON *d, const char *name) {
   putchar('\n');
 }
 
-/* Fields that the recipe did not state, by where their values came from. */
+/* Prints the fields that the recipe did not state, grouped by the source of their values. */
 static void print_in_effect(const char *in_effect) {
   static const char *const origins[][2] = {{"null", "null, so the default"},
                                            {"default", "default"},

@@ -1,6 +1,5 @@
-/* gepolab sweep: a grid of runs into a study file; and gepolab study merge: several such files into
- * one.
- */
+/* gepolab sweep: runs a grid and stores it in a study file; and gepolab study merge: joins several
+ * study files. */
 #include "core/base/display_text.h"
 #include "experiments/base/args.h"
 #include "experiments/base/memory.h"

@@ -177,8 +177,8 @@ static const second_words of_bench = {.of = (const command *const[]){BENCHES(LIS
 #define NOT_IN_BROWSER(...) __VA_ARGS__
 #endif
 
-/* Every first word in the order of `gepolab help`: its task ("": as above), NAME for command_NAME,
- * and the words below it. */
+/* Every first word in the order of `gepolab help`: its task in the help ("": that of the previous
+ * word), NAME for command_NAME, and its second words. */
 #define COMMANDS(X)                                                                                \
   NOT_IN_BROWSER(X("train", run, none) X("", sweep, none) X("results", study, of_study) X(         \
       "", analyze, of_analyze) X("", plot, none) X("", report, none) X("", results, none))         \

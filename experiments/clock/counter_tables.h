@@ -9,7 +9,7 @@
 /* A row for each counter: name, system, unit, formula, source. NULL if memory is short. */
 table *definitions_table(void);
 
-/* Readings for a recipe's runs. */
+/* The values that the counters would report for a recipe's runs. */
 typedef struct definitions_comparison {
   table *table;
   char **names; /* [n_names] names of columns, which the table borrows */

@@ -69,8 +69,8 @@ void replicas_fini(replicas *q) {
 /* --- timeline: spans of a clock as rows and bars of a chart --- */
 
 enum { MOST_SAMPLERS = 8, MOST_SITES = 8, MOST_UPDATES = 64, MOST_BARS = 200000 };
-/* Rows of the chart: the learner, the batches waiting for it, its side of the network, and these
- * rows for each sampler. */
+/* Rows of the chart: the learner, the batches waiting for it, its network links in both directions,
+ * restarts, sites, and for each sampler the rows from OF_SAMPLER on. */
 enum {
   ROW_LEARNER,
   ROW_QUEUE,

@@ -128,7 +128,7 @@ static gl_status read_prompt_probs(lab_recipe *r, const cfg_node *list, size_t x
   return status;
 }
 
-/* A list of probabilities, or one such list per prompt. */
+/* Reads a list of probabilities, or one list per prompt, into theta. */
 static gl_status read_probs(lab_recipe *r, const cfg_node *node, double *theta, const char *key,
                             gl_error *err) {
   const int nested = cfg_kind_of(node) == CFG_LIST && cfg_size(node) > 0 &&

@@ -21,11 +21,12 @@ typedef struct lab_pair {
 
 /* Training of every algorithm, starting from the learner's parameters. Groups are sampled from the
  * policy of `staleness` updates ago. Each algorithm uses the learning rate with the best mean
- * return over the path on seeds that are not reported. */
+ * return over the path on seeds that are not reported. groups: per update; every: updates between
+ * two recorded points; seeds, tuning_seeds: numbers of seeds. */
 typedef struct lab_training {
   size_t updates, staleness, groups, every, seeds, tuning_seeds;
   double *lr;
-  size_t n_lr;  /* 0: the recipe has no training */
+  size_t n_lr;  /* number of learning rates to try; 0: the recipe has no training */
   double *ages; /* values of staleness at which `gepolab lab theory` trains and collects pairs of
                    distributions */
   size_t n_ages;

@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* --- one prompt under learner and sampler --- */
-/* Tables over edges and over nodes. */
+/* Tables over the edges and nodes of the response tree. */
 
 typedef struct contexts {
   double *logp,

@@ -1,5 +1,5 @@
-/* From a plan to a trainer's settings: one line for each quantity of the plan and trainer, with the
- * place where the setting's name was read. */
+/* Prints the settings with which a trainer runs a plan. The table has one line for each trainer and
+ * quantity of a plan, with the place in the trainer's source that defines the setting. */
 #include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
 #include "experiments/plan/plan.h"
@@ -23,7 +23,7 @@ static const plan_trainer trainers[TRAINERS] = {
 typedef enum quantity {
   ALWAYS, /* a constant: the switch to asynchronous training */
   LEARNER_GPUS,
-  LEARNER_NODES, /* of at most NODE_GPUS GPUs each, all alike */
+  LEARNER_NODES, /* nodes with equally many GPUs, at most NODE_GPUS */
   LEARNER_NODE_GPUS,
   SAMPLER_GPUS,
   SAMPLER_NODES,
@@ -36,7 +36,7 @@ typedef enum quantity {
   ENGINE_CONCURRENCY, /* responses that a sampler decodes at once */
   IN_FLIGHT,          /* responses that all samplers together decode at once */
   GROUPS_IN_FLIGHT,
-  WINDOW,       /* updates that the data may be behind */
+  WINDOW,       /* maximum staleness in updates */
   WINDOW_SPAN,  /* versions from the oldest one allowed to the learner's, both counted */
   WINDOW_SYNCS, /* the window in publications */
   PUBLISH,      /* updates between publications */

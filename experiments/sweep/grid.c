@@ -185,7 +185,7 @@ typedef struct expansion {
   combination *combination; /* [cells / values of the axis of seeds] */
   tuned_fields tuned;       /* the fields that `tune` chooses for these cells; n = 0: none */
   char **chosen;            /* [n_choices * tuned.n] canonical text of the chosen values; owned */
-  int nested;               /* 1: a field is inside another, so every cell is made from its tree */
+  int nested; /* 1: texts are generated from each cell's tree, because a field is inside another */
   cfg_template *plain, *open; /* template of the cell's text; the same with holes for the tuned
                                  fields, which are the last ones */
   recipe_worlds known;
@@ -350,7 +350,7 @@ static gl_status cells_read_cell(expansion *x, cfg_doc *doc, const size_t at[SWE
 
 /* --- the texts of a cell --- */
 
-/* The prefix of a cell's identity before its recipe: the version of the recipes' meaning. */
+/* Writes the prefix of a cell's identity: the version of what recipes mean. Returns its length. */
 static size_t meaning_text(char *to, size_t size) {
   return (size_t)snprintf(to, size, "meaning %d: ", RECIPE_MEANING);
 }
@@ -388,8 +388,9 @@ static char *make_texts(const expansion *x, sweep_cell *cell, const size_t at[SW
   return all + before;
 }
 
-/* Sets the cell's place. If all fields are stated, it is the key; if `tune` chooses some, it is the
- * hash of the recipe with these fields open. open, size: the text of that recipe. */
+/* Sets cell->place, which identifies the cell within its study. If all fields are stated, it is the
+ * key; if `tune` chooses some, it is the hash of the recipe with these fields open. open, size: the
+ * text of that recipe. */
 static void set_place(sweep_cell *cell, const char *open, size_t size) {
   const size_t before = (size_t)(cell->recipe - cell->identity);
   char *identity = must_resize(NULL, before + size, 1, cells_memory);

@@ -28,7 +28,8 @@
 
 /* --- worker processes --- */
 
-/* The parent's poll timeout, so that a signal between two waits is not missed. */
+/* Timeout of the parent's poll(). A signal just before poll() does not interrupt it, so the parent
+ * must check for signals regularly. */
 enum { WAIT_MS = 100 };
 
 typedef struct worker {

@@ -144,7 +144,7 @@ fate_record *fates_count(const fates_log *l, size_t *n) {
 
 /* A batch that a sampler has begun. */
 typedef struct begun_batch {
-  uint64_t unit; /* its id */
+  uint64_t unit; /* schedule_batch.id */
   size_t row;    /* offset of its row in `lengths` */
   bool waits;    /* true from its begin until its update or its loss */
   batch drawn;   /* empty if the batch does not wait, or while the clock is being run again */

@@ -17,7 +17,8 @@ enum {
 
 /* --- one update --- */
 
-/* A unit of an update: its number, and the position of its group's first unit. */
+/* A unit of an update. number: index of its first response in the group; first: position of the
+ * group's first unit. */
 typedef struct member {
   uint64_t group;
   size_t number, first;
