@@ -378,6 +378,7 @@ static gl_status speed_of_log(describing *d, const char **why, gl_error *err) {
   return GL_OK;
 }
 
+/* Sets the speed of samplers, unless the user gave it. */
 static gl_status describe_speed(describing *d, gl_error *err) {
   static const char *const others[] = {"plan.sampler.decoding", "cluster.decoding",
                                        "cluster.tokens_per_s"};

@@ -53,6 +53,8 @@ static void on_discard(void *self, const schedule_batch *b, unit_fate fate) {
   ++p->of->missed[longest_of(p, b)];
 }
 
+/* Counts the groups of an update, and adds their weights, by the length of their longest
+ * response. */
 static gl_status on_update(void *self, const schedule_update *u, const schedule_batch *batches,
                            bool *stop, gl_error *err) {
   const selection_run *p = self;

@@ -101,6 +101,7 @@ static gl_status read_sizes(lab_recipe *r, const cfg_node *node, int population,
 
 /* --- policies --- */
 
+/* Adds a pair of learner and sampler. */
 static void add_policies(lab_recipe *r, const double *theta_p, const double *sampler,
                          double staleness) {
   const size_t n = r->view.n_parameters;

@@ -23,6 +23,8 @@ typedef struct run {
   size_t now;
 } run;
 
+/* The parameters of `ago` updates before the present, or the initial ones if fewer updates were
+ * made. */
 static double *policy_ago(const run *u, size_t updates_done, size_t ago) {
   const size_t slots = u->of.staleness + 1;
   const size_t back = ago < updates_done ? ago : updates_done;

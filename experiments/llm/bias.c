@@ -515,6 +515,7 @@ static double dot_float(const float *a, const float *b, size_t n) {
   return sum;
 }
 
+/* Computes the inner products of the sums of all blocks. */
 static void multiply(products *p, const gradient_sample *g, const gradient_sample *h) {
   const size_t n = g->n;
   for (size_t k = 0; k < BLOCKS; ++k)
@@ -599,6 +600,7 @@ static void add_jackknife(double variance[PARTS], products *p, const gradient_sa
 
 static const gradient_estimate unknown = {NAN, NAN, NAN, NAN};
 
+/* An estimate with the interval value +- reach * error, all limited to [low, high]. */
 static gradient_estimate clamp_estimate(double value, double error, double reach, double low,
                                         double high) {
   if (!isfinite(value) || !isfinite(error)) return unknown;

@@ -130,6 +130,7 @@ static gl_status check_links(const plan_candidate *c, const plan_description *d,
   return GL_OK;
 }
 
+/* Adds the candidates with the learner on `gpus` GPUs of a site and samplers on all other GPUs. */
 static gl_status add_split(grid *g, size_t site, size_t gpus, gl_error *err) {
   const plan_description *d = g->d;
   plan_candidate c = {.learner_site = site, .learner_gpus = gpus};

@@ -25,6 +25,7 @@ typedef struct work {
 
 /* --- observations --- */
 
+/* Appends an observation to a system, and updates its means. */
 static void ranking_record(ranking_system *s, const ranking_observation *o) {
   *MUST_ADD(s->seen, s->n, "replicates") = *o;
   s->mean += (o->value - s->mean) / (double)s->n;
@@ -41,6 +42,7 @@ static gl_status ranking_observe(work *w, size_t n, size_t replicate) {
   return GL_OK;
 }
 
+/* Simulates the first stage: `first` replicates of every system. */
 static gl_status observe_first(work *w) {
   gl_status status = GL_OK;
   for (size_t i = 0; i < w->out->n; ++i) w->which[i] = i;
@@ -51,15 +53,17 @@ static gl_status observe_first(work *w) {
 
 /* --- the triangle --- */
 
-/* h^2 of the triangular region that a sum of differences leaves on the wrong side with probability
- * at most `error`; the variance is estimated from `first` observations. */
+/* The constant h^2 of Batur and Kim's procedure. The sum of a system's slacks is compared with a
+ * triangular region, which narrows with every observation; the side on which the sum leaves the
+ * region decides whether the limit is kept. With this constant the side is wrong with probability
+ * at most `error`, if the variance is estimated from `first` observations. */
 static double h_squared(double error, size_t first) {
   const double n = (double)(first - 1);
   return n * (pow(2 * error, -2 / n) - 1);
 }
 
-/* Half the height of the region after r observations with variance s2, for a difference of delta.
- */
+/* Half the height of that region after r observations with variance s2. delta: the slack of the
+ * limit (ranking_request). */
 static double height(double h2, double s2, double delta, size_t r) {
   if (!(s2 > 0)) return 0;
   return fmax(0, 0.5 * (h2 * s2 / delta - delta * (double)r));
@@ -115,8 +119,8 @@ static void decide_limits(const work *w) {
 
 /* --- comparison --- */
 
-/* The indifference zone in replicate r: s is as good as systems that are better by no more than
- * this. */
+/* The indifference zone around s in replicate r: s counts as equal to systems that are better by no
+ * more than this. */
 static double zone_in(const ranking_request *q, const ranking_system *s, size_t r) {
   return q->zone_fraction > 0 ? q->zone_fraction * fabs(s->seen[r].value) : q->zone;
 }

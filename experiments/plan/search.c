@@ -537,8 +537,8 @@ static size_t list_gains(const plan_result *r, plan_gain *out) {
   return n;
 }
 
-/* A change gets at most this many times the replicates of the first stage, even if the selection
- * needed more; its interval is printed. */
+/* Maximum replicates for the effect of a change, as a multiple of those of the first stage. The
+ * selection may have used more, but an effect is printed with its interval, so fewer suffice. */
 enum { GAIN_STAGES = 8 };
 
 static size_t paired_replicates(const plan_result *r) {

@@ -514,6 +514,8 @@ static double drawn_value(const drawn_field *f, rng_words w) {
   return fmin(fmax(x, f->from), f->to);
 }
 
+/* Samples a value of every field. `attempt` counts the samples that were rejected as equal to
+ * earlier ones. */
 static void draw_one(const search *s, size_t draw, size_t attempt, double value[MOST_FIELDS]) {
   for (size_t i = 0; i < s->n; ++i) {
     const rng_stream stream = rng_stream_at(s->seed, RNG_SETTING, s->field[i].entity);

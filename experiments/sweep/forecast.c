@@ -369,6 +369,8 @@ void watch_phase(watch *w, const char *what, size_t n) {
   costs_expect_nothing(w->costs);
 }
 
+/* Updates the progress bar's estimate of the remaining time, unless that was done within
+ * pricing_s. */
 static void watch_price(watch *w) {
   const double now = seconds_now();
   if (now - w->priced < pricing_s) return;

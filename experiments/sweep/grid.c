@@ -185,7 +185,8 @@ typedef struct expansion {
   combination *combination; /* [cells / values of the axis of seeds] */
   tuned_fields tuned;       /* the fields that `tune` chooses for these cells; n = 0: none */
   char **chosen;            /* [n_choices * tuned.n] canonical text of the chosen values; owned */
-  int nested; /* 1: texts are generated from each cell's tree, because a field is inside another */
+  int nested; /* 1: templates cannot be used (a field is inside another, or a cell has a
+                 checkpoint's checksum) */
   cfg_template *plain, *open; /* template of the cell's text; the same with holes for the tuned
                                  fields, which are the last ones */
   recipe_worlds known;

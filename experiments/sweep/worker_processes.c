@@ -168,6 +168,7 @@ static gl_status reap(executor *x, worker *w) {
   return status;
 }
 
+/* Starts a worker for the next job in every free slot. */
 static gl_status fill_workers(executor *x) {
   gl_status status = GL_OK;
   for (size_t i = 0; i < x->n_workers && x->next_job < x->plan->n_jobs && status == GL_OK; ++i)
@@ -384,6 +385,7 @@ static gl_status read_step(ranks *s, gl_error *err) {
   return GL_OK;
 }
 
+/* Notes if the Slurm job has several tasks but this process runs the whole sweep. */
 static void note_lone_task(ranks *s) {
   size_t tasks = 0;
   if (s->count == 1 && executor_read_count(getenv("SLURM_NTASKS"), &tasks) && tasks > 1)

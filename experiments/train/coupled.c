@@ -369,6 +369,7 @@ static void coupled_rounds(void *self, const schedule_batch *b, schedule_rounds 
                            own_lengths(c, b->number) + c->responses};
 }
 
+/* The clock drops a batch: records its fate and frees it. */
 static void coupled_discard(void *self, const schedule_batch *b, unit_fate fate) {
   coupled *c = self;
   if (c->again == 0 && c->failed == GL_OK) c->failed = record_fate(c, b->number, fate);
@@ -405,6 +406,8 @@ static gl_status coupled_train(coupled *c, const schedule_update *u,
   return status;
 }
 
+/* Repeats an update of the checkpoint, without training; after the last one the learner takes
+ * over. */
 static gl_status run_again(coupled *c, const schedule_update *u, const schedule_batch *batches) {
   if (c->loop->out->steps[u->step - 1].time_s != u->end_s) return train_misfit(c->loop);
   for (size_t i = 0; i < u->n_batches; ++i) drop_batch(c, batches[i].number);

@@ -263,6 +263,8 @@ static gl_status lab_figure_truncation(const void *data, figure_page *p, gl_erro
 
 /* --- theorem1_constant: the smallest constant with which Theorem 1 holds --- */
 
+/* The constant of Theorem 1 on each line of the figure: the theorem's n^2 + 1, the smallest valid
+ * ones for both denominators, and 0.325 n^1.5. */
 static double constant_of(size_t line, double n) {
   if (line == 0) return n * n + 1;
   if (line == 3) return 0.325 * pow(n, 1.5);
