@@ -173,9 +173,9 @@ const char *resources_text(const char *path) {
 /* OpenBLAS is kept from starting threads when it is loaded.
  *
  * Its constructor, which runs before main(), starts a thread for every further core, and each asks
- * for 128 MiB. Versions before 0.3.30 ask again without end where that is refused: under
- * `ulimit -v 100000` the program did its work and then hung when it forked or ended, waiting for
- * those threads. gepolab has threads of its own and never wants OpenBLAS's. Only the environment
+ * for 128 MiB. Versions before 0.3.30 retry forever if that is refused: under `ulimit -v 100000`
+ * the program did its work and then hung when it forked or ended, waiting for those threads.
+ * gepolab has threads of its own and never wants OpenBLAS's. Only the environment
  * (OPENBLAS_NUM_THREADS) or the number of usable cores could say so that early. So the process is
  * bound to the core it runs on while its libraries are initialised, and released before main(). */
 #if defined(__clang__)

@@ -354,7 +354,8 @@ static gl_status say_rate(const gpu_run *r, row x, gl_error *err) {
   return GL_OK;
 }
 
-/* Prints the operations since the first task on stderr, if requested. */
+/* Prints time and rates of each operation of the device since the first task on stderr, if
+ * requested. */
 static void print_operations(const gpu_run *r, const char *what) {
   backend_work work[BACKEND_OPERATIONS];
   char key[BENCH_NAME];

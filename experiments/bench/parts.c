@@ -525,11 +525,11 @@ gl_status bench_sweep(bench *b, gl_error *err) {
 /* `gepolab bench logs`: evaluates a NeMo-RL log of synthetic numbers like `whatif -a grpo -a gepo`,
  * compared with orjson and NumPy computing the same sums. */
 
-/* Responses of a prompt; tokens of a padded row, and of its prompt. */
+/* Responses per prompt; tokens of a padded row, and of the prompt in it. */
 enum { LOG_GROUP = 8, LOG_ROW = 4096, LOG_PROMPT = 256 };
 
 typedef struct log_row {
-  size_t index, length; /* of its response */
+  size_t index, length; /* index of the response, and its length in tokens */
   rng_stream stream;
   double logp[LOG_ROW], logq[LOG_ROW];
 } log_row;

@@ -21,13 +21,13 @@
 
 typedef struct request {
   const char *output;
-  const char *folder; /* for the figure; NULL: none */
+  const char *folder; /* folder for the figure; NULL: no figure */
   figure_form form;
   const char *trainer; /* word of the trainer whose settings are written; NULL: none */
   size_t settings_of;  /* its index */
   size_t threads;
-  const char *format; /* of the logs; NULL: recognised */
-  size_t samplers;    /* of the logged run; 0: not given */
+  const char *format; /* format of the logs; NULL: recognised */
+  size_t samplers;    /* number of samplers of the logged run; 0: not given */
   int json, quiet, describe;
   log_description log; /* doc NULL: a description was read */
 } request;

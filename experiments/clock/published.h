@@ -19,7 +19,7 @@ typedef struct published_case {
 } published_case;
 
 typedef struct published_cases {
-  published_case *of; /* [n] */
+  published_case *of; /* [n] cases */
   size_t n;
 } published_cases;
 

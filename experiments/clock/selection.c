@@ -179,7 +179,8 @@ void selection_case_fini(selection_case *m) {
 
 static const struct {
   const char *name, *stale; /* stale: a recipe override */
-  const char *decay;        /* second override; NULL: none. Weights are only given for downweight */
+  const char
+      *decay; /* second override: decay of the weights, which only `downweight` has; NULL: none */
 } policies[POLICIES] = {
     {"discard", "cluster.stale=discard", "cluster.stale_decay=null"},
     {"wait", "cluster.stale=wait", "cluster.stale_decay=null"},

@@ -57,7 +57,7 @@ typedef struct lab_over_directions {
                                             the first algorithm (other quantities) */
 } lab_over_directions;
 
-/* k: index of the KL. scratch[recipe->directions]. */
+/* Summarises over directions. k: index of the KL value. scratch has recipe->directions items. */
 lab_over_directions lab_directions_measured(const lab_table *t, size_t algorithm, size_t size,
                                             size_t k, double *scratch);
 

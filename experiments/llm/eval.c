@@ -18,7 +18,7 @@ enum {
   PART_TOKENS = 1 << 22, /* maximum tokens of one call's results */
   MOST_SAMPLES = 1 << 12
 };
-/* The entity of the random stream; evaluations during a run never use it. */
+/* Entity of the random-stream addresses, different from those of evaluations during a run. */
 static const uint64_t own_stream = UINT64_C(1) << 62;
 
 static size_t responses_to_each(const llm_eval_request *r) {

@@ -23,7 +23,7 @@ typedef struct llm_session {
   /* NULL until one of the functions below makes them; borrowed from their owners: */
   backend *backend; /* the backend of the model, also before the model is made */
   model *model;
-  /* The owner: the session itself, or a learner if training is needed. */
+  /* Owners of backend and model: these members, or the learner if training is needed. */
   backend *own_backend;
   model *own_model;
   learner learner;

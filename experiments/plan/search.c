@@ -154,7 +154,8 @@ static void report_done(const plan_watch *w, size_t n) {
   if (w != NULL && w->done != NULL) w->done(w->self, n);
 }
 
-/* A replicate in which the cluster stalls counts as zero throughput and maximum staleness. */
+/* Simulates the replicate for system i of the round. If the cluster stalls, throughput counts as
+ * zero and staleness as the maximum. */
 static gl_status search_run_one(void *context, size_t i, gl_error *err) {
   const trial_round *r = context;
   plan_system *s = r->of[i];

@@ -95,7 +95,7 @@ typedef struct design {
   size_t n, n_base;
   uint32_t block[MOST_WORDS];
   size_t n_blocks;
-  const cfg_node *seeds; /* NULL: no blocks */
+  const cfg_node *seeds; /* seeds of the blocks; NULL: no blocks */
 } design;
 
 static size_t factor_of(const design *d, char letter) {
