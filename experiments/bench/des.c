@@ -144,7 +144,7 @@ gl_status queueing_run(queueing_result *out, double lambda, double mu, const del
 enum { GENERATION, UP, DOWN, LEGS };
 
 typedef struct star_sampler {
-  rng_words words; /* of the block sampled last */
+  rng_words words; /* the random block sampled last */
   uint64_t drawn;
 } star_sampler;
 

@@ -22,7 +22,7 @@
 typedef struct queueing_result {
   uint64_t customers, events; /* served customers; handled arrivals and departures */
   double simulated_s;
-  double mean_sojourn;   /* of served customers */
+  double mean_sojourn;   /* mean time in the system of served customers */
   double standard_error; /* of mean_sojourn, from 50 batch means; NaN below 50 customers */
   double sojourn_sum; /* over all arrived customers; those still in the system count their time so
                          far */

@@ -36,7 +36,7 @@ gl_status gpu_shape_set(gpu_shape *s, const char *assignment, gl_error *err);
 
 typedef struct gpu_options {
   const char *only;   /* names of parts, separated by commas; NULL: all */
-  const char *python; /* for the peer */
+  const char *python; /* Python interpreter of the peer */
   gpu_shape shapes[2];
   size_t n_shapes,
       seconds; /* seconds: no part begins after this time; a peer always gets two minutes */

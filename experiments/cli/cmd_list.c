@@ -386,7 +386,7 @@ enum { MOST_PRESETS = 64, FIELDS_SIZE = 256 };
 
 /* A published preset, or one of the user's own, whose source is its file. */
 typedef struct listed_preset {
-  const cluster_preset *published; /* its base, if it is the user's own */
+  const cluster_preset *published; /* the published preset, or the base of the user's own */
   const char *name, *about, *source, *read;
   char *fields, *made; /* owned; made: the description of the user's own */
   bool wanted;

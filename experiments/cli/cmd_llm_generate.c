@@ -162,7 +162,7 @@ static gl_status respond(llm_session *s, const prompt_list *p, const generate_op
     number[i] = (i / each) << 12 | i % each;
   }
   sampling_spec dist = s->spec.sampling;
-  dist.behaviour = (sampling_behaviour){.with = OTHER_NONE}; /* that is for training */
+  dist.behaviour = (sampling_behaviour){.with = OTHER_NONE}; /* for training only */
   const generate_request q = {.n_prompts = p->n,
                               .prompt_start = p->start,
                               .prompt = p->token,

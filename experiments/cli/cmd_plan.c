@@ -24,7 +24,7 @@ typedef struct request {
   const char *folder; /* folder for the figure; NULL: no figure */
   figure_form form;
   const char *trainer; /* word of the trainer whose settings are written; NULL: none */
-  size_t settings_of;  /* its index */
+  size_t settings_of;  /* index of that trainer (plan_trainer_at()) */
   size_t threads;
   const char *format; /* format of the logs; NULL: recognised */
   size_t samplers;    /* number of samplers of the logged run; 0: not given */

@@ -114,10 +114,10 @@ enum { SCHEDULE_CSV = 1, SCHEDULE_TOKENS };
 typedef struct request {
   int json, timeline, densities, theory, selection, definitions;
   size_t schedule;                     /* 0: none; else 1 + the index in schedule_forms */
-  size_t format;                       /* of the definitions; a table_format */
+  size_t format;                       /* format of the table of definitions; a table_format */
   size_t replicas, threads;            /* 0 replicas: one run, in full */
   const char *measured, *measured_run; /* a W&B export and its run */
-  const char *folder;                  /* for the figures; NULL: none */
+  const char *folder;                  /* folder for the figures; NULL: no figures */
   const char *between;                 /* interval of the timeline; NULL: chosen automatically */
   figure_form form;
 } request;

@@ -126,7 +126,7 @@ typedef struct run_options {
   int json, quiet;
   /* Called with the learner after its last update; or NULL. */
   gl_status (*at_end)(void *self, const learner *l, gl_error *err);
-  void *self; /* of at_end */
+  void *self; /* first argument of at_end */
 } run_options;
 
 /* Checks the recipe, trains, stores the run in the study file and prints the summary. */

@@ -16,12 +16,12 @@ typedef enum calibrate_series {
   CALIBRATE_GENERATION,
   CALIBRATE_SYNC,
   CALIBRATE_TRAINER,
-  CALIBRATE_WAIT, /* of the trainer, for responses */
+  CALIBRATE_WAIT, /* time that the trainer waits for responses */
   CALIBRATE_ENVIRONMENT,
   CALIBRATE_STALENESS,
   CALIBRATE_STALENESS_MOST,
   CALIBRATE_LENGTH,      /* mean over a step's responses */
-  CALIBRATE_LENGTH_MOST, /* of the longest of them */
+  CALIBRATE_LENGTH_MOST, /* length of the longest of them */
   CALIBRATE_SERIES
 } calibrate_series;
 

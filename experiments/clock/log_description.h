@@ -12,7 +12,7 @@
 typedef struct log_description {
   cfg_doc *doc;              /* the description; owned */
   table *read;               /* document: what was read from the log, given and assumed; owned */
-  double responses_per_hour; /* of the logged run */
+  double responses_per_hour; /* throughput of the logged run */
   double staleness;          /* mean staleness of the logged run; NaN: not in the log */
 } log_description;
 

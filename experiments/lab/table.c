@@ -36,7 +36,7 @@ enum { PARTS = 32 }; /* parts of the sampled groups; their spread gives the stan
 /* The distributions of one prompt, tables over edges. */
 typedef struct dists {
   double *logp, *logq, *drawn; /* drawn: the truncated sampling distribution */
-  double log_collision;        /* of the distribution used in the weights */
+  double log_collision;        /* log E_q q of the distribution q used in the weights */
 } dists;
 
 typedef struct work {

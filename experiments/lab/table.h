@@ -35,7 +35,7 @@ gl_status lab_table_store(const lab_table *t, const char *path, double wall_s, g
 
 /* The quantities of one direction. */
 typedef enum lab_quantity {
-  LAB_QUANTITY_COSINE,     /* of the expected and the true gradient */
+  LAB_QUANTITY_COSINE,     /* cosine of the expected and the true gradient */
   LAB_QUANTITY_BIAS,       /* length of the bias over that of the true gradient */
   LAB_QUANTITY_MSE,        /* mean squared error over that of the recipe's first algorithm */
   LAB_QUANTITY_SCALED_MSE, /* the same ratio, each estimator scaled by the factor that

@@ -54,7 +54,7 @@ typedef struct plan_rigour {
                         the best */
   double throughput; /* indifference zone of throughput, a fraction */
   double staleness;  /* indifference zone of staleness, in updates */
-  size_t replicates, most; /* of a candidate: number in the first stage, and maximum */
+  size_t replicates, most; /* replicates of a candidate in the first stage, and maximum number */
   size_t updates, warm_up; /* updates of a replicate; the first warm_up are not measured */
 } plan_rigour;
 
@@ -155,7 +155,7 @@ gl_status plan_recommend(cfg_doc **out, const plan_candidate *c, const plan_desc
 typedef struct plan_measures {
   double throughput;               /* trained responses per hour of simulated time */
   double tokens;                   /* trained tokens per hour; 0 if responses have no lengths */
-  double staleness, staleness_p95; /* of trained units, in updates */
+  double staleness, staleness_p95; /* of trained units, in updates: mean, 95th percentile */
   double learner, samplers; /* utilisation: fraction of the time in use; if samplers stream units,
                                the mean over their decoding slots */
   double weights[PLAN_MOST_SITES];   /* [n_sites] fraction of the time that a site's link sends
@@ -245,7 +245,7 @@ typedef struct plan_result {
   const plan_description *d; /* borrowed */
   plan_system *system;       /* [n] all candidates, including excluded ones */
   size_t n, n_stalled, n_too_slow;
-  ranking ranking; /* of the n - n_stalled - n_too_slow other candidates, in their order */
+  ranking ranking; /* of the candidates that neither stall nor are too slow, in their order */
   size_t *of;      /* [ranking.n] index in system[] of each ranked candidate */
   size_t chosen;   /* index in system[]; SIZE_MAX: no candidate keeps the limits */
   size_t *front;   /* [n_front] indices in system[], by ascending staleness */
@@ -326,7 +326,7 @@ void plan_verdict_print(const plan_result *r, FILE *to);
 enum { PLAN_STUDIED = 5 };
 extern const int plan_studied_staleness[PLAN_STUDIED];
 typedef struct plan_studied {
-  const char *algorithm; /* as the study names it */
+  const char *algorithm; /* name of the method in the study */
   double collapsed[PLAN_STUDIED];
 } plan_studied;
 /* The i-th method, NULL past the last. */

@@ -29,8 +29,8 @@ enum { SWEEP_FAILURES_TOLD = 10 };
 typedef struct sweep_report {
   size_t tuning_runs, tuning_known; /* runs made now, runs found in the file */
   size_t tuning_failed;             /* failed runs among those made now */
-  size_t cells, known; /* of this shard: all cells, and those found finished in the file */
-  size_t done, diverged, failed; /* results of the cells made now */
+  size_t cells, known;              /* cells of this shard; known: found finished in the file */
+  size_t done, diverged, failed;    /* results of the cells made now */
   double tuning_s, grid_s;
   tuned_fields tuned; /* the fields that `tune` chooses; borrowed from the recipe, like the values
                          of choices */

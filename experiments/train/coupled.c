@@ -160,7 +160,7 @@ typedef struct coupled {
   uint32_t *lengths; /* [n_lengths], in a checkpoint's layout */
   size_t n_lengths, cap_lengths;
   draw_span *span;  /* [responses] if weights may change in flight; else NULL */
-  size_t *length;   /* also [responses] or NULL */
+  size_t *length;   /* [responses] workspace for their lengths, or NULL like span */
   batch **together; /* [most] workspace: the batches of an update */
   size_t most;
   fates_log fates;
