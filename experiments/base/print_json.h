@@ -16,7 +16,7 @@
 /* These functions end the program if memory runs out (memory.h), so none of them returns NULL. */
 
 cJSON *json_new(void);
-/* A new object or list below `to`: at the key, or at the end of a list (key NULL). */
+/* Adds a new object or list to `to`: at the key, or at the end of a list (key NULL). */
 cJSON *json_object(cJSON *to, const char *key);
 cJSON *json_list(cJSON *to, const char *key);
 /* Adds a tree made elsewhere and takes ownership of it. NULL: making it ran out of memory, which

@@ -741,7 +741,8 @@ static gl_status run_peer(gpu_bench *g, const gpu_options *o, const part *p, con
   return status;
 }
 
-/* The part that measures limits is run with every part that has limits. */
+/* Sets wanted[i] for the parts named in `only` (NULL: all). If one of them has limits, the part
+ * that measures limits is added. */
 static gl_status gpu_choose(int wanted[N_PARTS], const char *only, gl_error *err) {
   const char *names[N_PARTS];
   for (size_t i = 0; i < N_PARTS; ++i) names[i] = parts[i].name, wanted[i] = only == NULL;

@@ -22,8 +22,8 @@ typedef struct found_thing {
 } found_thing;
 
 /* Checks the i-th item; returns 0 if there are fewer. Starts other programs for their versions,
- * each for a few seconds at most. It finds the same as a command of this process would: same PATH,
- * $GEPOLAB_PYTHON, $GEPOLAB_CACHE and CUDA devices. */
+ * each for a few seconds at most. It uses this process's PATH, $GEPOLAB_PYTHON, $GEPOLAB_CACHE and
+ * CUDA devices, and so finds what a command would find. */
 int detect_one(found_thing *out, size_t i);
 
 /* --- the self-test --- */

@@ -65,7 +65,8 @@ void costs_free(costs *c) {
   free(c);
 }
 
-/* Takes ownership of the name. *is_new: 1 if there was no kind of that name. */
+/* Returns the kind with that name, which is made if needed (*is_new: 1). Takes ownership of the
+ * name. */
 static costs_kind *kind_named(costs *c, char *name, bool *is_new) {
   costs_kind *k = MUST_ARRAY(costs_kind, 1, "the times of runs");
   *k = (costs_kind){.name = name, .of = c};

@@ -269,7 +269,8 @@ static gl_status run_phase(phase *p,
 
 /* --- cells --- */
 
-/* Expanding a large grid shows a progress bar and can be stopped with Ctrl-C, like the runs. */
+/* The progress display of expanding a large grid, which can be stopped with Ctrl-C like the
+ * runs. */
 typedef struct listing {
   progress_mode mode;
   progress *bar;

@@ -47,8 +47,8 @@ typedef struct checkpoint {
   size_t n_evals;
   set_eval_record *set_evals; /* [n_set_evals], for recipes with evaluation sets */
   size_t n_set_evals;
-  uint64_t broken; /* number of consecutive updates up to the last with a loss or gradient norm that
-                      is not finite */
+  uint64_t broken; /* number of consecutive updates, ending with the last one, whose loss or
+                      gradient norm was not finite */
   double wall_s;   /* wall-clock time so far */
   /* Coupled runs only, else 0: the response lengths of all batches begun, in order. A batch that
    * continues under new weights has new lengths at that point. With dynamic sampling a batch's

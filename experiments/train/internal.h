@@ -13,7 +13,8 @@ typedef struct train_loop {
   const cluster_spec *cluster;
   learner learner;
   run_result *out;
-  size_t broken;             /* number of consecutive updates that were not finite */
+  size_t broken; /* number of consecutive updates, ending with the last one, with a loss or gradient
+                    norm that is not finite */
   checkpoint_folder *folder; /* NULL: no checkpoints */
   size_t saved;              /* updates in the newest checkpoint */
   double saved_s, begun_s;   /* wall-clock times */
