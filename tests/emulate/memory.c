@@ -198,6 +198,7 @@ TEST(the_plan_covers_what_a_run_takes) {
     CU_ASSERT(peak > need.total - need.activations - need.generation - need.scratch);
     CU_ASSERT(need.one_version == need.reference);
     CU_ASSERT(need.one_version == f.n * f.llm->backend->element);
+    test_release_now();
     CU_ASSERT_EQUAL(in_use(other), alone);
     backend_free(other);
   }
@@ -282,6 +283,7 @@ static void compare_places(const char *text) {
 TEST(held_versions_draw_the_same_wherever_they_are) {
   const size_t blocks = emulate_allocations(), host = emulate_host_blocks();
   for (size_t i = 0; i < RUNS; ++i) compare_places(runs[i]);
+  test_release_now();
   CU_ASSERT_EQUAL(emulate_allocations(), blocks);
   CU_ASSERT_EQUAL(emulate_host_blocks(), host);
 }

@@ -69,7 +69,7 @@ void *test_copy(const void *bytes, size_t size) {
   return memcpy(copy, bytes, size);
 }
 
-static void test_ends(void) {
+void test_release_now(void) {
   while (ends.n > 0) {
     --ends.n;
     ends.at[ends.n].release(ends.at[ends.n].what);
@@ -185,7 +185,7 @@ static int add_test(const test_entry *suite, const test_entry *t, bool first) {
   static CU_pSuite added;
   if (first)
     added = CU_add_suite_with_setup_and_teardown(suite->name, suite_begins, suite_ends, NULL,
-                                                 test_ends);
+                                                 test_release_now);
   if (first) suites.names[suites.n++] = suite->name;
   ++skips.tests;
   return added != NULL && CU_add_test(added, t->name, t->run) != NULL;

@@ -53,6 +53,8 @@ typedef struct test_entry {
 /* Calls release(what) when the running test has ended, also where an assertion ended it; the last
  * first. */
 void test_at_end(void (*release)(void *), void *what);
+/* Calls them now, for a test of what remains in use after a release. */
+void test_release_now(void);
 /* A copy of the bytes, which the end of the test frees after what was registered later. */
 void *test_copy(const void *bytes, size_t size);
 
