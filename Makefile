@@ -83,11 +83,12 @@ help:
 # Row loops of llm/ are written to be vectorised; the CPU backend is compiled once for every machine
 # and once for each form of wider instructions, which it chooses when it runs. Loops that the
 # compiler vectorises have 32 bytes with AVX-512, too, so that their sums have AVX2's bits.
+MACHINE     := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
 LLM_CFLAGS  := -fopenmp-simd -fno-math-errno -fno-trapping-math -Wno-pass-failed
-AVX2_CFLAGS := $(if $(filter x86_64 amd64,$(shell uname -m)),-mavx2 -mfma)
+AVX2_CFLAGS := $(if $(filter x86_64,$(MACHINE)),-mavx2 -mfma)
 AVX512_CFLAGS := $(if $(AVX2_CFLAGS),$(AVX2_CFLAGS) -mavx512f -mavx512vl -mavx512dq -mavx512bw -mprefer-vector-width=256)
 CPU_TEMPLATE := llm/backend/cpu/template.c
-CPU_FORMS   := f32 f64 $(foreach f,$(if $(AVX2_CFLAGS),avx2 avx512) $(if $(filter aarch64 arm64,$(shell uname -m)),neon),f32_$(f) f64_$(f))
+CPU_FORMS   := f32 f64 $(foreach f,$(if $(AVX2_CFLAGS),avx2 avx512) $(if $(filter aarch64 arm64,$(MACHINE)),neon),f32_$(f) f64_$(f))
 CPU_OBJ     := $(CPU_FORMS:%=$(BUILD)/llm/backend/cpu/template_%.o)
 
 # $(call stamp,FILE,TEXT): a file of $(BUILD)/gen with that text, touched when the text is another one. What depends
@@ -195,5 +196,5 @@ format-check:
 clean:
 	rm -rf $(BUILD) build-asan build-sanitize build-thread build-races build-fuzz build-coverage build-extend
 
-include $(foreach f,library tests checks hostile results wasm site install bundle verify,mk/$(f).mk)
+include $(foreach f,library tests checks hostile results wasm neon site install bundle verify,mk/$(f).mk)
 -include $(SRC:%.c=$(BUILD)/%.d) $(CPU_OBJ:.o=.d)
