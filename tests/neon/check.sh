@@ -31,11 +31,18 @@ done <<END
 ${SUITES:-llm: backend gradients
 llm: backend profiled
 llm: backend sampling
+llm: kernels
+llm: packed weights
 core: exponentials of many numbers
 core: random numbers
 core: tasks on threads
+core: batches
 policy: golden
-cli: policy by hand
-cli: definitions of staleness}
+policy: advantages
+policy: limits of methods
+toy: worlds and policies
+toy: trees, exact quantities, optimisers
+library: policy
+cli: policy by hand}
 END
 exit $failed
