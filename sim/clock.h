@@ -119,7 +119,7 @@ typedef struct sampler {
   double busy_s;   /* time spent generating, up to the last batch that ended */
   double due_s;    /* SYNC_PULL: earliest time of the next fetch */
   sampler_state state;
-  uint32_t slot;         /* slot of the batch being generated */
+  uint32_t slot;         /* index in the pool of units: the batch being generated */
   uint32_t ordinal;      /* number of the next batch it starts, from 0 */
   unsigned crashes : 31; /* number of crashes so far */
   unsigned resend : 1;   /* new weights must be sent when the link is free */
@@ -132,7 +132,7 @@ typedef struct sampler {
 
 /* A response being decoded. */
 typedef struct running_response {
-  uint32_t slot;           /* slot of its unit */
+  uint32_t slot;           /* index of its unit in the pool of units */
   uint32_t serial;         /* counts uses of this entry; events of earlier uses are ignored */
   uint32_t previous, next; /* neighbours in its sampler's list; `next` also links free entries */
   uint32_t segment;        /* partial: continue: index of its last segment */

@@ -45,7 +45,7 @@ typedef struct table_column {
   const char *head;   /* heading in formats for people; NULL: only for programs */
   const char *format; /* printf format for reals and intervals shown to people, with one double;
                          NULL: "%.4g". "A|B": A below 100, B otherwise */
-  const char *value;  /* key of the estimate in JSON; NULL: "value" */
+  const char *value;  /* TABLE_INTERVAL: JSON key of the point estimate; NULL: "value" */
   int order;          /* formats for people sort columns by this, those for programs do not */
   int width;          /* minimum width in plain text; negative: left-aligned, as in printf */
 } table_column;

@@ -1,5 +1,6 @@
-/* The sampling distribution of tokens: temperature, top-k and top-p, and the sets of tokens that
- * these keep. */
+/* The sampling distribution of tokens: temperature, top-k and top-p, the sets of tokens that these
+ * keep, and how a sampler differs from the learner (sampling.behaviour: noise, precision, error of
+ * the temperature) and mixtures of distributions (sampling.behaviour_mixture). */
 #include "core/rl/sampling_distribution.h"
 
 #include "core/config/fields.h"

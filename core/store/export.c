@@ -72,7 +72,7 @@ static gl_status put_axis_values(records_writer *w, const run_list *l, gl_error 
 #define END TABLE_FIELD(NULL, TABLE_TEXT, "", "")
 #define KEY TEXT("key", "of the run")
 
-/* Columns of exported tables that are not tables of the file. */
+/* Columns of the exported tables that a study's file does not have as tables. */
 static const table_column recipes[] = {
     KEY, TEXT("recipe", "the complete recipe, as one line of JSON"), END};
 static const table_column axes[] = {

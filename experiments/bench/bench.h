@@ -169,9 +169,9 @@ typedef struct bench {
   double least_peer_s; /* minimum seconds for a peer even after `end`, and if ours was not measured;
                           0: neither */
   size_t repetitions;  /* at most BENCH_REPETITIONS; 0: BENCH_REPETITIONS */
-  void (*report)(const bench_number *number,
-                 const bench_peer
-                     *peer); /* called after every rate; peer NULL: our own rate. NULL: no output */
+  /* Called after every rate that was measured; peer NULL: the rate is gepolab's. report NULL: none.
+   */
+  void (*report)(const bench_number *number, const bench_peer *peer);
   /* Results: */
   bench_number numbers[BENCH_MOST_NUMBERS];
   size_t n;

@@ -482,7 +482,9 @@ static gl_status cells_read_seed(const expansion *x, size_t value, uint64_t *see
   return status;
 }
 
-/* *slow: 1 if the cell was parsed, 0 if it came from the templates. */
+/* Fills in a cell: its recipe's text, algorithm, seed and steps. *slow: 1 if its recipe was built
+ * and parsed, 0 if its values were only written into a text that has places for them
+ * (make_templates()). */
 static gl_status cells_fill_cell(expansion *x, sweep_cell *cell, int *slow) {
   size_t at[SWEEP_MAX_AXES];
   cell_position(x->grid, cell->ordinal, at);

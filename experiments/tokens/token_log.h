@@ -81,7 +81,7 @@ typedef struct token_request {
 typedef struct token_log_summary {
   const char *format, *title; /* name for --format; title for people; NULL before the first file */
   size_t n_files, n_batches;
-  size_t n_incomplete; /* files whose last line was cut off; it is left out */
+  size_t n_incomplete; /* files whose last line was cut off; that line is left out */
   size_t n_skipped;    /* files in the given folders that are no token-level logs */
   size_t n_untrained;  /* responses without trained tokens */
   bool drops; /* 1: the trainer dropped these; 0: it may have trained them with another loss */

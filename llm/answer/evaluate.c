@@ -109,7 +109,7 @@ static answer_value literal_value(const literal *l) {
   return l->exact ? answer_of_rational(l->q) : answer_of_ball(l->x);
 }
 
-/* Reads digits. thousands 1: a comma is allowed before three digits that no digit follows, if at
+/* Reads digits. thousands: a comma is allowed before three digits that no digit follows, if at
  * most three digits precede it. */
 static void evaluate_digits(parser *p, literal *l, bool thousands) {
   size_t group = 0, groups = 0;

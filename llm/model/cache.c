@@ -35,8 +35,8 @@ typedef struct model_steps {
   size_t rows[MODEL_STEPS], all[MODEL_STEPS]; /* numbers of rows of step i, at index i %
                                                  MODEL_STEPS; all: with padding rows */
   /* Used if ahead > 0: */
-  step_rows device, host; /* one block each, index first; host: the device's contents after all
-                             steps started so far */
+  step_rows device, host; /* each is one allocation that begins with its index; host: the device's
+                             contents after all steps started so far */
   int same;               /* the device's contents equal `host` */
   int fed;           /* 1: `drawn` holds, in stream order, the samples of the last step started */
   model_draws draws; /* the settings with which the graphs were recorded */

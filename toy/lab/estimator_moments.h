@@ -140,7 +140,7 @@ typedef struct lab_result {
   double cosine_kept; /* cosine of E g and kept_truth; NaN if there is none */
   double *covariance; /* [n_parameters^2] or NULL */
   double value;       /* J of the learner */
-  double kl, kl_qp;   /* divergences in nats, averaged over prompts */
+  double kl, kl_qp;   /* KL(p||q) and KL(q||p) of responses, nats, averaged over prompts */
   lab_numbers numbers;
   lab_numbers error;      /* standard errors by the jackknife; 0 if exact */
   double *expected_error; /* [n_parameters] standard errors of E g; NULL if exact */
