@@ -9,7 +9,7 @@
 #include "experiments/lab/arrivals.h"
 
 #include "experiments/base/memory.h"
-#include "toy/lab/exact.h"
+#include "toy/lab/prompt_tables.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* The transformer as a learner: construction, and gradients without steps. Sampling is in draw.c,
  * updates in update.c, evaluation in evaluate.c, warm-up in warmup.c; replicas, held versions and
- * checkpoints are in replica.c. */
+ * checkpoints are in data_parallel.c. */
 #include "llm/learner/learner.h"
 
 #include <math.h>

@@ -10,7 +10,7 @@
 #include "llm/learner/run_spec.h"
 #include "llm/model/generate.h"
 
-/* --- threads of replicas (replica.c) --- */
+/* --- threads of replicas (data_parallel.c) --- */
 /* A data-parallel learner has a thread for each of its replicas, numbered by rank. Rank 0 is the
  * caller's own thread, so a learner of one replica starts no thread. Everything that a replica owns
  * on its device is made, used and released on its rank's thread, because CUDA has one current
@@ -110,7 +110,7 @@ typedef struct llm_learner {
                        responses */
 } llm_learner;
 
-/* --- replicas (replica.c) --- */
+/* --- replicas (data_parallel.c) --- */
 
 /* Opens a backend for each device; below, releases everything that replicas own. */
 gl_status llm_learner_open(llm_learner *l, size_t threads, gl_error *err);

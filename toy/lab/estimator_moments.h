@@ -11,9 +11,9 @@
 
 #include "core/policy/policy.h"
 #include "core/rl/enumerable.h"
-#include "toy/lab/exact.h"
 #include "toy/lab/kernel.h"
 #include "toy/lab/multiset.h"
+#include "toy/lab/prompt_tables.h"
 
 #include <stddef.h>
 #include <stdint.h>

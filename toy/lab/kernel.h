@@ -16,8 +16,8 @@
 #define GEPOLAB_TOY_LAB_KERNEL_H
 
 #include "core/policy/policy.h"
-#include "toy/lab/exact.h"
 #include "toy/lab/multiset.h"
+#include "toy/lab/prompt_tables.h"
 
 typedef enum lab_baseline {
   LAB_BASELINE_CONSTANT,

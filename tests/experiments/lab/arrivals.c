@@ -2,7 +2,7 @@
 #include "experiments/lab/arrivals.h"
 
 #include "tests/support/suite.h"
-#include "toy/lab/exact.h"
+#include "toy/lab/prompt_tables.h"
 #include "toy/world/toy_world.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
  * the tokens; and the learner's distribution over what a sampler kept. */
 #include "tests/support/toy_fixture.h"
 #include "toy/lab/estimator_moments.h"
-#include "toy/lab/exact.h"
+#include "toy/lab/prompt_tables.h"
 
 #include <gsl/gsl_cdf.h>
 #include <math.h>

@@ -1,8 +1,8 @@
 /* One prompt under a learner and a sampler, as tables over its responses. This is all the exact
  * laboratory needs of a world (core/rl/enumerable.h); it is computed once for many algorithms and
  * group sizes. */
-#ifndef GEPOLAB_TOY_LAB_EXACT_H
-#define GEPOLAB_TOY_LAB_EXACT_H
+#ifndef GEPOLAB_TOY_LAB_PROMPT_TABLES_H
+#define GEPOLAB_TOY_LAB_PROMPT_TABLES_H
 
 #include "core/base/arena.h"
 #include "core/rl/enumerable.h"

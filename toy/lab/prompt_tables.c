@@ -1,6 +1,6 @@
 /* The exact expected reward, its gradient and the divergences of one prompt, and its tables of
  * responses, by enumeration of a small world. */
-#include "toy/lab/exact.h"
+#include "toy/lab/prompt_tables.h"
 
 #include <math.h>
 #include <stdbool.h>
