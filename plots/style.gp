@@ -1,7 +1,5 @@
 # Of every figure: the file formats, the axes, the lines, and what is written around the panels.
 # Where everything stands has been computed (screen coordinates), and is the same in all formats.
-# analysis/plot/layout_write.c writes line_colour[] and its like before this file; the table of the
-# algorithms' colours is in analysis/plot/line_styles.c.
 set datafile separator "\t"
 set encoding utf8
 set style line 100 lc rgb "#dddddd" lw 0.5
