@@ -305,11 +305,11 @@ small_commands() {
   "$GEPOLAB" sweep quickstart steps=20 -q -j 1 -o part.db --shard 0/2 'sweep={algorithm: [gepo, grpo], seed: [1, 2]}' > part.said 2>&1
   say commands sweep/shard merge joined.db part.db.shard0
   say commands sweep/status status joined.db --missing
-  "$GEPOLAB" sweep quickstart steps=20 -q -j 1 -o tuned.db 'sweep={algorithm: [gepo, grpo], seed: [1, 2]}' 'tune={lr: [0.01, 0.1], seeds: [7, 8]}' > tuned.said 2>&1 || cat tuned.said
+  "$GEPOLAB" sweep quickstart steps=20 -q -j 1 -o two_rates.db 'sweep={algorithm: [gepo, grpo], seed: [1, 2]}' 'tune={lr: [0.01, 0.1], seeds: [7, 8]}' > two_rates.said 2>&1 || cat two_rates.said
   for t in runs summary cells recipes axes axis_values steps evals set_evals staleness fates clock tuned tuning bias; do
-    for f in csv tsv jsonl; do say commands "export/$t.$f" export tuned.db -t $t -f $f; done
+    for f in csv tsv jsonl; do say commands "export/$t.$f" export two_rates.db -t $t -f $f; done
   done
-  say commands sweep/tuned analyze tuned.db
+  say commands sweep/tuned analyze two_rates.db
   say commands llm/answer llm answer '\boxed{\frac{1}{2}}' 0.5
   say commands llm/answer llm answer '42' 43
   say commands llm/info llm info llm_quick --json
