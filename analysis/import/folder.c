@@ -37,13 +37,13 @@ static size_t unpacked_length(const char *name) {
   return n - (ends_in(name, n, ".gz") ? 3u : ends_in(name, n, ".zst") ? 4u : 0u);
 }
 
-static bool is_table_name(const char *name) {
+bool folder_name_is_table(const char *name) {
   const size_t n = unpacked_length(name);
   return ends_in(name, n, ".csv") || ends_in(name, n, ".tsv") || ends_in(name, n, ".jsonl");
 }
 
-static bool is_import_name(const char *name) {
-  return is_table_name(name) || ends_in(name, unpacked_length(name), ".json");
+bool folder_name_is_log(const char *name) {
+  return folder_name_is_table(name) || ends_in(name, unpacked_length(name), ".json");
 }
 
 /* --- the files of a folder --- */
@@ -146,7 +146,7 @@ static gl_status kinds_of_files(read_kind *kind, const found_files *f, bool *any
   gl_status status = GL_OK;
   for (size_t i = 0; i < f->n && status == GL_OK; i++) {
     kind[i] = READ_IS_OTHER;
-    if (!is_import_name(f->path[i]) || is_earlier_checkpoint(f, i)) continue;
+    if (!folder_name_is_log(f->path[i]) || is_earlier_checkpoint(f, i)) continue;
     status = read_which(&kind[i], f->path[i], err);
     *any_log |= kind[i] != READ_IS_OTHER;
   }
@@ -163,7 +163,7 @@ gl_status folder_list(folder_logs *out, const char *folder, read_kind kind, gl_e
   if (status == GL_OK) status = arena_check(&out->memory, "files", err);
   if (status == GL_OK) status = kinds_of_files(kinds, &f, &any_log, err);
   for (size_t i = 0; i < f.n && status == GL_OK; i++) {
-    const bool is_wanted = any_log ? kinds[i] == kind : is_table_name(f.path[i]);
+    const bool is_wanted = any_log ? kinds[i] == kind : folder_name_is_table(f.path[i]);
     n_other_logs += kinds[i] != READ_IS_OTHER && kinds[i] != kind;
     const char **added = is_wanted ? ARRAY_ADD(out->path, out->n) : NULL;
     if (is_wanted && !added) status = gl_fail_memory(err, "files");

@@ -199,6 +199,10 @@ typedef struct folder_logs {
 
 /* Whether there is a folder at that path. */
 bool folder_is(const char *path);
+/* Whether a file is a log by the ending of its name, packed (.gz, .zst) or not: a table or JSON
+ * Lines; or one of these or JSON. */
+bool folder_name_is_table(const char *name);
+bool folder_name_is_log(const char *name);
 /* kind: READ_IS_SERIES or READ_IS_ROWS, the trainers' logs that are wanted. Release with
  * folder_fini(), also after an error. Errors: GL_ENOMEM, GL_EIO, GL_EINPUT (no such log in it). */
 gl_status folder_list(folder_logs *out, const char *folder, read_kind kind, gl_error *err);

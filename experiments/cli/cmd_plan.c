@@ -1,5 +1,6 @@
 /* gepolab plan: how to use the GPUs of one's own cluster. */
 #include "analysis/figures/without_study.h"
+#include "analysis/import/read.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/progress.h"
@@ -17,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 typedef struct request {
   const char *output;
@@ -34,23 +34,11 @@ typedef struct request {
 
 /* --- a log instead of a description --- */
 
-static bool plan_is_folder(const char *path) {
-  struct stat of;
-  return stat(path, &of) == 0 && S_ISDIR(of.st_mode);
-}
-
-static bool word_ends_in(const char *word, const char *end) {
-  const size_t n = strlen(word), m = strlen(end);
-  return n >= m && strcmp(word + n - m, end) == 0;
-}
-
 /* A folder, a table or JSON Lines is a log; JSON is one unless it has a section `plan`. */
 static bool plan_is_log(const char *word, const char *format) {
   cfg_doc *doc = NULL;
-  if (format != NULL || plan_is_folder(word)) return true;
-  if (word_ends_in(word, ".jsonl") || word_ends_in(word, ".csv") || word_ends_in(word, ".tsv"))
-    return true;
-  if (!word_ends_in(word, ".json")) return false;
+  if (format != NULL || folder_is(word) || folder_name_is_table(word)) return true;
+  if (!folder_name_is_log(word)) return false;
   const bool is_description =
       cfg_load_file(&doc, word, NULL) == GL_OK && cfg_find(cfg_root(doc), "plan") != NULL;
   cfg_free(doc);

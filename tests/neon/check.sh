@@ -2,19 +2,19 @@
 # Runs suites of the aarch64 tests under qemu: the CPU backend's forms, what depends on the processor's arithmetic
 # (libm, fused products, sums in lanes), and the program itself.
 #
-#   tests/neon/check.sh FOLDER        (make check-neon; FOLDER/root has the libraries)
+#   tests/neon/check.sh FOLDER        (make check-neon; FOLDER/sysroot has the libraries)
 #   SUITES='llm: backend' tests/neon/check.sh FOLDER
 set -u
 at=$(cd "$1" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-printf '#!/bin/sh\nexec qemu-aarch64-static -L "%s" "%s" "$@"\n' "$at/root" "$at/gepolab" > "$work/gepolab"
+printf '#!/bin/sh\nexec qemu-aarch64-static -L "%s" "%s" "$@"\n' "$at/sysroot" "$at/gepolab" > "$work/gepolab"
 chmod +x "$work/gepolab"
 export GEPOLAB="$work/gepolab"
 failed=0
 run() {  # words of gepolab-tests
   said=$work/said
-  qemu-aarch64-static -L "$at/root" "$at/gepolab-tests" "$@" > "$said" 2>&1
+  qemu-aarch64-static -L "$at/sysroot" "$at/gepolab-tests" "$@" > "$said" 2>&1
   code=$?
   if [ $code != 0 ]; then cat "$said"; failed=1; fi
   awk -v name="$*" '$1 == "tests" { tests = $3; passed = $4; bad = $5 } /^skipped: / { skipped = $2 }

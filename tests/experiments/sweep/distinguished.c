@@ -1,5 +1,5 @@
-/* Runs of different recipes in one study file: only seeds are averaged over, and what tells runs
- * apart stands in columns of its own. */
+/* Runs of different recipes in one study file: only seeds are averaged over, and what distinguishes
+ * runs has columns of its own. */
 #include "core/base/hash.h"
 #include "core/config/fields.h"
 #include "tests/support/cli_study.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-SUITE("cli: runs told apart");
+SUITE("cli: runs distinguished");
 
 static const char recipe[] = "name: small\n"
                              "steps: 30\n"
