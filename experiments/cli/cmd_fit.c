@@ -222,7 +222,7 @@ static gl_status fit_and_print(fit_log *log, const fit_request *q, gl_error *err
 
 static gl_status run_fit(args *a, gl_error *err) {
   args_list columns = {.n = 0}, least = {.n = 0}, most = {.n = 0};
-  const char *unit = NULL, *format = NULL;
+  fit_log_request reading = {.columns = &columns};
   int censored = 0;
   fit_request q = {.json = 0};
   args_option options[] = {
@@ -232,14 +232,17 @@ static gl_status run_fit(args *a, gl_error *err) {
       {"unit", 'u', ARGS_TEXT, "UNIT",
        "of the times in the logs: s (default), ms, us, min, h; needed where a "
        "column's name ends in another one, as fetch_ms does",
-       &unit},
+       &reading.time_unit},
       {"at-least", 0, ARGS_EACH, "FIELD=X", "values up to X, in s or tokens, are at a limit",
        &least},
       {"at-most", 0, ARGS_EACH, "FIELD=X", "values from X on are at a limit; none: there is none",
        &most},
       {"censored", 0, ARGS_FLAG, NULL,
        "the limits are the measurement's: distributions are not clamped to them", &censored},
-      {"log-format", 0, ARGS_TEXT, "NAME", "of the files (`gepolab list formats`)", &format},
+      {"log-format", 0, ARGS_TEXT, "NAME", "of the files (`gepolab list formats`)",
+       &reading.format},
+      {"group-size", 0, ARGS_COUNT, "N", "of token-level logs: groups are N consecutive responses",
+       &reading.group_size},
       {"json", 0, ARGS_FLAG, NULL, "all distributions as JSON", &q.json}};
   gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
   if (status != GL_OK || a->help) return status;
@@ -247,8 +250,7 @@ static gl_status run_fit(args *a, gl_error *err) {
   q.files = a->words;
   q.n_files = a->n_words;
   status = fit_read_limits(&q, &least, &most, censored, err);
-  if (status == GL_OK)
-    status = fit_log_read(&log, a->words, a->n_words, &columns, unit, format, err);
+  if (status == GL_OK) status = fit_log_read(&log, a->words, a->n_words, &reading, err);
   q.factor = log.factor;
   if (status == GL_OK) status = fit_and_print(&log, &q, err);
   fit_log_fini(&log);
@@ -271,7 +273,9 @@ const command command_fit = {
         "censored by a limit, and need --at-most FIELD=X.\n"
         "\n"
         "Of AReaL's sessions-r*.jsonl and the trajectories of miles' dashboard, and of folders\n"
-        "of them, the times of every rollout are fitted: request, response, reward and tools.",
+        "of them, the times of every rollout are fitted: request, response, reward and tools.\n"
+        "Of token-level logs, which whatif reads, the trained tokens of each response are "
+        "lengths.",
     .examples = "  gepolab fit fetches.csv --column delay=fetch_ms --unit ms\n"
                 "  gepolab fit run.jsonl --column lengths=tokens --at-most lengths=8192\n"
                 "  gepolab fit a.csv b.csv --at-most delay=1800 --censored --json\n"

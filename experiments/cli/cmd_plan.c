@@ -28,6 +28,7 @@ typedef struct request {
   size_t threads;
   const char *format; /* format of the logs; NULL: recognised */
   size_t samplers;    /* number of samplers of the logged run; 0: not given */
+  size_t group_size;  /* of token-level logs without prompts; 0: not given */
   int json, quiet, describe;
   log_description log; /* doc NULL: a description was read */
 } request;
@@ -45,13 +46,80 @@ static bool plan_is_log(const char *word, const char *format) {
   return !is_description;
 }
 
-static gl_status describe_log(cfg_doc **out, request *q, const args *a, gl_error *err) {
-  calibrate_log log;
-  gl_status status = calibrate_log_read(&log, a->words, a->n_words, q->format, err);
+/* The logs of the command line: with a number for each step, and with a line for each response. */
+typedef struct plan_logs {
+  const char **steps, **responses; /* the names are borrowed */
+  size_t n_steps, n_responses;
+} plan_logs;
+
+/* Whether the folder or file has times of requests, and whether it may have numbers of steps, whose
+ * reader reports what is wrong with it. */
+static gl_status kinds_at(const char *path, bool *has_rows, bool *has_steps, gl_error *err) {
+  read_kind kind = READ_IS_OTHER;
+  folder_logs f;
+  *has_rows = false, *has_steps = true;
+  if (!folder_is(path)) {
+    const gl_status status = read_which(&kind, path, err);
+    *has_rows = kind == READ_IS_ROWS;
+    *has_steps = !*has_rows;
+    return status;
+  }
+  *has_rows = folder_list(&f, path, READ_IS_ROWS, NULL) == GL_OK && !f.are_tables;
+  folder_fini(&f);
+  if (!*has_rows) return GL_OK;
+  *has_steps = folder_list(&f, path, READ_IS_SERIES, NULL) == GL_OK;
+  folder_fini(&f);
+  return GL_OK;
+}
+
+static gl_status sort_logs(plan_logs *to, const args *a, const char *format, gl_error *err) {
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < a->n_words && status == GL_OK; ++i) {
+    bool of_responses = false, of_steps = true;
+    status = fit_log_has_tokens(&of_responses, a->words[i], format, err);
+    if (status == GL_OK && of_responses)
+      of_steps = false;
+    else if (status == GL_OK && format == NULL)
+      status = kinds_at(a->words[i], &of_responses, &of_steps, err);
+    if (of_responses) *MUST_ADD(to->responses, to->n_responses, "logs") = a->words[i];
+    if (of_steps) *MUST_ADD(to->steps, to->n_steps, "logs") = a->words[i];
+  }
+  return status;
+}
+
+static gl_status read_and_describe(request *q, plan_logs *logs, const args *a, gl_error *err) {
+  const args_list by_name = {.n = 0};
+  const fit_log_request reading = {
+      .columns = &by_name, .format = q->format, .group_size = q->group_size};
+  calibrate_log steps = {.n = 0};
+  fit_log responses = {.batches = {.staleness = NAN, .staleness_most = NAN}};
+  gl_status status = GL_OK;
+  if (logs->n_responses > 0)
+    status = fit_log_read(&responses, logs->responses, logs->n_responses, &reading, err);
+  for (size_t i = 0; i < responses.n_beside; ++i)
+    *MUST_ADD(logs->steps, logs->n_steps, "logs") = responses.beside[i];
+  if (status == GL_OK && logs->n_steps > 0)
+    status = calibrate_log_read(&steps, logs->steps, logs->n_steps,
+                                logs->n_responses > 0 ? NULL : q->format, err);
   if (status == GL_OK)
-    status =
-        log_describe(&q->log, &log, a->words[0], q->samplers, a->overrides, a->n_overrides, err);
-  calibrate_log_fini(&log);
+    status = log_describe(&q->log,
+                          &(log_description_request){.steps = &steps,
+                                                     .responses = &responses,
+                                                     .name = a->words[0],
+                                                     .samplers = q->samplers,
+                                                     .overrides = a->overrides,
+                                                     .n_overrides = a->n_overrides},
+                          err);
+  calibrate_log_fini(&steps);
+  fit_log_fini(&responses);
+  return status;
+}
+
+static gl_status describe_log(cfg_doc **out, request *q, const args *a, gl_error *err) {
+  plan_logs logs = {.n_steps = 0};
+  gl_status status = sort_logs(&logs, a, q->format, err);
+  if (status == GL_OK) status = read_and_describe(q, &logs, a, err);
+  free(logs.steps), free(logs.responses);
   *out = q->log.doc;
   q->log.doc = NULL;
   return status;
@@ -64,9 +132,12 @@ static gl_status load_description(cfg_doc **out, request *q, const args *a, gl_e
                    "'%s': a plan is made from one description, or from the logs of one run; usage: "
                    "gepolab plan CLUSTER [key=value …], or LOG… key=value …",
                    a->words[1]);
-  if (q->describe || q->samplers > 0)
+  if (q->describe || q->samplers > 0 || q->group_size > 0)
     return gl_fail(err, GL_EINPUT, "--%s is for logs, and %s is a description",
-                   q->describe ? "describe" : "samplers", a->words[0]);
+                   q->describe       ? "describe"
+                   : q->samplers > 0 ? "samplers"
+                                     : "group-size",
+                   a->words[0]);
   return recipe_load_cluster(out, a->words[0], a->overrides, a->n_overrides, err);
 }
 
@@ -93,6 +164,7 @@ static gl_status print_description(const cfg_doc *doc, const table *read, gl_err
 static void print_against_log(const plan_result *r, const log_description *log) {
   if (log->read == NULL || r->chosen == SIZE_MAX) return;
   const double rate = plan_throughput(&r->system[r->chosen]).mean;
+  if (isnan(log->responses_per_hour)) return;
   printf("\nthe logged run: %.0f responses/h", log->responses_per_hour);
   if (!isnan(log->staleness)) printf(", staleness %.3g", log->staleness);
   printf("; the plan is %.2f times as fast\n", rate / log->responses_per_hour);
@@ -275,6 +347,8 @@ static gl_status run_plan(args *a, gl_error *err) {
       {"threads", 'j', ARGS_COUNT, "N", "simulations side by side (default: all cores)",
        &q.threads},
       {"samplers", 0, ARGS_COUNT, "N", "engines that generated the logged run", &q.samplers},
+      {"group-size", 0, ARGS_COUNT, "N", "of token-level logs: groups are N consecutive responses",
+       &q.group_size},
       {"log-format", 0, ARGS_TEXT, "NAME", "of the logs (`gepolab list formats`)", &q.format},
       {"describe", 0, ARGS_FLAG, NULL, "print the description made from the log, and stop",
        &q.describe},
@@ -305,12 +379,14 @@ const command command_plan = {
     .about =
         "CLUSTER describes the GPUs, the network between them and measured speeds: a file, or\n"
         "one_node, data_centre or three_continents (experiments/RECIPES.md has its fields).\n"
-        "LOG is a trainer's log with a number for each step, as calibrate reads it, or its "
-        "folder.\n"
-        "The description is then made from it: step and weight delay are fitted, lengths and\n"
-        "decoding speed computed. key=value must add what no log says (plan.sites,\n"
-        "plan.learner.gpus, plan.sampler.gpus, train.groups, train.group_size) and replaces what\n"
-        "the log says. Each field is printed as read, given or assumed, and the clock's\n"
+        "LOG is a trainer's log with a number for each step, as calibrate reads it, or with a "
+        "line\n"
+        "for each response, as whatif and fit read it, or a folder; several are of one run.\n"
+        "The description is then made from them: step, weight delay and, from responses, lengths\n"
+        "are fitted, otherwise lengths and decoding speed computed. key=value must add what the\n"
+        "logs do not say (plan.sites, plan.learner.gpus, plan.sampler.gpus; without responses\n"
+        "train.groups, train.group_size; without steps cluster.learner.step) and replaces what\n"
+        "they say. Each field is printed as read, given or assumed, and the clock's\n"
         "prediction of the second half beside the log.\n"
         "gepolab simulates splits of the GPUs between learner and samplers, concurrency,\n"
         "batches per update, window and publishing interval with common random numbers, until\n"
@@ -327,5 +403,8 @@ const command command_plan = {
                 "  gepolab plan one_node --for verl\n"
                 "  gepolab plan verl.jsonl plan.sites='[{name: here, gpus: 64}]' \\\n"
                 "    plan.learner.gpus=16 plan.sampler.gpus=4 train.groups=64 train.group_size=8\n"
+                "  gepolab plan exp_001/ plan.sites='[{name: here, gpus: 64}]' \\\n"
+                "    plan.learner.gpus=16 plan.sampler.gpus=4 cluster.learner.step=40 \\\n"
+                "    plan.sampler.decoding='[{concurrency: 64, tokens_per_s: 40}]'\n"
                 "  gepolab plan my_cluster.yaml plan.limits.throughput=50000 --json",
     .run = run_plan};

@@ -6,7 +6,6 @@
 #include "core/base/json.h"
 #include "experiments/base/memory.h"
 #include "experiments/recipe/recipe.h"
-#include "sim/delay.h"
 #include "sim/schedule.h"
 
 #include <assert.h>
@@ -172,9 +171,7 @@ static double kolmogorov_distance(double *a, size_t n, double *b, size_t m) {
 
 /* --- fitting --- */
 
-/* Writes the fitted distribution in the syntax of recipes. Uses a parametric family even if the
- * test rejects all of them, because an empirical distribution would need a file. */
-static void calibrate_dist(char *text, size_t size, const delay_fit *of) {
+void calibrate_dist(char *text, size_t size, const delay_fit *of) {
   size_t best = FIT_FAMILIES;
   char number[NUMBER_TEXT_SIZE];
   if (of->is_constant) {

@@ -6,6 +6,7 @@
 #include "analysis/import/gather.h"
 #include "core/base/table.h"
 #include "core/config/config.h"
+#include "sim/delay.h"
 
 #include <stddef.h>
 
@@ -86,6 +87,9 @@ typedef struct calibration {
 gl_status calibrate(calibration *out, cfg_doc *doc, const calibrate_request *q, gl_error *err);
 /* Only fits and sets the distributions of the first part; c->quantity is not filled. */
 gl_status calibrate_fit(calibration *c, cfg_doc *doc, const calibrate_request *q, gl_error *err);
+/* Writes a fitted distribution in the syntax of recipes. Uses a parametric family even if the test
+ * rejects all of them, because an empirical distribution would need a file. */
+void calibrate_dist(char *text, size_t size, const delay_fit *of);
 /* The path in a recipe of a field that is fitted; i below CALIBRATE_FIELDS. */
 const char *calibrate_field_path(size_t i);
 

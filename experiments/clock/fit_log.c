@@ -1,4 +1,5 @@
-/* Reads measured delays, times and lengths from tables; columns are selected by their headings. */
+/* Reads measured delays, times and lengths from tables, whose columns are selected by their
+ * headings, and lengths, groups and staleness from token-level logs. */
 #include "experiments/clock/fit_log.h"
 
 #include "analysis/import/read.h"
@@ -6,6 +7,7 @@
 #include "core/config/config.h"
 #include "core/config/units.h"
 #include "experiments/base/memory.h"
+#include "experiments/tokens/token_log.h"
 #include "sim/delay.h"
 
 #include <assert.h>
@@ -159,6 +161,81 @@ static gl_status fit_log_add_rows(void *context, const sheet *s, gl_error *err) 
   return status;
 }
 
+/* --- token-level logs --- */
+
+gl_status fit_log_has_tokens(bool *has, const char *path, const char *format, gl_error *err) {
+  *has = false;
+  if (format == NULL) return token_log_recognises(has, path, err);
+  for (size_t i = 0; i < token_formats_count(); ++i)
+    *has = *has || strcmp(token_format_name(i), format) == 0;
+  return GL_OK;
+}
+
+static void widen(size_t range[2], size_t value) {
+  range[0] = range[0] == 0 || value < range[0] ? value : range[0];
+  range[1] = value > range[1] ? value : range[1];
+}
+
+static void add_batch(fit_log *out, const token_batch *b) {
+  const policy_input *in = &b->input;
+  fit_batches *to = &out->batches;
+  fit_measured *lengths = &out->field[FIT_FIELD_LENGTHS];
+  double longest = 0, sum = 0, known = 0;
+  to->n_untrained += b->n_untrained;
+  if (in->n_responses == 0) return;
+  lengths->heading = fields[FIT_FIELD_LENGTHS].name;
+  for (size_t i = 0; i < in->n_responses; ++i) {
+    const double tokens = (double)(in->token_start[i + 1] - in->token_start[i]);
+    *MUST_ADD(lengths->value, lengths->n, "measured values") = tokens;
+    longest = fmax(longest, tokens);
+  }
+  *MUST_ADD(to->longest, to->n, "measured values") = longest;
+  widen(to->groups, in->n_groups);
+  for (size_t g = 0; g < in->n_groups; ++g)
+    widen(to->group_size, in->group_start[g + 1] - in->group_start[g]);
+  for (size_t t = 0; in->version_gap != NULL && t < in->n_tokens; ++t) {
+    if (isnan(in->version_gap[t])) continue;
+    sum += in->version_gap[t], ++known;
+    to->staleness_most = fmax(to->staleness_most, in->version_gap[t]);
+  }
+  if (known == 0) return;
+  const double before = to->n_versions > 0 ? to->staleness * to->n_versions : 0;
+  to->n_versions += known;
+  to->staleness = (before + sum) / to->n_versions;
+}
+
+/* Adds what lies in the same folders as the token-level log: the times of requests; logs with a
+ * number for each step are listed only. */
+static gl_status add_beside(fit_log *out, const token_log *log, fit_log_adding *adding,
+                            gl_error *err) {
+  gl_status status = GL_OK;
+  const char *path;
+  for (size_t i = 0; status == GL_OK && (path = token_log_skipped(log, i)) != NULL; ++i) {
+    read_kind kind = READ_IS_OTHER;
+    status = read_which(&kind, path, err);
+    if (status == GL_OK && kind == READ_IS_ROWS)
+      status = read_rows_each(path, NULL, fit_log_add_rows, adding, err);
+    if (status == GL_OK && kind == READ_IS_SERIES)
+      *MUST_ADD(out->beside, out->n_beside, "logs") = must_copy(path, "a log's name");
+  }
+  return status;
+}
+
+static gl_status fit_log_add_tokens(const char *path, const fit_log_request *q,
+                                    fit_log_adding *adding, gl_error *err) {
+  const token_request request = {.format = q->format, .group_size = q->group_size};
+  const token_batch *batch = NULL;
+  token_log *log = NULL;
+  gl_status status = token_log_open(&log, &path, 1, &request, err);
+  while (status == GL_OK && (status = token_log_next(log, &batch, err)) == GL_OK && batch != NULL)
+    add_batch(adding->to, batch);
+  if (status == GL_OK) status = add_beside(adding->to, log, adding, err);
+  token_log_close(log);
+  return status;
+}
+
+/* --- all files --- */
+
 /* Checks that some file has each requested column, or, if none was requested, at least one field's
  * column. */
 static gl_status check_found(const fit_log *log, bool by_name, gl_error *err) {
@@ -177,19 +254,25 @@ static gl_status check_found(const fit_log *log, bool by_name, gl_error *err) {
 }
 
 gl_status fit_log_read(fit_log *out, const char *const *files, size_t n_files,
-                       const args_list *columns, const char *time_unit, const char *format,
-                       gl_error *err) {
-  const bool by_name = columns->n == 0;
-  *out = (fit_log){.factor = 1};
-  gl_status status = read_unit(out, time_unit != NULL ? time_unit : "s", err);
-  if (status == GL_OK) status = read_columns(out, columns, time_unit != NULL, err);
+                       const fit_log_request *q, gl_error *err) {
+  const bool by_name = q->columns->n == 0;
+  *out = (fit_log){.factor = 1, .batches = {.staleness = NAN, .staleness_most = NAN}};
+  gl_status status = read_unit(out, q->time_unit != NULL ? q->time_unit : "s", err);
+  if (status == GL_OK) status = read_columns(out, q->columns, q->time_unit != NULL, err);
   fit_log_adding adding = {out, by_name};
-  for (size_t i = 0; i < n_files && status == GL_OK; ++i)
-    status = read_rows_each(files[i], format, fit_log_add_rows, &adding, err);
+  for (size_t i = 0; i < n_files && status == GL_OK; ++i) {
+    bool is_tokens = false;
+    if (by_name) status = fit_log_has_tokens(&is_tokens, files[i], q->format, err);
+    if (status == GL_OK && is_tokens) status = fit_log_add_tokens(files[i], q, &adding, err);
+    if (status == GL_OK && !is_tokens)
+      status = read_rows_each(files[i], q->format, fit_log_add_rows, &adding, err);
+  }
   return status == GL_OK ? check_found(out, by_name, err) : status;
 }
 
 void fit_log_fini(fit_log *log) {
   for (int f = 0; f < FIT_FIELDS; ++f) free(log->field[f].value);
+  for (size_t i = 0; i < log->n_beside; ++i) free(log->beside[i]);
+  free(log->beside), free(log->batches.longest);
   *log = (fit_log){.factor = 1};
 }

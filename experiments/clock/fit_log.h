@@ -1,4 +1,5 @@
-/* Input of `gepolab fit`: reads measured values of fields of a recipe's cluster from logs. */
+/* Input of `gepolab fit`, and of `gepolab plan` for logs with a line for each response: reads
+ * measured values of fields of a recipe's cluster from logs. */
 #ifndef GEPOLAB_EXPERIMENTS_CLOCK_FIT_LOG_H
 #define GEPOLAB_EXPERIMENTS_CLOCK_FIT_LOG_H
 
@@ -37,19 +38,44 @@ typedef struct fit_measured {
   size_t n;
 } fit_measured;
 
+/* What token-level logs (experiments/tokens/token_log.h) say of their batches. A batch is an
+ * optimiser step's, or what the format calls one. */
+typedef struct fit_batches {
+  double *longest;                  /* [n] tokens of a batch's longest response; owned */
+  size_t n;                         /* 0: there is no token-level log */
+  size_t groups[2], group_size[2];  /* smallest and largest number of groups of a batch, and of
+                                       responses of a group */
+  double staleness, staleness_most; /* mean over trained tokens, and largest; NaN: no versions */
+  double n_versions;                /* number of these tokens */
+  size_t n_untrained; /* responses without trained tokens, whose lengths are not in the log */
+} fit_batches;
+
 typedef struct fit_log {
   fit_measured field[FIT_FIELDS];
   double factor; /* length in seconds of the time unit of the log */
+  fit_batches batches;
+  char **beside; /* [n_beside] logs with a number for each step in the folders of token-level logs,
+                    which are not read; owned */
+  size_t n_beside;
 } fit_log;
 
-/* Reads the requested columns of all files and folders. format: that of the files, or NULL.
- * columns: entries "FIELD=HEADING"; if empty, columns whose headings are field names. time_unit:
- * unit of times, such as "ms". Call fit_log_fini() even after an error. Errors: GL_ENOMEM, GL_EIO,
- * GL_EINPUT with file, line and column (a cell that is not a number in [0, 1e15], a requested
- * column that no file has, an unknown unit). */
+typedef struct fit_log_request {
+  const args_list *columns; /* entries "FIELD=HEADING"; empty: columns whose headings are field
+                               names, and the lengths of token-level logs */
+  const char *time_unit;    /* of times, such as "ms"; NULL: seconds */
+  const char *format;       /* of the files; NULL: recognised */
+  size_t group_size; /* of token-level logs: responses of a group, which follow each other; 0: found
+                        in the log */
+} fit_log_request;
+
+/* Reads the requested columns of all files and folders. Call fit_log_fini() even after an error.
+ * Errors: GL_ENOMEM, GL_EIO, GL_EINPUT with file, line and column (a cell that is not a number in
+ * [0, 1e15], a requested column that no file has, an unknown unit), those of token_log_next(). */
 gl_status fit_log_read(fit_log *out, const char *const *files, size_t n_files,
-                       const args_list *columns, const char *time_unit, const char *format,
-                       gl_error *err);
+                       const fit_log_request *q, gl_error *err);
+/* Whether the format of that name, or if it is NULL, the content of the file or of a file of the
+ * folder, is that of a token-level log. Errors: those of token_log_recognises(). */
+gl_status fit_log_has_tokens(bool *has, const char *path, const char *format, gl_error *err);
 void fit_log_fini(fit_log *log);
 
 #endif

@@ -1,5 +1,5 @@
-/* Derives the description of a cluster from a trainer's log, and reports for each field whether it
- * was read from the log, given by the user, or assumed. */
+/* Derives the description of a cluster from a trainer's logs, and reports for each field whether it
+ * was read from a log, given by the user, or assumed. */
 #include "experiments/clock/log_description.h"
 
 #include "experiments/base/memory.h"
@@ -21,8 +21,9 @@ static const double PRESET_SIGMA = 0.8;
 enum { CHECK_SEEDS = 8 };
 
 typedef struct describing {
-  const calibrate_log *log;
-  calibrate_log fitted; /* the series of the log that are fitted; borrowed */
+  const calibrate_log *log; /* with a number for each step; n 0: there is none */
+  const fit_log *responses; /* with a line for each response; no values: there is none */
+  calibrate_log fitted;     /* the series of the log that are fitted; borrowed */
   cfg_doc *doc;
   table *said, *rows;
   double *learner; /* [n] seconds of a step that the learner works; owned */
@@ -101,15 +102,28 @@ static int ascending_values(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-static double log_median(const describing *d, calibrate_series k) {
-  double *sorted = MUST_ARRAY(double, d->log->n + 1, "the series of a log");
+static double median_of_values(const double *value, size_t n_values) {
+  double *sorted = MUST_ARRAY(double, n_values + 1, "the series of a log");
   size_t n = 0;
-  for (size_t i = 0; i < d->log->n; ++i)
-    if (isfinite(d->log->value[k][i])) sorted[n++] = d->log->value[k][i];
+  for (size_t i = 0; i < n_values; ++i)
+    if (isfinite(value[i])) sorted[n++] = value[i];
   qsort(sorted, n, sizeof *sorted, ascending_values);
   const double median = n > 0 ? (sorted[(n - 1) / 2] + sorted[n / 2]) / 2 : NAN;
   free(sorted);
   return median;
+}
+
+static double log_median(const describing *d, calibrate_series k) {
+  return median_of_values(d->log->value[k], d->log->n);
+}
+
+/* Mean over responses; NaN: not in the logs. */
+static double response_mean(const describing *d, fit_field f) {
+  return mean_of_values(d->responses->field[f].value, d->responses->field[f].n);
+}
+
+static bool has_response(const describing *d, fit_field f) {
+  return d->responses->field[f].n > 0;
 }
 
 static double log_most(const describing *d, calibrate_series k) {
@@ -129,27 +143,53 @@ static double gpus_of_sites(const cfg_node *sites) {
   return sum;
 }
 
+/* Sets a count that token-level logs have: range is its smallest and largest value. Returns false
+ * if it is not the same in all batches. */
+static bool read_count(describing *d, const char *path, const size_t range[2], gl_error *err) {
+  char text[32];
+  if (d->responses->batches.n == 0 || range[0] != range[1]) return false;
+  snprintf(text, sizeof text, "%zu", range[0]);
+  say(d, "read", path, text, "in all %zu batches", d->responses->batches.n);
+  return set_field(d->doc, path, text, err) == GL_OK;
+}
+
 static gl_status require_given(describing *d, gl_error *err) {
+  const fit_batches *batches = &d->responses->batches;
   const struct {
     const char *path, *example, *meaning;
     double *value;
+    const size_t *range; /* of token-level logs */
+    bool in_log;
   } needed[] = {
-      {"plan.sites", "'[{name: here, gpus: 64}]'", "the GPUs there are", &d->gpus},
-      {"plan.learner.gpus", "16", "GPUs that trained", &d->learner_gpus},
-      {"plan.sampler.gpus", "4", "GPUs of an engine", &d->sampler_gpus},
-      {"train.groups", "64", "prompts of an update", &d->groups},
-      {"train.group_size", "8", "responses of a prompt", &d->group_size},
+      {"plan.sites", "'[{name: here, gpus: 64}]'", "the GPUs there are", &d->gpus, NULL, false},
+      {"plan.learner.gpus", "16", "GPUs that trained", &d->learner_gpus, NULL, false},
+      {"plan.sampler.gpus", "4", "GPUs of an engine", &d->sampler_gpus, NULL, false},
+      {"train.groups", "64", "prompts of an update", &d->groups, batches->groups, false},
+      {"train.group_size", "8", "responses of a prompt", &d->group_size, batches->group_size,
+       false},
+      {"cluster.learner.step", "20", "seconds of an update", NULL, NULL, d->log->n > 0},
+      {"plan.sampler.decoding", "'[{concurrency: 64, tokens_per_s: 40}]'", "speed of an engine",
+       NULL, NULL, d->log->n > 0 || has_response(d, FIT_FIELD_RESPONSE)},
   };
   enum { NEEDED = sizeof needed / sizeof *needed };
-  char missing[500] = "";
+  char missing[900] = "";
   size_t n = 0;
   for (size_t i = 0; i < NEEDED; ++i) {
+    const size_t *range = needed[i].range;
+    const bool is_read = range != NULL && find(d, needed[i].path) == NULL &&
+                         read_count(d, needed[i].path, range, err);
     const cfg_node *at = find(d, needed[i].path);
+    if (needed[i].in_log) continue;
     if (at == NULL) {
-      n += (size_t)snprintf(missing + n, sizeof missing - n, " %s=%s (%s)", needed[i].path,
+      n += (size_t)snprintf(missing + n, sizeof missing - n, " %s=%s (%s", needed[i].path,
                             needed[i].example, needed[i].meaning);
+      if (range != NULL && batches->n > 0)
+        n += (size_t)snprintf(missing + n, sizeof missing - n, ", %zu to %zu in the log", range[0],
+                              range[1]);
+      n += (size_t)snprintf(missing + n, sizeof missing - n, ")");
       continue;
     }
+    if (needed[i].value == NULL) continue;
     if (i == 0) *needed[i].value = gpus_of_sites(at);
     if (i == 0 && !(d->gpus >= 1))
       return cfg_fail(at, err, "plan.sites lists places with their GPUs, as in %s",
@@ -157,7 +197,7 @@ static gl_status require_given(describing *d, gl_error *err) {
     if (i > 0 && (!cfg_number(at, needed[i].value) || !(*needed[i].value >= 1)))
       return cfg_fail(at, err, "%s must be a number of at least 1: %s", needed[i].path,
                       needed[i].meaning);
-    (void)is_given(d, needed[i].path);
+    if (!is_read) (void)is_given(d, needed[i].path);
   }
   if (n > 0)
     return gl_fail(err, GL_EINPUT, "a log does not say everything; add what is missing:%s",
@@ -312,9 +352,49 @@ static double sigma_of(double ratio, double quantile) {
   return g <= 0 ? 0 : root > 0 ? quantile - sqrt(root) : NAN;
 }
 
+/* Fits the lengths of token-level logs. Without a given limit, the longest response is one if many
+ * are as long. */
+static gl_status fit_lengths(describing *d, gl_error *err) {
+  const fit_measured *lengths = &d->responses->field[FIT_FIELD_LENGTHS];
+  const cfg_node *given = find(d, "cluster.max_tokens");
+  fit_limits limits = {0, INFINITY, false};
+  delay_fit of;
+  char text[160], most[40], why[200] = "";
+  if (given != NULL && !cfg_number(given, &limits.high)) limits.high = INFINITY;
+  gl_status status =
+      fit_values(&of, lengths->value, lengths->n, limits, 1, "lengths", given != NULL ? err : NULL);
+  if (status == GL_EINPUT && given == NULL) {
+    for (size_t i = 0; i < lengths->n; ++i) of.most = fmax(of.most, lengths->value[i]);
+    limits.high = of.most;
+    status = fit_values(&of, lengths->value, lengths->n, limits, 1, "lengths", err);
+  }
+  if (status != GL_OK) return status;
+  d->mean_length = response_mean(d, FIT_FIELD_LENGTHS);
+  d->most_length = median_of_values(d->responses->batches.longest, d->responses->batches.n);
+  calibrate_dist(text, sizeof text, &of);
+  if (d->responses->batches.n_untrained > 0)
+    snprintf(why, sizeof why, "; %zu responses without trained tokens are not in the log",
+             d->responses->batches.n_untrained);
+  say(d, "read", "cluster.lengths", text, "fitted to %zu responses of mean %.5g%s%s", lengths->n,
+      d->mean_length,
+      of.is_constant || of.chosen < FIT_FAMILIES
+          ? ""
+          : "; the nearest distribution: the test rejects all",
+      why);
+  status = set_field(d->doc, "cluster.lengths", text, err);
+  if (status != GL_OK || is_given(d, "cluster.max_tokens")) return status;
+  snprintf(most, sizeof most, "%.0f", of.most);
+  if (of.n_above > 0)
+    say(d, "read", "cluster.max_tokens", most, "cut off there: %zu responses", of.n_above);
+  else
+    say(d, "read", "cluster.max_tokens", most, "no response of the log is longer");
+  return set_field(d->doc, "cluster.max_tokens", most, err);
+}
+
 static gl_status describe_lengths(describing *d, gl_error *err) {
   char text[100], limit[40];
   if (is_given(d, "cluster.lengths")) return GL_OK;
+  if (has_response(d, FIT_FIELD_LENGTHS)) return fit_lengths(d, err);
   if (!log_has(d, CALIBRATE_LENGTH))
     return gl_fail(err, GL_EINPUT,
                    "the log has no mean length of responses, such as response_length/mean or "
@@ -356,12 +436,16 @@ static double wait_fraction(const describing *d) {
   return log_mean(d, CALIBRATE_WAIT) / log_mean(d, CALIBRATE_STEP);
 }
 
-/* Estimates the decoding speed of a response in tokens per second. If generation is logged, the
- * longest response takes all of that time. Otherwise, if the trainer waits, all engines, with
- * `concurrency` responses each, generate the tokens of an update in the time of a step. */
+/* Estimates the decoding speed of a response in tokens per second. If seconds of responses are
+ * logged, it is the ratio of means. If generation is logged, the longest response takes all of that
+ * time. Otherwise, if the trainer waits, all engines, with `concurrency` responses each, generate
+ * the tokens of an update in the time of a step. */
 static gl_status speed_of_log(describing *d, const char **why, gl_error *err) {
   const double responses = d->groups * d->group_size;
-  if (log_has(d, CALIBRATE_GENERATION)) {
+  if (has_response(d, FIT_FIELD_RESPONSE)) {
+    d->tokens_per_s = d->mean_length / response_mean(d, FIT_FIELD_RESPONSE);
+    *why = "mean length / mean seconds of a response, with all that it waits for in its engine";
+  } else if (log_has(d, CALIBRATE_GENERATION)) {
     d->tokens_per_s = d->most_length / log_median(d, CALIBRATE_GENERATION);
     *why = "an update's longest response takes the seconds of generation";
   } else if (log_has(d, CALIBRATE_WAIT) && wait_fraction(d) >= WAITS) {
@@ -394,43 +478,53 @@ static gl_status describe_speed(describing *d, gl_error *err) {
   if (status != GL_OK) return status;
   snprintf(text, sizeof text, "[{concurrency: %zu, tokens_per_s: %.6g}]", d->concurrency,
            d->tokens_per_s);
+  const bool is_response = has_response(d, FIT_FIELD_RESPONSE);
+  const bool is_generation = !is_response && log_has(d, CALIBRATE_GENERATION);
   say(d, "read", "plan.sampler.decoding", text, "%s (%s)", why,
-      d->log->name[log_has(d, CALIBRATE_GENERATION) ? CALIBRATE_GENERATION : CALIBRATE_STEP]);
+      is_response ? fit_field_name(FIT_FIELD_RESPONSE)
+                  : d->log->name[is_generation ? CALIBRATE_GENERATION : CALIBRATE_STEP]);
   say(d, "assumed", "concurrency", "responses of an update / engines",
       "all responses of an update are decoded at once%s",
-      log_has(d, CALIBRATE_GENERATION)
-          ? ", and as fast at full load as at its end, when few are left: the gain of "
-            "asynchrony is an upper bound; plan.sampler.decoding=… has measured speeds"
-          : "");
+      is_generation ? ", and as fast at full load as at its end, when few are left: the gain of "
+                      "asynchrony is an upper bound; plan.sampler.decoding=… has measured speeds"
+                    : "");
   return set_field(d->doc, "plan.sampler.decoding", text, err);
 }
 
 /* --- the values to try --- */
 
+static double logged_staleness(const describing *d) {
+  return log_has(d, CALIBRATE_STALENESS) ? log_mean(d, CALIBRATE_STALENESS)
+                                         : d->responses->batches.staleness;
+}
+
 static gl_status describe_windows(describing *d, gl_error *err) {
   static const double usual[] = {0, 1, 2, 4, 8};
+  static const char tokens[] = "version gaps of the tokens";
   char text[100] = "[0, 1, 2, 4, 8]", most[32];
-  const double staleness = log_mean(d, CALIBRATE_STALENESS);
+  const double staleness = logged_staleness(d);
+  const char *const *name = d->log->name;
   const bool in_turn = log_has(d, CALIBRATE_GENERATION) && !log_has(d, CALIBRATE_WAIT);
-  d->window = log_has(d, CALIBRATE_STALENESS_MOST) ? ceil(log_most(d, CALIBRATE_STALENESS_MOST))
-              : in_turn && !(staleness > 0)        ? 0
-                                                   : NAN;
+  const double largest = log_has(d, CALIBRATE_STALENESS_MOST)
+                             ? log_most(d, CALIBRATE_STALENESS_MOST)
+                             : d->responses->batches.staleness_most;
+  d->window = !isnan(largest) ? ceil(largest) : in_turn && !(staleness > 0) ? 0 : NAN;
   bool is_usual = isnan(d->window);
   for (size_t i = 0; i < 5; ++i) is_usual = is_usual || d->window == usual[i];
   if (!is_usual) snprintf(text, sizeof text, "[0, 1, 2, 4, 8, %.0f]", d->window);
   snprintf(most, sizeof most, "%.0f", d->window);
-  if (log_has(d, CALIBRATE_STALENESS_MOST))
+  if (!isnan(largest))
     say(d, "read", "window of the logged run", most, "largest value of %s",
-        d->log->name[CALIBRATE_STALENESS_MOST]);
+        name[CALIBRATE_STALENESS_MOST] != NULL ? name[CALIBRATE_STALENESS_MOST] : tokens);
   else if (!isnan(d->window))
     say(d, "assumed", "window of the logged run", "0",
         "generation and training took turns: no waiting and no staleness is logged");
   else
     say(d, "assumed", "window of the logged run", "not known", "the log has no largest staleness");
-  if (log_has(d, CALIBRATE_STALENESS)) {
+  if (!isnan(staleness)) {
     snprintf(most, sizeof most, "%.3g", staleness);
     say(d, "read", "staleness of the logged run", most, "mean of %s",
-        d->log->name[CALIBRATE_STALENESS]);
+        name[CALIBRATE_STALENESS] != NULL ? name[CALIBRATE_STALENESS] : tokens);
   }
   return is_given(d, "plan.search.window") ? GL_OK
                                            : set_field(d->doc, "plan.search.window", text, err);
@@ -479,6 +573,20 @@ static gl_status describe_rules(describing *d, gl_error *err) {
     if (i < 2) status = set_field(d->doc, rules[i].path, rules[i].value, err);
   }
   return status;
+}
+
+/* Reports the times of a response that no field is made of. */
+static void say_unused(describing *d) {
+  if (has_response(d, FIT_FIELD_REWARD))
+    say(d, "assumed", "cluster.grader", "none",
+        "rewards take %.4g s on average in the log; cluster.grader='{places: N, time: …}' models "
+        "them",
+        response_mean(d, FIT_FIELD_REWARD));
+  if (has_response(d, FIT_FIELD_TOOLS))
+    say(d, "assumed", "cluster.environment", "none",
+        "tools take %.4g s of a response on average in the log; cluster.environment='{turns: …, "
+        "time: …}' models them",
+        response_mean(d, FIT_FIELD_TOOLS));
 }
 
 /* --- the clock against the log --- */
@@ -567,6 +675,18 @@ static gl_status described_check(describing *d, gl_error *err) {
 
 /* --- the description --- */
 
+static void say_sources(describing *d, const char *name) {
+  const fit_measured *measured = d->responses->field;
+  size_t n = 0;
+  for (int f = 0; f < FIT_FIELDS; ++f) n = measured[f].n > n ? measured[f].n : n;
+  if (n == 0)
+    table_line(d->said, "%s, %zu steps:", name, d->log->n);
+  else if (d->log->n == 0)
+    table_line(d->said, "%s, %zu responses:", name, n);
+  else
+    table_line(d->said, "%s, %zu steps and %zu responses:", name, d->log->n, n);
+}
+
 static gl_status describe_all(describing *d, size_t samplers, gl_error *err) {
   gl_status status = require_given(d, err);
   if (status == GL_OK) status = count_engines(d, samplers, err);
@@ -578,29 +698,34 @@ static gl_status describe_all(describing *d, size_t samplers, gl_error *err) {
   if (status == GL_OK) status = describe_speed(d, err);
   if (status == GL_OK) status = describe_choices(d, err);
   if (status == GL_OK) status = describe_learner(d, err);
+  if (status == GL_OK) say_unused(d);
   return status == GL_OK ? described_check(d, err) : status;
 }
 
-gl_status log_describe(log_description *out, const calibrate_log *log, const char *name,
-                       size_t samplers, const char *const *overrides, size_t n_overrides,
-                       gl_error *err) {
+gl_status log_describe(log_description *out, const log_description_request *q, gl_error *err) {
   static const table_column columns[] = {
       TABLE_KEY("kind", TABLE_TEXT), TABLE_KEY("field", TABLE_TEXT), TABLE_KEY("value", TABLE_TEXT),
       TABLE_KEY("source", TABLE_TEXT)};
   static const char start[] = "steps: 200\ncluster: {preset: fifo, unit: group}\nplan: {}\n";
-  describing d = {.log = log, .mean_length = NAN, .window = NAN, .tokens_per_s = NAN, .publish = 1};
+  const calibrate_log *log = q->steps;
+  describing d = {.log = log,
+                  .responses = q->responses,
+                  .mean_length = NAN,
+                  .window = NAN,
+                  .tokens_per_s = NAN,
+                  .publish = 1};
   *out = (log_description){.staleness = NAN};
-  gl_status status = recipe_load_text(&d.doc, start, name, overrides, n_overrides, err);
+  gl_status status = recipe_load_text(&d.doc, start, q->name, q->overrides, q->n_overrides, err);
   d.said = table_document();
   d.rows = table_rows(table_field(d.said, "lines"), columns, 4);
-  table_line(d.said, "%s, %zu steps:", name, log->n);
-  d.learner = MUST_ARRAY(double, 2 * log->n, "the series of a log");
+  say_sources(&d, q->name);
+  d.learner = MUST_ARRAY(double, 2 * log->n + 1, "the series of a log");
   d.sync = d.learner + log->n;
-  if (status == GL_OK) status = describe_all(&d, samplers, err);
+  if (status == GL_OK) status = describe_all(&d, q->samplers, err);
   free(d.learner);
   const double seconds = mean_of_values(log->value[CALIBRATE_STEP], log->n);
   out->responses_per_hour = 3600 * d.groups * d.group_size / seconds;
-  if (log_has(&d, CALIBRATE_STALENESS)) out->staleness = log_mean(&d, CALIBRATE_STALENESS);
+  out->staleness = logged_staleness(&d);
   out->doc = d.doc, out->read = d.said;
   return status;
 }

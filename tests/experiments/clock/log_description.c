@@ -2,6 +2,7 @@
  * closed forms and by the clock itself; what a log does not say is refused with what to add. */
 #include "core/base/json.h"
 #include "experiments/recipe/recipe.h"
+#include "sim/delay.h"
 #include "sim/schedule.h"
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
@@ -177,6 +178,184 @@ TEST(the_description_can_be_kept) {
   cli_write(json, "{\"plan\": {}}", 12);
   REFUSED(2, "'plan' needs `sites`", "plan", json);
   REFUSED(2, "from one description, or from the logs of one run", "plan", kept, kept);
+}
+
+/* --- logs with a line for each response --- */
+
+enum { BATCHES = 5, GROUPS = 12, SIZE = 4, RESPONSES = BATCHES * GROUPS * SIZE };
+
+/* Lengths of a lognormal with mu 3.6 and sigma 0.8, as whole numbers, cut at `limit`. */
+static void sample_lengths(double out[RESPONSES], double limit) {
+  const delay_dist law = {.kind = DELAY_LOGNORMAL, .lognormal = {3.6, 0.8}, .clamp_hi = limit};
+  delay_source from = {.stream = rng_stream_at(11, RNG_TEST, 0)};
+  for (int i = 0; i < RESPONSES; ++i) out[i] = fmax(round(delay_draw(&law, &from)), 1);
+}
+
+static void write_list(FILE *to, const char *name, const char *first, const char *each, int n) {
+  fprintf(to, ",\"%s\":[[%s", name, first);
+  for (int i = 0; i < n; ++i) fputs(each, to);
+  fputs("]]", to);
+}
+
+/* NeMo-RL's train_data_step1.jsonl … in the folder. */
+static void write_nemo(const char *folder, const double length[RESPONSES]) {
+  char path[128], name[32], prompt[32];
+  for (int i = 0; i < RESPONSES; i += GROUPS * SIZE) {
+    snprintf(name, sizeof name, "train_data_step%d.jsonl", i / (GROUPS * SIZE) + 1);
+    FILE *to = fopen(cli_path(path, folder, name), "w");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(to);
+    for (int k = 0; k < GROUPS * SIZE; ++k) {
+      const int n = (int)length[i + k];
+      snprintf(prompt, sizeof prompt, "%d,7", k / SIZE);
+      fprintf(to, "{\"idx\":%d,\"rewards\":[%d],\"input_lengths\":[%d],\"sample_loss_mask\":[1]", k,
+              k % 2, n + 2);
+      write_list(to, "token_ids", prompt, ",5", n);
+      write_list(to, "token_loss_mask", "0,0", ",1", n);
+      write_list(to, "advantages", "0,0", ",0.5", n);
+      write_list(to, "generation_logprobs", "0,0", ",-1", n);
+      write_list(to, "prev_logprobs", "0,0", ",-2", n);
+      fputs("}\n", to);
+    }
+    CU_ASSERT_EQUAL(fclose(to), 0);
+  }
+}
+
+#define GPUS "plan.sites=[{name: here, gpus: 8}]", "plan.learner.gpus=2", "plan.sampler.gpus=1"
+#define SPEED "plan.sampler.decoding=[{concurrency: 8, tokens_per_s: 40}]"
+
+/* The maximum likelihood of a lognormal has a closed form: mean and deviation of the logarithms. */
+TEST(lengths_of_responses_are_fitted) {
+  char folder[64];
+  double length[RESPONSES], sum = 0, squares = 0, most = 0;
+  cli_scratch_make(folder);
+  sample_lengths(length, INFINITY);
+  write_nemo(folder, length);
+  for (int i = 0; i < RESPONSES; ++i) {
+    sum += log(length[i]), squares += log(length[i]) * log(length[i]);
+    most = fmax(most, length[i]);
+  }
+  const double mu = sum / RESPONSES, sigma = sqrt(squares / RESPONSES - mu * mu);
+  cJSON *j = CLI_JSON("plan", folder, GPUS, QUICK, SPEED, "cluster.learner.step=20", "--json");
+  CU_ASSERT_STRING_EQUAL(line_of(j, "train.groups", "value"), "12");
+  CU_ASSERT_STRING_EQUAL(line_of(j, "train.group_size", "value"), "4");
+  CU_ASSERT_STRING_EQUAL(line_of(j, "train.groups", "kind"), "read");
+  CU_ASSERT_STRING_EQUAL(line_of(j, "cluster.lengths", "kind"), "read");
+  CU_ASSERT(fabs(number_behind(j, "cluster.lengths", "mu: ") - mu) < 1e-5);
+  CU_ASSERT(fabs(number_behind(j, "cluster.lengths", "sigma: ") - sigma) < 1e-5);
+  CU_ASSERT_EQUAL(strtod(line_of(j, "cluster.max_tokens", "value"), NULL), most);
+  CU_ASSERT_STRING_EQUAL(line_of(j, "window of the logged run", "value"), "not known");
+  CU_ASSERT_STRING_EQUAL(line_of(j, "cluster.learner.step", "kind"), "given");
+  CU_ASSERT(cJSON_IsNull(member_at(j, "log.responses_per_hour")));
+  CU_ASSERT(number_at(j, "recommended.responses_per_hour.mean") > 0);
+  /* what is given replaces what the log has */
+  j = CLI_JSON("plan", folder, GPUS, QUICK, SPEED, "cluster.learner.step=20", "--json",
+               "train.groups=6", "cluster.lengths=100");
+  CU_ASSERT_STRING_EQUAL(line_of(j, "train.groups", "kind"), "given");
+  CU_ASSERT_STRING_EQUAL(line_of(j, "cluster.lengths", "kind"), "given");
+  /* the same values through gepolab fit */
+  j = CLI_JSON("fit", folder, "--json");
+  CU_ASSERT_EQUAL(number_at(j, "cluster.lengths.n"), RESPONSES);
+}
+
+/* A limit of the trainer cuts lengths off; they are fitted as gepolab fit does with that limit. */
+TEST(a_limit_of_the_lengths_is_found) {
+  char folder[64], cut[64];
+  double length[RESPONSES];
+  size_t n = 0;
+  cli_scratch_make(folder);
+  sample_lengths(length, 90);
+  write_nemo(folder, length);
+  for (int i = 0; i < RESPONSES; ++i) n += length[i] == 90;
+  snprintf(cut, sizeof cut, "cut off there: %zu responses", n);
+  cJSON *j = CLI_JSON("plan", folder, GPUS, QUICK, SPEED, "cluster.learner.step=20", "--json");
+  CU_ASSERT_STRING_EQUAL(line_of(j, "cluster.max_tokens", "value"), "90");
+  CU_ASSERT_STRING_EQUAL(line_of(j, "cluster.max_tokens", "source"), cut);
+  const char *planned = line_of(j, "cluster.lengths", "value");
+  cJSON *fit = CLI_JSON("fit", folder, "--at-most", "lengths=90", "--json");
+  const char *fitted = text_at(fit, "cluster.lengths.recipe"); /* "lengths: {law: …, clamp: …}" */
+  CU_ASSERT_EQUAL(number_at(fit, "cluster.lengths.n_at_most"), (double)n);
+  CU_ASSERT(strncmp(planned, fitted + strlen("lengths: "), strcspn(planned, ".")) == 0);
+}
+
+/* Lengths of the responses, and the seconds of the steps of verl's log, are of one run. */
+TEST(logs_of_steps_and_of_responses_are_one_run) {
+  char folder[64], other[64], path[128];
+  double length[RESPONSES];
+  cli_scratch_make(folder), cli_scratch_make(other);
+  sample_lengths(length, INFINITY);
+  write_nemo(folder, length);
+  write_in_turn(cli_path(path, other, "verl.jsonl"), 3000, 1);
+  cJSON *apart = CLI_JSON("plan", path, folder, GPUS, QUICK, "--json");
+  CU_ASSERT_EQUAL(strtod(line_of(apart, "cluster.learner.step", "value"), NULL), 7.5);
+  CU_ASSERT_STRING_EQUAL(line_of(apart, "train.groups", "value"), "12");
+  CU_ASSERT(fabs(number_behind(apart, "cluster.lengths", "mu: ") - 3.6) < 0.15);
+  /* the same where the trainer wrote both into one folder */
+  write_in_turn(cli_path(path, folder, "verl.jsonl"), 3000, 1);
+  cJSON *beside = CLI_JSON("plan", folder, GPUS, QUICK, "--json");
+  CU_ASSERT_EQUAL(number_at(apart, "recommended.responses_per_hour.mean"),
+                  number_at(beside, "recommended.responses_per_hour.mean"));
+}
+
+/* gepolab's own log of groups has the age of every token. */
+TEST(staleness_of_tokens_is_read) {
+  char folder[64], path[128];
+  cli_scratch_make(folder);
+  FILE *to = fopen(cli_path(path, folder, "run.jsonl"), "w");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(to);
+  for (int step = 0; step < 30; ++step)
+    fprintf(to,
+            "{\"step\":%d,\"groups\":[{\"rewards\":[1,0],\"logp\":[[-1,-1],[-1,-1,-1]],"
+            "\"logq\":[[-1,-1],[-1,-1,-1]],\"version_gap\":[[0,1],[3,3,%d]]}]}\n",
+            step, step == 17 ? 6 : 2);
+  CU_ASSERT_EQUAL(fclose(to), 0);
+  cJSON *j = CLI_JSON("plan", path, GPUS, QUICK, SPEED, "cluster.learner.step=20", "--json");
+  CU_ASSERT_STRING_EQUAL(line_of(j, "window of the logged run", "value"), "6");
+  CU_ASSERT_STRING_EQUAL(line_of(j, "staleness of the logged run", "value"), "1.83"); /* 274/150 */
+  CU_ASSERT_STRING_EQUAL(line_of(j, "train.groups", "value"), "1");
+}
+
+/* AReaL's trajectories have lengths and its sessions seconds: 10 responses of 100 tokens in 8 s and
+ * 10 of 300 in 12 s are decoded at 20 tokens/s. */
+TEST(seconds_of_responses_give_the_speed) {
+  char folder[64], path[128], name[32];
+  cli_scratch_make(folder);
+  FILE *sessions = fopen(cli_path(path, folder, "sessions-r0.jsonl"), "w");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(sessions);
+  for (int i = 0; i < 20; ++i) {
+    const int tokens = i % 2 == 0 ? 100 : 300;
+    snprintf(name, sizeof name, "task-%d.jsonl", i / 2);
+    FILE *to = fopen(cli_path(path, folder, name), "a");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(to);
+    fprintf(to,
+            "{\"task_id\":%d,\"sample_idx\":%d,\"seqlen\":%d,\"prompt_len\":10,"
+            "\"head_version\":2,\"tail_version\":2,\"version_rle\":[[2,%d]],\"reward\":1}\n",
+            i / 2, i % 2, tokens + 10, tokens);
+    CU_ASSERT_EQUAL(fclose(to), 0);
+    fprintf(sessions,
+            "{\"task_id\":%d,\"session_id\":%d,\"rank\":0,\"role\":\"actor\",\"status\":"
+            "\"accepted\",\"submit_ts\":%d,\"finalized_ts\":%d,\"total_s\":20,\"generate_s\":%d,"
+            "\"reward_s\":0.25,\"toolcall_s\":0}\n",
+            i / 2, i, 100 * i, 100 * i + 20, i % 2 == 0 ? 8 : 12);
+  }
+  CU_ASSERT_EQUAL(fclose(sessions), 0);
+  cJSON *j = CLI_JSON("plan", folder, GPUS, QUICK, "cluster.learner.step=20", "--json");
+  CU_ASSERT_EQUAL(number_behind(j, "plan.sampler.decoding", "tokens_per_s: "), 20);
+  CU_ASSERT_STRING_EQUAL(line_of(j, "train.groups", "value"), "10");
+  CU_ASSERT_PTR_NOT_NULL(strstr(line_of(j, "cluster.grader", "source"), "0.25 s on average"));
+}
+
+TEST(what_responses_lack_is_named) {
+  static const char nemo[] = "tests/golden/token_logs/nemo_rl";
+  static const char sessions[] = "tests/golden/trainer_logs/areal";
+  REFUSED(2,
+          "train.groups=64 (prompts of an update, 2 to 3 in the log) train.group_size=8 (responses "
+          "of a prompt, 2 to 3 in the log) cluster.learner.step=20 (seconds of an update) "
+          "plan.sampler.decoding=",
+          "plan", nemo, GPUS);
+  REFUSED(2, "a fit needs 20", "plan", nemo, GIVEN, SPEED, "cluster.learner.step=20");
+  REFUSED(2, "(responses of a prompt) cluster.learner.step=20", "plan", sessions, GPUS);
+  REFUSED(2, "no mean length of responses", "plan", sessions, GIVEN, "cluster.learner.step=20");
+  REFUSED(2, "--group-size is for logs", "plan", "one_node", "--group-size", "4");
 }
 
 /* Logs that trainers' own code wrote (tests/golden/second_logs.py, trainer_logs.py), which are too
