@@ -171,12 +171,12 @@ gl_status fit_log_has_tokens(bool *has, const char *path, const char *format, gl
   return GL_OK;
 }
 
-static void widen(size_t range[2], size_t value) {
+static void widen_range(size_t range[2], size_t value) {
   range[0] = range[0] == 0 || value < range[0] ? value : range[0];
   range[1] = value > range[1] ? value : range[1];
 }
 
-static void add_batch(fit_log *out, const token_batch *b) {
+static void fit_log_add_batch(fit_log *out, const token_batch *b) {
   const policy_input *in = &b->input;
   fit_batches *to = &out->batches;
   fit_measured *lengths = &out->field[FIT_FIELD_LENGTHS];
@@ -190,9 +190,9 @@ static void add_batch(fit_log *out, const token_batch *b) {
     longest = fmax(longest, tokens);
   }
   *MUST_ADD(to->longest, to->n, "measured values") = longest;
-  widen(to->groups, in->n_groups);
+  widen_range(to->groups, in->n_groups);
   for (size_t g = 0; g < in->n_groups; ++g)
-    widen(to->group_size, in->group_start[g + 1] - in->group_start[g]);
+    widen_range(to->group_size, in->group_start[g + 1] - in->group_start[g]);
   for (size_t t = 0; in->version_gap != NULL && t < in->n_tokens; ++t) {
     if (isnan(in->version_gap[t])) continue;
     sum += in->version_gap[t], ++known;
@@ -228,7 +228,7 @@ static gl_status fit_log_add_tokens(const char *path, const fit_log_request *q,
   token_log *log = NULL;
   gl_status status = token_log_open(&log, &path, 1, &request, err);
   while (status == GL_OK && (status = token_log_next(log, &batch, err)) == GL_OK && batch != NULL)
-    add_batch(adding->to, batch);
+    fit_log_add_batch(adding->to, batch);
   if (status == GL_OK) status = add_beside(adding->to, log, adding, err);
   token_log_close(log);
   return status;

@@ -145,7 +145,8 @@ static double gpus_of_sites(const cfg_node *sites) {
 
 /* Sets a count that token-level logs have: range is its smallest and largest value. Returns false
  * if it is not the same in all batches. */
-static bool read_count(describing *d, const char *path, const size_t range[2], gl_error *err) {
+static bool read_batch_count(describing *d, const char *path, const size_t range[2],
+                             gl_error *err) {
   char text[32];
   if (d->responses->batches.n == 0 || range[0] != range[1]) return false;
   snprintf(text, sizeof text, "%zu", range[0]);
@@ -177,7 +178,7 @@ static gl_status require_given(describing *d, gl_error *err) {
   for (size_t i = 0; i < NEEDED; ++i) {
     const size_t *range = needed[i].range;
     const bool is_read = range != NULL && find(d, needed[i].path) == NULL &&
-                         read_count(d, needed[i].path, range, err);
+                         read_batch_count(d, needed[i].path, range, err);
     const cfg_node *at = find(d, needed[i].path);
     if (needed[i].in_log) continue;
     if (at == NULL) {
