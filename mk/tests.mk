@@ -20,7 +20,7 @@ EMULATED  := $(patsubst llm/backend/cuda/%.cu,$(BUILD)/emulate/cuda/%.o,$(wildca
              $(BUILD)/emulate/open.o
 EMULATED_TESTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard experiments/bench/gpu*.c) $(patsubst %,experiments/bench/%.c,bench workload) \
                     experiments/base/args.c experiments/base/memory.c experiments/base/program.c \
-                    tests/support/main.c $(wildcard tests/llm/backend/cuda/*.c) \
+                    tests/support/main.c tests/support/processes.c $(wildcard tests/llm/backend/cuda/*.c) \
                     tests/support/llm_backend_cases.c tests/support/llm_backend_run.c tests/support/llm_model.c tests/support/files.c)
 EMULATED_SUITES := cuda emulated
 EMULATE_CXXFLAGS = -x c++ -std=c++17 -DGEPOLAB_EMULATE -DGEPOLAB_CUDA_LIB='"$(BUILD)/emulate"' -Itests/emulate -Itests/emulate/nccl -I. -O1 -g1 -Wall -Wextra -Wshadow -Werror=switch-enum -Wno-unknown-pragmas \

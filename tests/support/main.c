@@ -1,13 +1,15 @@
 /* Runs the test suites that are linked in.
  *
- *   gepolab-tests [SUITE] [--test NAME] [--list]
+ *   gepolab-tests [SUITE] [--test NAME] [--jobs N] [--list]
  *
  * SUITE: only suites whose name is SUITE or begins with its words ("cli", "cli: bias"). --test:
- * only the tests of that name. --list: prints the names instead. After the last suite it prints
- * seconds by suite, the skipped tests and the failed ones; CUnit's summary is the last thing on
- * standard output. Exits 1 if a test fails or none is asked for that exists. */
+ * only the tests of that name. --jobs: N processes share the files of tests, by default as many as
+ * there are processors; the tests of a file run in one process, one after the other. --list: prints
+ * the names instead. After the last suite it prints seconds by suite, the skipped tests and the
+ * failed ones; CUnit's summary is the last thing on standard output. Exits 1 if a test fails or
+ * none is asked for that exists. */
 #include "core/config/fields.h"
-#include "tests/support/suite.h"
+#include "tests/support/processes.h"
 
 #include <CUnit/Basic.h>
 #include <ctype.h>
@@ -18,6 +20,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 extern const test_entry *const __start_gl_tests[];
 extern const test_entry *const __stop_gl_tests[];
@@ -31,13 +34,26 @@ static struct {
 } suites;
 
 static struct {
-  size_t n, tests; /* skipped ones, all */
+  size_t n;
+  wanted_test *at; /* [n] */
+  size_t files;
+  size_t jobs; /* processes; 1: this one alone */
+  size_t bad;  /* processes that did not end well */
+  double began;
+} wanted = {.jobs = 1};
+
+static struct {
+  size_t n;
   struct {
     const char *test, *why;
-  } * at; /* [tests] */
+  } * at; /* [wanted.n] */
 } skips;
 
 void test_skipped(const char *why) {
+  if (processes_sends()) {
+    processes_skipped(why);
+    return;
+  }
   printf(" skipped: %s ", why);
   skips.at[skips.n].test = CU_get_current_test()->pName;
   skips.at[skips.n++].why = why;
@@ -77,7 +93,7 @@ void test_release_now(void) {
 }
 
 static void print_skips(void) {
-  printf("\nskipped: %zu of %zu", skips.n, skips.tests);
+  printf("\nskipped: %zu of %zu", skips.n, wanted.n);
   for (size_t i = 0; i < skips.n; ++i)
     printf("%s%s (%s)", i == 0 ? ": " : ", ", skips.at[i].test, skips.at[i].why);
   printf("\n");
@@ -118,14 +134,21 @@ static void print_seconds(void) {
     suites.seconds[slowest] = -1;
   }
   printf("%8.2f  all\n", total);
+  if (wanted.jobs > 1)
+    printf("%8.2f  by the clock, in %zu processes; CUnit's elapsed time is the first one's alone\n",
+           now() - wanted.began, wanted.jobs);
 }
 
 static int suite_ends(void) {
-  suites.seconds[suites.done++] = now() - suites.began;
+  suites.seconds[suites.done++] = wanted.jobs > 1 ? processes_seconds() : now() - suites.began;
   if (suites.done < suites.n) return 0;
+  if (wanted.jobs > 1) wanted.bad = processes_end();
   print_seconds();
   print_skips();
   print_failures();
+  if (wanted.bad > 0)
+    printf("FAILED: %zu of %zu processes ended by a signal or with an error\n", wanted.bad,
+           wanted.jobs);
   return 0;
 }
 
@@ -181,24 +204,48 @@ static int print_test(const test_entry *suite, const test_entry *t, bool first) 
   return 1;
 }
 
-static int add_test(const test_entry *suite, const test_entry *t, bool first) {
-  static CU_pSuite added;
-  if (first)
-    added = CU_add_suite_with_setup_and_teardown(suite->name, suite_begins, suite_ends, NULL,
-                                                 test_release_now);
-  if (first) suites.names[suites.n++] = suite->name;
-  ++skips.tests;
-  return added != NULL && CU_add_test(added, t->name, t->run) != NULL;
+static int want_test(const test_entry *suite, const test_entry *t, bool first) {
+  const wanted_test *last = wanted.n > 0 ? &wanted.at[wanted.n - 1] : NULL;
+  if (last == NULL || strcmp(last->test->file, t->file) != 0) ++wanted.files;
+  wanted.at[wanted.n++] = (wanted_test){suite, t, first, wanted.files - 1};
+  return 1;
 }
 
-/* Adds the wanted suites to CUnit's registry: 1 if all were added. */
-static int add_suites(const char *suite, const char *test) {
+/* Finds the wanted tests: 1 if there is memory for them and what CUnit's hooks note. */
+static int find_wanted(const char *suite, const char *test) {
   const size_t all = (size_t)(__stop_gl_tests - __start_gl_tests);
+  wanted.at = calloc(all + 1, sizeof *wanted.at);
   suites.names = calloc(all + 1, sizeof *suites.names);
   suites.seconds = calloc(all + 1, sizeof *suites.seconds);
   skips.at = calloc(all + 1, sizeof *skips.at);
-  return suites.names != NULL && suites.seconds != NULL && skips.at != NULL &&
-         each_wanted(suite, test, add_test);
+  return wanted.at != NULL && suites.names != NULL && suites.seconds != NULL && skips.at != NULL &&
+         each_wanted(suite, test, want_test);
+}
+
+static void free_wanted(void) {
+  free(wanted.at);
+  free(suites.names);
+  free(suites.seconds);
+  free(skips.at);
+  free(ends.at);
+}
+
+/* Adds the wanted tests to CUnit's registry, each as it is or as the result of another process: 1
+ * if all were added. */
+static int add_wanted(void) {
+  CU_pSuite added = NULL;
+  for (size_t i = 0; i < wanted.n; ++i) {
+    const wanted_test *t = &wanted.at[i];
+    if (t->first) {
+      added = CU_add_suite_with_setup_and_teardown(t->suite->name, suite_begins, suite_ends, NULL,
+                                                   test_release_now);
+      suites.names[suites.n++] = t->suite->name;
+    }
+    if (added == NULL || CU_add_test(added, t->test->name,
+                                     wanted.jobs > 1 ? processes_replay : t->test->run) == NULL)
+      return 0;
+  }
+  return 1;
 }
 
 /* The tables of the rooms that the tests are linked with. */
@@ -217,18 +264,46 @@ __attribute__((weak)) const field_table *const field_tables[FIELD_MOST_TABLES] =
     &rl_fields,  &sim_fields, &evaluation_fields, &toy_bandit_fields, &sequence_fields,
     &toy_fields, &llm_fields, &llm_model_fields,  &llm_task_fields};
 
+/* N of --jobs; 0 if it is none. */
+static size_t jobs_of(const char *text) {
+  char *end;
+  const unsigned long n = strtoul(text, &end, 10);
+  return text[0] >= '1' && text[0] <= '9' && *end == '\0' && n <= 1024 ? n : 0;
+}
+
+/* Runs the wanted tests; returns the exit status. */
+static int run_wanted(void) {
+  wanted.began = now();
+  if (wanted.jobs > wanted.files) wanted.jobs = wanted.files > 0 ? wanted.files : 1;
+  if (wanted.jobs > 1 && !processes_begin(wanted.jobs, wanted.at, wanted.n, free_wanted)) {
+    perror("cannot begin the processes of the tests");
+    return EXIT_FAILURE;
+  }
+  if (CU_initialize_registry() != CUE_SUCCESS || !add_wanted()) return EXIT_FAILURE;
+  CU_basic_set_mode(CU_BRM_VERBOSE);
+  CU_basic_run_tests();
+  const int failed =
+      CU_get_number_of_failures() != 0 || CU_get_number_of_tests_run() == 0 || wanted.bad > 0;
+  CU_cleanup_registry();
+  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
 int main(int argc, char **argv) {
   const char *suite = NULL, *test = NULL;
   int listing = 0;
+  const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+  wanted.jobs = processors > 1 ? (size_t)processors : 1;
   for (int i = 1; i < argc; ++i) {
     if (strcmp(argv[i], "--list") == 0)
       listing = 1;
     else if (strcmp(argv[i], "--test") == 0 && i + 1 < argc)
       test = argv[++i];
+    else if (strcmp(argv[i], "--jobs") == 0 && i + 1 < argc && jobs_of(argv[i + 1]) > 0)
+      wanted.jobs = jobs_of(argv[++i]);
     else if (argv[i][0] != '-' && suite == NULL)
       suite = argv[i];
     else {
-      fprintf(stderr, "usage: %s [SUITE] [--test NAME] [--list]\n", argv[0]);
+      fprintf(stderr, "usage: %s [SUITE] [--test NAME] [--jobs N] [--list]\n", argv[0]);
       return 2;
     }
   }
@@ -240,18 +315,12 @@ int main(int argc, char **argv) {
   if (setenv("GEPOLAB_CACHE", "", 1) != 0) return EXIT_FAILURE;
   /* Tests write their files into build/, which a build in another folder did not make. */
   if (mkdir("build", 0777) != 0 && errno != EEXIST) return EXIT_FAILURE;
-  if (CU_initialize_registry() != CUE_SUCCESS || !add_suites(suite, test)) return EXIT_FAILURE;
-  if (suites.n == 0)
+  if (!find_wanted(suite, test)) return EXIT_FAILURE;
+  if (wanted.n == 0)
     fprintf(stderr, "no suite's name begins with \"%s\"%s%s: --list prints them all\n",
             suite != NULL ? suite : "", test != NULL ? " and has a test named " : "",
             test != NULL ? test : "");
-  CU_basic_set_mode(CU_BRM_VERBOSE);
-  CU_basic_run_tests();
-  int failed = CU_get_number_of_failures() != 0 || CU_get_number_of_tests_run() == 0;
-  CU_cleanup_registry();
-  free(suites.names);
-  free(suites.seconds);
-  free(skips.at);
-  free(ends.at);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  const int status = run_wanted();
+  free_wanted();
+  return status;
 }
