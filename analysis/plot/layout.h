@@ -50,7 +50,7 @@ static inline const figure_panel *layout_panel(const layout *l, const place *at)
   return &l->p->panels[at->panel];
 }
 
-/* Lays out the page and writes the variables of plots/style.gp: sizes, panels, text, lines, legend
+/* Lays out the page and writes the variables of plots/page.gp: sizes, panels, text, lines, legend
  * and remarks. Pads the panels' ranges and makes common ranges equal. Omits panels in which nothing
  * varies, and settings and lines without a value. Lines beyond the number of colours are grey (with
  * q->highlight: all lines that it does not name). */

@@ -1,4 +1,4 @@
-/* Writes a layout as the variables of plots/style.gp. */
+/* Writes a layout as the variables of plots/page.gp. */
 #include "analysis/plot/layout.h"
 
 #include "core/base/arena.h"

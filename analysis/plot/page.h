@@ -49,7 +49,7 @@ typedef struct figure_request {
   size_t n_variants;
   char *const *reads; /* [n_reads] files that no figure may be written onto */
   size_t n_reads;
-  const char *(*script)(const char *path); /* text of "plots/style.gp", ..., null-terminated */
+  const char *(*script)(const char *path); /* text of "plots/page.gp", ..., null-terminated */
   /* Called for each figure after it is drawn (why == NULL; file: path without extension) or skipped
    * (why: the reason; file: name of the figure). May be NULL, and so may `noted`. */
   void (*report)(void *context, const char *file, const char *why);

@@ -12,7 +12,7 @@
 static gl_status write_script(figure_page *p, gl_error *err) {
   char shape[64];
   snprintf(shape, sizeof shape, "plots/%s.gp", p->shape);
-  const char *style = p->q->script("plots/style.gp"), *draws = p->q->script(shape);
+  const char *style = p->q->script("plots/page.gp"), *draws = p->q->script(shape);
   file_writer w;
   if (!style || !draws) return gl_fail(err, GL_EINPUT, "the plot script %s is missing", shape);
   gl_status status = page_begin_file(&w, p, ".gp", err);

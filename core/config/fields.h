@@ -150,7 +150,7 @@ typedef struct field_table {
 
 /* All tables, in the order of the reference of recipes; unused entries are NULL. Defined not in
  * core/config but in the program: experiments/recipe/json_schema.c for the command,
- * library/shared.c for libgepolab. A field in none of these tables cannot be read. */
+ * library/interface.c for libgepolab. A field in none of these tables cannot be read. */
 enum { FIELD_MOST_TABLES = 24 };
 extern const field_table *const field_tables[FIELD_MOST_TABLES];
 

@@ -50,7 +50,7 @@ const cache_place *cache_find(cache_place *place);
 /* Recipes, descriptions of clusters and plot scripts (the Makefile embeds them). */
 
 typedef struct resource {
-  const char *path; /* as in the repository: "plots/style.gp" */
+  const char *path; /* as in the repository: "plots/page.gp" */
   const char *data;
   size_t size;
 } resource;

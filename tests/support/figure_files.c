@@ -10,7 +10,7 @@
 
 const char *figure_script(const char *path) {
   static char room[2][16384]; /* the style, and the one shape */
-  char *to = room[strcmp(path, "plots/style.gp") != 0];
+  char *to = room[strcmp(path, "plots/page.gp") != 0];
   FILE *f = fopen(path, "r");
   if (f == NULL) return NULL;
   to[fread(to, 1, sizeof room[0] - 1, f)] = 0;

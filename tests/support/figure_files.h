@@ -2,7 +2,7 @@
 #ifndef GEPOLAB_TESTS_SUPPORT_FIGURE_FILES_H
 #define GEPOLAB_TESTS_SUPPORT_FIGURE_FILES_H
 
-/* The text of plots/style.gp or of a shape, ended by a zero; valid until the next of its kind. NULL
+/* The text of plots/page.gp or of a shape, ended by a zero; valid until the next of its kind. NULL
  * where there is none. */
 const char *figure_script(const char *path);
 /* The text of FOLDER/NAME, on the heap. */

@@ -14,7 +14,7 @@ static const char folder[] = "build/recorded_test";
 
 static const char *script(const char *path) {
   static char room[3][16384]; /* the style and two shapes */
-  const int at = strcmp(path, "plots/style.gp") == 0  ? 0
+  const int at = strcmp(path, "plots/page.gp") == 0   ? 0
                  : strcmp(path, "plots/rows.gp") == 0 ? 1
                                                       : 2;
   FILE *f = fopen(path, "r");
