@@ -157,11 +157,20 @@ typedef struct unit_progress {
   double prompt; /* length factor of its prompt; 1 without a distribution */
 } unit_progress;
 
+/* A prompt whose keys and values a sampler has computed (cluster.decoding.prefix_cache). */
+typedef struct cached_prompt {
+  uint64_t group;   /* id of its group, as in unit_draw */
+  int64_t version;  /* of the weights that computed it; -1: no longer in the cache */
+  uint32_t users;   /* responses in progress that began with it */
+  uint32_t holders; /* those of them whose keys and values are in memory */
+} cached_prompt;
+
 /* cluster.decoding: a sampler's load. Steps are counted from when it was last empty. */
 typedef struct engine_load {
   double at_s;      /* time at which the members below hold; later than now during a pause */
   double steps;     /* number of steps until at_s, with fractions */
   double held;      /* tokens whose keys and values are held */
+  double shared;    /* tokens that a step reads again, because responses share their prompt */
   double rate;      /* tokens that a step adds to `held` */
   size_t active;    /* responses that are decoded */
   size_t preempted; /* responses that wait for memory; they keep their slots */
@@ -169,6 +178,9 @@ typedef struct engine_load {
   uint32_t serial;  /* serial of the valid DECODING_MOVES event; earlier ones are ignored */
   bool changed;     /* a new DECODING_MOVES event must be posted */
   event_queue ends; /* the last steps of responses; `data` is the serial of a running_response */
+  cached_prompt *prompts; /* [n_prompts] owned */
+  size_t n_prompts, prompt_capacity;
+  size_t newest; /* the prompt of the group begun last */
 } engine_load;
 
 /* The steps of its sampler at which a response starts (from) and ends its current turn (to), as if
@@ -180,6 +192,9 @@ typedef struct loaded_response {
   double rate;    /* tokens per step: 1 over its jitter */
   double since_s; /* time of the preemption */
   bool preempted;
+  uint32_t prompt; /* index in engine_load.prompts; not used without a cache */
+  int64_t
+      cached; /* version of its own keys and values in the cache, which nobody holds; -1: none */
 } loaded_response;
 
 /* State of streaming; written by sampler.c and decoding.c. */
@@ -194,7 +209,9 @@ typedef struct streaming {
   loaded_response *loaded; /* [loaded_capacity] owned; same indices as running[] */
   size_t loaded_capacity;
   uint64_t preemptions;
-  double preempted_tokens; /* tokens computed again after a preemption */
+  double preempted_tokens;        /* tokens computed again after a preemption */
+  double prompts, cached_prompts; /* tokens of the prompts of all responses that began, and of these
+                                     in the cache */
   double decoded_tokens,
       decoded_s; /* tokens decoded and seconds spent decoding, summed over samplers */
 } streaming;
@@ -541,8 +558,12 @@ void load_leave(sim_clock *c, uint32_t i, uint32_t place);
 bool load_rescale(sim_clock *c, uint32_t i, uint32_t place, double factor);
 /* Pauses decoding for `seconds` from now. */
 void load_pause(sim_clock *c, uint32_t i, double seconds);
-/* Whether there is memory for a new response. */
-bool load_has_room(const sim_clock *c, uint32_t i);
+/* Whether there is memory for a response of this unit to begin. */
+bool load_has_room(const sim_clock *c, uint32_t i, uint64_t unit);
+/* kv_cache: recompute. All that is held is computed again by the sampler's new weights. */
+void load_recompute(sim_clock *c, uint32_t i);
+/* A crash empties the prefix cache. */
+void load_crash(sim_clock *c, uint32_t i);
 /* Tokens whose keys and values are held. */
 double load_held(const sim_clock *c, uint32_t i);
 /* The decoded fraction of a response, or of its current turn if there is an environment. */

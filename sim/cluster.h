@@ -28,6 +28,15 @@ typedef enum partial_rule { PARTIAL_WAIT, PARTIAL_CONTINUE, PARTIAL_DROP } parti
  * the new weights, which takes the time of a prefill; or kept, so that later tokens attend to
  * values from older weights. */
 typedef enum kv_cache_rule { KV_CACHE_RECOMPUTE, KV_CACHE_KEEP } kv_cache_rule;
+/* Keys and values of prompts (cluster.decoding): computed in no time, by every response for itself;
+ * computed by every response; shared by the responses of a group that begin under the same weights;
+ * shared by all of them. */
+typedef enum prefix_cache_rule {
+  PREFIX_CACHE_FREE,
+  PREFIX_CACHE_NONE,
+  PREFIX_CACHE_VERSION,
+  PREFIX_CACHE_ALL
+} prefix_cache_rule;
 /* Units staler than the window are dropped (DISCARD); avoided, because the learner waits for units
  * that would become too stale and trains them first (WAIT); or trained with less weight
  * (DOWNWEIGHT: stale_decay to the power of the versions beyond the window). */

@@ -419,6 +419,9 @@ static void read_measured(decoding_spec *d, cfg_reader *r, const cfg_node *node)
  * smaller than one response with its prompt. */
 static void check_decoding(const decoding_spec *d, cfg_reader *r, const cfg_node *node,
                            const cluster_spec *c) {
+  const bool changes = c->sync == SYNC_PUSH && c->partial == PARTIAL_CONTINUE;
+  const bool prefills = d->prefix_cache != PREFIX_CACHE_FREE;
+
   if (r->status == GL_OK && c->unit == UNIT_BATCH)
     r->status = cfg_fail(node, r->err,
                          "decoding is the speed of responses that stream, and those of a batch are "
@@ -432,7 +435,18 @@ static void check_decoding(const decoding_spec *d, cfg_reader *r, const cfg_node
                            "have %.0f with its prompt; give more memory (kv_tokens), or a smaller "
                            "max_tokens",
                            floor(d->kv_tokens), of->prompt_tokens + of->max_tokens);
+    else if (prefills && !(of->prompt_tokens > 0 && of->prefill_tokens_per_s > 0))
+      r->status = cfg_fail(cfg_child(r, "prefix_cache"), r->err,
+                           "prefix_cache: %s is about the time and memory that prompts take; give "
+                           "prompt_tokens and prefill_tokens_per_s",
+                           field_word("cluster.decoding.prefix_cache", d->prefix_cache));
   }
+  if (r->status == GL_OK && d->prefix_cache == PREFIX_CACHE_ALL && changes &&
+      c->kv_cache == KV_CACHE_RECOMPUTE)
+    r->status = cfg_fail(cfg_child(r, "prefix_cache"), r->err,
+                         "prefix_cache: all uses keys and values of older weights, and kv_cache: "
+                         "recompute has them computed again for new ones; give kv_cache: keep, or "
+                         "prefix_cache: version");
 }
 
 gl_status decoding_read(cluster_spec *c, const cfg_node *node, gl_error *err) {
@@ -445,6 +459,7 @@ gl_status decoding_read(cluster_spec *c, const cfg_node *node, gl_error *err) {
   check_decoding_kind(&r, node, roofline);
   if (r.status == GL_OK && roofline) read_roofline(d, &r);
   if (r.status == GL_OK && !roofline) read_measured(d, &r, node);
+  d->prefix_cache = (prefix_cache_rule)field_choice(&r, "prefix_cache");
   check_decoding(d, &r, node, c);
   return cfg_end(&r);
 }

@@ -69,6 +69,7 @@ typedef struct decoding_spec {
   double overhead_s, least_s, response_s;
   double cached_s;
   double kv_tokens; /* tokens whose keys and values fit into memory; may be infinite */
+  prefix_cache_rule prefix_cache;
 } decoding_spec;
 
 /* --- cluster.grader --- */

@@ -1,6 +1,7 @@
 /* Decoding speed that depends on the load (cluster.decoding): the responses that a sampler decodes
  * get one token per step, and the time of a step depends on their number and on the tokens whose
- * keys and values it holds. Where the memory for these is limited, responses are preempted. */
+ * keys and values it holds. Where the memory for these is limited, responses are preempted. With
+ * prefix_cache the prompts' prefill takes time, once for the responses that share it. */
 #include "core/base/array.h"
 #include "sim/clock.h"
 
@@ -39,7 +40,8 @@ static pace pace_of(const sim_clock *c, uint32_t i) {
   const decoding_spec *d = c->spec->decoding;
   const engine_load *l = &c->stream.loads[i];
   const double speed = c->samplers[i].group->speed;
-  const double step = decoding_step_s(d, (double)l->active) + d->cached_s * fmax(l->held, 0);
+  const double step =
+      decoding_step_s(d, (double)l->active) + d->cached_s * fmax(l->held + l->shared, 0);
   return (pace){step / speed, d->cached_s * fmax(l->rate, 0) / 2 / speed};
 }
 
@@ -87,11 +89,123 @@ static double steps_now(const sim_clock *c, uint32_t i) {
   return l->steps + steps_in(pace_of(c, i), c->now - l->at_s);
 }
 
-/* Tokens that the response holds once its sampler has made `steps` steps. */
-static double load_tokens(const sim_clock *c, uint32_t i, uint32_t place, double steps) {
+/* Tokens that the response has decoded once its sampler has made `steps` steps. */
+static double own_tokens(const sim_clock *c, uint32_t place, double steps) {
   const loaded_response *r = &c->stream.loaded[place];
-  return c->samplers[i].group->responses.prompt_tokens + r->rate * (steps - r->from);
+  return r->rate * (steps - r->from);
 }
+
+/* --- prompts and their cache --- */
+
+static bool shares_prompts(const sim_clock *c) {
+  return c->spec->decoding->prefix_cache >= PREFIX_CACHE_VERSION;
+}
+
+static double prompt_tokens(const sim_clock *c, uint32_t i) {
+  return c->samplers[i].group->responses.prompt_tokens;
+}
+
+/* Whether what these weights computed is used by the sampler. */
+static bool version_is_usable(const sim_clock *c, uint32_t i, int64_t version) {
+  return version >= 0 &&
+         (c->spec->decoding->prefix_cache == PREFIX_CACHE_ALL || version == c->samplers[i].version);
+}
+
+/* The cached prompt of a group; NULL if it must be computed. */
+static cached_prompt *prompt_find(const sim_clock *c, uint32_t i, uint64_t group) {
+  const engine_load *l = &c->stream.loads[i];
+  for (size_t k = 0; k < l->n_prompts; ++k)
+    if (l->prompts[k].group == group && version_is_usable(c, i, l->prompts[k].version))
+      return &l->prompts[k];
+  return NULL;
+}
+
+/* Tokens of a prompt that would have to be added to memory. */
+static double prompt_needs(const sim_clock *c, uint32_t i, uint64_t group) {
+  const cached_prompt *p = shares_prompts(c) ? prompt_find(c, i, group) : NULL;
+  return p != NULL && p->holders > 0 ? 0 : prompt_tokens(c, i);
+}
+
+/* Whether a response of the group may still need its cached prompt. */
+static bool prompt_is_in_use(const engine_load *l, uint64_t group) {
+  bool in_use = l->prompts[l->newest].group == group;
+  for (size_t k = 0; k < l->n_prompts && !in_use; ++k)
+    in_use = l->prompts[k].users > 0 && l->prompts[k].group == group;
+  return in_use;
+}
+
+/* A new entry for a prompt that the sampler's weights compute; NULL if out of memory. */
+static cached_prompt *prompt_add(sim_clock *c, uint32_t i, uint64_t group) {
+  engine_load *l = &c->stream.loads[i];
+  size_t k = 0;
+  while (k < l->n_prompts && (l->prompts[k].users > 0 || prompt_is_in_use(l, l->prompts[k].group)))
+    ++k;
+  if (k == l->n_prompts && !ARRAY_RESERVE(l->prompts, l->prompt_capacity, k + 1)) return NULL;
+  if (k == l->n_prompts) ++l->n_prompts;
+  l->prompts[k] = (cached_prompt){.group = group, .version = c->samplers[i].version};
+  return &l->prompts[k];
+}
+
+/* The response's prompt is now held. *computed, *added: tokens of it that must be computed, and
+ * that memory did not have. Returns false if out of memory. */
+static bool prompt_hold(sim_clock *c, uint32_t i, uint32_t place, uint64_t group, double *computed,
+                        double *added) {
+  *computed = *added = prompt_tokens(c, i);
+  if (!shares_prompts(c)) return true;
+  cached_prompt *p = prompt_find(c, i, group);
+  if (p != NULL) *computed = 0;
+  if (p == NULL) p = prompt_add(c, i, group);
+  if (p == NULL) return false;
+  c->stream.loaded[place].prompt = (uint32_t)(p - c->stream.loads[i].prompts);
+  ++p->users;
+  if (p->holders++ == 0) return true;
+  *added = 0;
+  c->stream.loads[i].shared += prompt_tokens(c, i);
+  return true;
+}
+
+/* Frees what the response holds once its sampler has made `steps` steps. A prompt in the cache
+ * stays in memory as long as another response holds it. */
+static void load_free(sim_clock *c, uint32_t i, uint32_t place, double steps) {
+  engine_load *l = &c->stream.loads[i];
+  const double own = own_tokens(c, place, steps);
+  const bool others = shares_prompts(c) && --l->prompts[c->stream.loaded[place].prompt].holders > 0;
+  l->held -= others ? own : prompt_tokens(c, i) + own;
+  l->shared -= others ? prompt_tokens(c, i) : 0;
+}
+
+/* Memory is full: what nobody holds is no longer in the cache. */
+static void cache_evict(sim_clock *c, uint32_t i) {
+  const streaming *t = &c->stream;
+  engine_load *l = &t->loads[i];
+  for (size_t k = 0; k < l->n_prompts; ++k)
+    if (l->prompts[k].holders == 0) l->prompts[k].version = -1;
+  for (uint32_t k = t->engines[i].first; k != NO_RESPONSE; k = t->running[k].next)
+    t->loaded[k].cached = -1;
+}
+
+/* Decoding stands still while keys and values of the response's tokens are computed. */
+static void load_prefill(sim_clock *c, uint32_t i, uint32_t place, double tokens) {
+  engine_load *l = &c->stream.loads[i];
+  const sampler_group *g = c->samplers[i].group;
+  const double prefill = g->responses.prefill_tokens_per_s * g->speed, from = l->at_s;
+  if (prefill > 0) l->at_s += tokens / prefill;
+  if (c->spec->decoding->prefix_cache == PREFIX_CACHE_FREE) return;
+  const schedule_batch *b = &c->buffer.pool[c->stream.running[place].slot].facts;
+  clock_trace(c, (schedule_span){SPAN_PREFILL, SPAN_DONE, i, from, l->at_s, b->number, -1});
+}
+
+void load_recompute(sim_clock *c, uint32_t i) {
+  engine_load *l = &c->stream.loads[i];
+  for (size_t k = 0; k < l->n_prompts; ++k)
+    if (l->prompts[k].holders > 0) l->prompts[k].version = c->samplers[i].version;
+}
+
+void load_crash(sim_clock *c, uint32_t i) {
+  c->stream.loads[i].n_prompts = 0;
+}
+
+/* --- responses that come and go --- */
 
 double load_fraction(const sim_clock *c, uint32_t i, uint32_t place) {
   const loaded_response *r = &c->stream.loaded[place];
@@ -116,16 +230,25 @@ bool load_join(sim_clock *c, uint32_t i, uint32_t place, double tokens, double f
   streaming *t = &c->stream;
   engine_load *l = &t->loads[i];
   const double turns = c->calls.turns != NULL ? c->calls.turns[place].n : 1;
+  const uint64_t unit = c->buffer.pool[t->running[place].slot].facts.id;
+  double computed, added;
   if (!ARRAY_RESERVE(t->loaded, t->loaded_capacity, t->n_running)) return false;
   load_advance(c, i);
   load_forget(l);
   t->loaded[place] = (loaded_response){.from = l->steps,
                                        .to = l->steps + tokens * factor / turns,
                                        .turn = tokens * factor / turns,
-                                       .rate = 1 / factor};
+                                       .rate = 1 / factor,
+                                       .cached = -1};
   ++l->active;
   l->rate += 1 / factor;
-  l->held += c->samplers[i].group->responses.prompt_tokens;
+  if (!prompt_hold(c, i, place, cluster_unit_draw(c->spec, unit, 1).id, &computed, &added))
+    return false;
+  l->newest = t->loaded[place].prompt;
+  l->held += added;
+  t->prompts += prompt_tokens(c, i);
+  t->cached_prompts += prompt_tokens(c, i) - computed;
+  if (c->spec->decoding->prefix_cache != PREFIX_CACHE_FREE) load_prefill(c, i, place, computed);
   l->changed = true;
   return push_end(c, l, place);
 }
@@ -133,7 +256,7 @@ bool load_join(sim_clock *c, uint32_t i, uint32_t place, double tokens, double f
 /* Sets sums over no responses to exactly 0, which removes accumulated rounding errors. */
 static void load_empty(engine_load *l) {
   if (l->active == 0) l->rate = 0;
-  if (l->active == 0 && l->calling == 0) l->held = 0;
+  if (l->active == 0 && l->calling == 0) l->held = l->shared = 0;
 }
 
 void load_leave(sim_clock *c, uint32_t i, uint32_t place) {
@@ -144,12 +267,13 @@ void load_leave(sim_clock *c, uint32_t i, uint32_t place) {
   if (r->preempted) {
     --l->preempted;
   } else if (!turns_decodes(c, place)) {
-    if (turns_hold_slot(c, place)) l->held -= load_tokens(c, i, place, 0), --l->calling;
+    if (turns_hold_slot(c, place)) load_free(c, i, place, 0), --l->calling;
   } else {
-    l->held -= load_tokens(c, i, place, l->steps);
+    load_free(c, i, place, l->steps);
     l->rate -= r->rate;
     --l->active;
   }
+  if (shares_prompts(c)) --l->prompts[r->prompt].users;
   load_empty(l);
   if (l->active == 0 && l->preempted == 0) l->at_s = c->now;
 }
@@ -159,10 +283,12 @@ void load_call(sim_clock *c, uint32_t i, uint32_t place) {
   loaded_response *r = &c->stream.loaded[place];
   load_advance(c, i);
   l->changed = true;
-  if (c->spec->environment->frees_slot)
-    l->held -= load_tokens(c, i, place, l->steps);
-  else
+  if (c->spec->environment->frees_slot) {
+    load_free(c, i, place, l->steps);
+    if (shares_prompts(c)) r->cached = l->prompts[r->prompt].version;
+  } else {
     ++l->calling;
+  }
   l->rate -= r->rate;
   --l->active;
   r->from -= l->steps, r->to -= l->steps;
@@ -191,11 +317,11 @@ double load_held(const sim_clock *c, uint32_t i) {
   return l->held + l->rate * (steps_now(c, i) - l->steps);
 }
 
-bool load_has_room(const sim_clock *c, uint32_t i) {
+bool load_has_room(const sim_clock *c, uint32_t i, uint64_t unit) {
   const decoding_spec *d = c->spec->decoding;
   const engine_load *l = &c->stream.loads[i];
-  const double prompt = c->samplers[i].group->responses.prompt_tokens;
   if (l->active == 0 && l->preempted == 0 && l->calling == 0) return true;
+  const double prompt = prompt_needs(c, i, cluster_unit_draw(c->spec, unit, 1).id);
   return l->preempted == 0 && load_held(c, i) + prompt <= (1 - watermark) * d->kv_tokens;
 }
 
@@ -216,17 +342,48 @@ static void preempt_last(sim_clock *c, uint32_t i) {
   uint32_t k = t->engines[i].first;
   while (t->loaded[k].preempted || !turns_decodes(c, k)) k = t->running[k].next;
   loaded_response *r = &t->loaded[k];
-  l->held -= load_tokens(c, i, k, l->steps);
+  load_free(c, i, k, l->steps);
   l->rate -= r->rate;
   --l->active;
   ++l->preempted;
   ++t->preemptions;
   ++t->running[k].serial;
-  *r = (loaded_response){r->from - l->steps, r->to - l->steps, r->turn, r->rate, c->now, true};
+  r->from -= l->steps, r->to -= l->steps;
+  r->since_s = c->now;
+  r->preempted = true;
+  cache_evict(c, i);
 }
 
-/* Resumes preempted responses as far as memory allows, in the order in which they were started.
- * Their tokens are computed again; decoding pauses for the time that this takes. */
+/* Resumes a preempted response, whose tokens are computed again as far as they are not in the
+ * cache. *fits: whether there was memory. Returns false if out of memory. */
+static bool resume(sim_clock *c, uint32_t i, uint32_t place, bool *fits) {
+  streaming *t = &c->stream;
+  engine_load *l = &t->loads[i];
+  loaded_response *r = &t->loaded[place];
+  const double own = own_tokens(c, place, 0);
+  const uint64_t group = shares_prompts(c) ? l->prompts[r->prompt].group : 0;
+  double computed, added;
+  *fits = l->active == 0 || prompt_needs(c, i, group) + own <=
+                                (1 - watermark) * c->spec->decoding->kv_tokens - l->held;
+  if (!*fits) return true;
+  if (shares_prompts(c)) --l->prompts[r->prompt].users;
+  if (!prompt_hold(c, i, place, group, &computed, &added)) return false;
+  if (!version_is_usable(c, i, r->cached)) computed += own;
+  trace_preempted(c, i, place, SPAN_DONE);
+  r->from += l->steps, r->to += l->steps;
+  r->since_s = 0;
+  r->preempted = false;
+  r->cached = -1;
+  l->held += added + own;
+  l->rate += r->rate;
+  ++l->active;
+  --l->preempted;
+  t->preempted_tokens += computed;
+  load_prefill(c, i, place, computed);
+  return push_end(c, l, place);
+}
+
+/* Resumes preempted responses as far as memory allows, in the order in which they were started. */
 static bool resume_preempted(sim_clock *c, uint32_t i) {
   streaming *t = &c->stream;
   engine_load *l = &t->loads[i];
@@ -234,22 +391,9 @@ static bool resume_preempted(sim_clock *c, uint32_t i) {
   if (l->preempted == 0) return true;
   while (t->running[k].next != NO_RESPONSE) k = t->running[k].next;
   for (; k != NO_RESPONSE && l->preempted > 0; k = t->running[k].previous) {
-    loaded_response *r = &t->loaded[k];
-    if (!r->preempted) continue;
-    const double tokens = load_tokens(c, i, k, 0);
-    const double room = (1 - watermark) * c->spec->decoding->kv_tokens - l->held;
-    if (l->active > 0 && tokens > room) return true;
-    const response_spec *of = &c->samplers[i].group->responses;
-    const double prefill = of->prefill_tokens_per_s * c->samplers[i].group->speed;
-    trace_preempted(c, i, k, SPAN_DONE);
-    *r = (loaded_response){l->steps + r->from, l->steps + r->to, r->turn, r->rate, 0, false};
-    l->held += tokens;
-    l->rate += r->rate;
-    ++l->active;
-    --l->preempted;
-    t->preempted_tokens += tokens;
-    if (prefill > 0) l->at_s += tokens / prefill;
-    if (!push_end(c, l, k)) return false;
+    bool fits = true;
+    if (t->loaded[k].preempted && !resume(c, i, k, &fits)) return false;
+    if (!fits) return true;
   }
   return true;
 }
@@ -328,14 +472,15 @@ void load_init(sim_clock *c) {
 
 void load_fini(sim_clock *c) {
   for (size_t i = 0; c->stream.loads != NULL && i < c->spec->n_samplers; ++i)
-    eq_fini(&c->stream.loads[i].ends);
+    eq_fini(&c->stream.loads[i].ends), free(c->stream.loads[i].prompts);
   free(c->stream.loaded);
 }
 
 size_t load_bytes(const sim_clock *c) {
   size_t bytes = c->stream.loaded_capacity * sizeof *c->stream.loaded;
   for (size_t i = 0; c->stream.loads != NULL && i < c->spec->n_samplers; ++i)
-    bytes += c->stream.loads[i].ends.capacity * sizeof(sim_event);
+    bytes += c->stream.loads[i].ends.capacity * sizeof(sim_event) +
+             c->stream.loads[i].prompt_capacity * sizeof(cached_prompt);
   return bytes;
 }
 

@@ -549,6 +549,15 @@ static const field entries[] = {
           "last is preempted; it continues before a new one is begun, and its keys and values are "
           "computed again at `prefill_tokens_per_s`. Responses begin or continue while 1 % stays "
           "free"),
+    FIELD("cluster.decoding.prefix_cache", "prefix cache", CHOICE("free", "none", "version", "all"),
+          "", "free",
+          "keys and values of prompts (`prompt_tokens` each, computed at `prefill_tokens_per_s` "
+          "while decoding stands still). free: computed in no time, and every response holds its "
+          "own; none: every response computes its own; version: the responses of a group that "
+          "begin at a sampler under the same weights compute and hold one, because new weights "
+          "empty the cache; all: those that begin under other weights too. With a cache, the "
+          "tokens of a response that has freed its slot for a call stay in it. A preemption drops "
+          "from the cache what no response holds"),
     FIELD("cluster.decoding.parameters", "parameters", REAL(1, 1e15), "", NULL,
           "parameters of the model"),
     FIELD("cluster.decoding.active_parameters", "active parameters", REAL(1, 1e15), "", NULL,
@@ -621,11 +630,15 @@ static const field entries[] = {
           "tokens attend to those of older weights; training keeps them with a transformer on the "
           "CPU, and a toy world has none",
           PRESET(kv_cache)),
-    FIELD("cluster.prefill_tokens_per_s", "prefill speed", REAL(0, 1e15), "tokens/s", "0",
-          "tokens per second at which keys and values are computed again, all responses together; "
-          "decoding stands still meanwhile; 0: it takes no time, as with `kv_cache: keep`"),
-    FIELD("cluster.prompt_tokens", "tokens of a prompt", REAL(0, 1e9), "tokens", "0",
-          "tokens of every prompt, of which keys and values are computed again too"),
+    FIELD(
+        "cluster.prefill_tokens_per_s", "prefill speed", REAL(0, 1e15), "tokens/s", "0",
+        "tokens per second at which keys and values of prompts and of earlier tokens are computed "
+        "(again), all responses together; "
+        "decoding stands still meanwhile; 0: it takes no time, as with `kv_cache: keep`"),
+    FIELD(
+        "cluster.prompt_tokens", "tokens of a prompt", REAL(0, 1e9), "tokens", "0",
+        "tokens of every prompt, whose keys and values take memory with `decoding`, time with its "
+        "`prefix_cache`, and are computed again with those of the response"),
     FIELD("cluster.prompt_lengths", "prompt lengths", DIST, "", NULL,
           "factor on the lengths of all responses to one prompt, sampled for every group: some "
           "prompts "

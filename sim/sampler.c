@@ -503,6 +503,7 @@ static void abort_all(sim_clock *c, uint32_t i, span_end how) {
 void stream_crash(sim_clock *c, uint32_t i) {
   engine *e = &c->stream.engines[i];
   abort_all(c, i, SPAN_LOST);
+  if (c->stream.loads != NULL) load_crash(c, i);
   version_release(c, e->coming);
   e->coming = -1;
   e->gated = false;
@@ -595,7 +596,9 @@ gl_status stream_start(sim_clock *c, uint32_t i, bool just_loaded, gl_error *err
       status = decode_turn(c, i, back, err);
       continue;
     }
-    if (c->stream.loads != NULL && !load_has_room(c, i)) break;
+    const uint64_t unit =
+        e->open != BUFFER_NONE ? c->buffer.pool[e->open].facts.id : (uint64_t)i << 32 | s->ordinal;
+    if (c->stream.loads != NULL && !load_has_room(c, i, unit)) break;
     if (e->open == BUFFER_NONE) {
       if (!may_begin(c, i, is_due)) break;
       status = begin_unit(c, i, err);
@@ -842,6 +845,7 @@ static gl_status change_weights(sim_clock *c, uint32_t i, int64_t version, gl_er
     if (r->segment == UINT32_MAX) return gl_fail_memory(err, "segments");
   }
   use_weights(c, i, version);
+  if (t->loads != NULL && c->spec->kv_cache == KV_CACHE_RECOMPUTE) load_recompute(c, i);
   return interrupts && c->interrupts.by_weights ? stream_interrupt(c, i, err) : GL_OK;
 }
 

@@ -98,6 +98,8 @@ typedef struct decoding_report {
                               samplers */
   double preemptions;      /* number of times a response was preempted */
   double preempted_tokens; /* tokens whose keys and values were computed again after it */
+  bool prefills;           /* prompts take time (prefix_cache is not free) */
+  double prompts, cached; /* tokens of prompts of responses that began, and of these in the cache */
 } decoding_report;
 
 /* Statistics of cluster.grader. */
@@ -259,7 +261,8 @@ typedef enum span_kind {
   SPAN_SWITCH,         /* the learner's GPUs change between generation and training */
   SPAN_CALL_WAITS,     /* a response of the unit waits for a place of the environment */
   SPAN_CALL,           /* a response of the unit is at a place of the environment */
-  SPAN_PREEMPTED       /* a response of the unit waits for memory at its sampler */
+  SPAN_PREEMPTED,      /* a response of the unit waits for memory at its sampler */
+  SPAN_PREFILL         /* a sampler computes the prompt of a response of the unit */
 } span_kind;
 
 /* How a span ended. SPAN_DROPPED: the batch was dropped; SPAN_LOST: the message was lost, or the
@@ -270,7 +273,8 @@ typedef struct schedule_span {
   span_kind kind;
   span_end end;
   uint32_t sampler;    /* the sampler, or that of the link or batch; 0 for the learner */
-  double from_s, to_s; /* for messages and the learner, to_s may be after the end of the clock */
+  double from_s, to_s; /* for messages, prefills and the learner, to_s may be after the end of the
+                          clock */
   uint64_t batch;      /* number of the batch if the span concerns one; otherwise 0 */
   int64_t version; /* version of weights in transfer or at the start of training; otherwise -1 */
 } schedule_span;

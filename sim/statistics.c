@@ -204,7 +204,12 @@ static void clock_fill_decoding(sim_clock *c) {
   const streaming *t = &c->stream;
   c->out->decoding = (decoding_report){c->spec->decoding != NULL,
                                        t->decoded_s > 0 ? t->decoded_tokens / t->decoded_s : 0,
-                                       (double)t->preemptions, t->preempted_tokens};
+                                       (double)t->preemptions,
+                                       t->preempted_tokens,
+                                       c->spec->decoding != NULL &&
+                                           c->spec->decoding->prefix_cache != PREFIX_CACHE_FREE,
+                                       t->prompts,
+                                       t->cached_prompts};
 }
 
 static void clock_fill_grader(sim_clock *c) {
@@ -264,6 +269,10 @@ static size_t add_sections(const schedule *s, schedule_number *out, size_t n) {
     out[n++] = (schedule_number){"decoding_tokens_per_s", "tokens/s", s->decoding.tokens_per_s};
     out[n++] = (schedule_number){"preemptions", "", s->decoding.preemptions};
     out[n++] = (schedule_number){"preempted_tokens", "", s->decoding.preempted_tokens};
+  }
+  if (s->decoding.prefills) {
+    out[n++] = (schedule_number){"prompt_tokens", "", s->decoding.prompts};
+    out[n++] = (schedule_number){"cached_prompt_tokens", "", s->decoding.cached};
   }
   if (s->grader.is_on) {
     out[n++] = (schedule_number){"grader_wait_s", "s", s->grader.wait_s};

@@ -82,6 +82,9 @@ void schedule_print_table(const schedule *s, const cluster_spec *spec, FILE *to)
     fprintf(to, "%-20s  %.6g tokens/s of a sampler, %.6g preemptions, %.6g tokens computed again\n",
             "decoding", s->decoding.tokens_per_s, s->decoding.preemptions,
             s->decoding.preempted_tokens);
+  if (s->decoding.prefills)
+    fprintf(to, "%-20s  %.6g tokens, %.6g of them in the prefix cache\n", "prompts",
+            s->decoding.prompts, s->decoding.cached);
   if (s->grader.is_on)
     fprintf(to, "%-20s  %.6g s waited for a place, %.6g places in use, %.6g timed out\n", "grader",
             s->grader.wait_s, s->grader.busy, s->grader.timed_out);

@@ -13,10 +13,10 @@ SUITE("sim: decoding");
 
 /* Times agree to 1e-7, relative: both sum thousands of pieces. */
 static void check_case(const char *text, FILE *golden) {
-  size_t preemptions, n, same = 0;
+  size_t preemptions, n, updates, cached, same = 0;
   uint64_t ids = 0;
-  CU_ASSERT_FATAL(fscanf(golden, "%zu %zu", &preemptions, &n) == 2);
-  schedule s = sim_must_build(text, 11, n);
+  CU_ASSERT_FATAL(fscanf(golden, "%zu %zu %zu %zu", &preemptions, &n, &updates, &cached) == 4);
+  schedule s = sim_must_build(text, 11, updates);
   CU_ASSERT_EQUAL_FATAL(s.n_batches, n);
   for (size_t i = 0; i < n; ++i) {
     double at;
@@ -28,6 +28,7 @@ static void check_case(const char *text, FILE *golden) {
   CU_ASSERT_EQUAL(ids, 0); /* which ones; those that end together have no order */
   CU_ASSERT_EQUAL(same, n);
   CU_ASSERT_EQUAL(s.decoding.preemptions, preemptions);
+  CU_ASSERT_EQUAL(s.decoding.cached, cached);
 }
 
 TEST(a_second_simulation_agrees) {
@@ -36,7 +37,7 @@ TEST(a_second_simulation_agrees) {
   char text[1000];
   CU_ASSERT_PTR_NOT_NULL_FATAL(golden);
   for (; fscanf(golden, " %999[^\n]", text) == 1; ++cases) check_case(text, golden);
-  CU_ASSERT_EQUAL(cases, 11);
+  CU_ASSERT_EQUAL(cases, 27);
   fclose(golden);
 }
 
@@ -145,13 +146,56 @@ TEST(a_constant_speed_is_the_one_without_load) {
   }
 }
 
+/* 32 responses of four groups begin at once, each of 100 tokens after a prompt of 500: all prompts
+ * that are computed take 500/2000 s each, and then 100 steps of a + c read seconds, of which read
+ * grows by 32 a step. A group's responses share a prompt, which a step reads once for each of them;
+ * without a cache each computes and holds its own. */
+TEST(a_shared_prompt_is_computed_and_held_once) {
+  static const char *const rules[] = {"free", "none", "version", "all"};
+  for (size_t i = 0; i < 4; ++i) {
+    char text[500];
+    snprintf(
+        text, sizeof text,
+        "{preset: sync, unit: group, samples_per_batch: 32, samplers: 1, concurrency: 32, "
+        "lengths: 100, prompt_tokens: 500, prefill_tokens_per_s: 2000, decoding: {running: "
+        "[32], tokens_per_s: [25], cached_token_s: 1e-6, prefix_cache: %s}, learner: {batches: "
+        "1, step: 3}}",
+        rules[i]);
+    schedule s = sim_must_build(text, 5, 4);
+    const double computed = i == 0 ? 0 : i == 1 ? 32 : 4;
+    const double round =
+        computed * 500 / 2000 + 100 * (0.04 + 1e-6 * 500 * 32) + 1e-6 * 32 * 100 * 100 / 2 + 3;
+    ASSERT_CLOSE(s.clock.simulated_s, 4 * round, 1e-9);
+    CU_ASSERT_EQUAL(s.decoding.prefills, i > 0);
+    CU_ASSERT_EQUAL(s.decoding.cached, i < 2 ? 0 : 4 * 28 * 500);
+    CU_ASSERT_EQUAL(s.decoding.prompts, 4 * 32 * 500);
+  }
+}
+
+/* One response at a time, new weights after each: a group's prompt is computed for every response
+ * where versions do not share it, and once where they do. */
+TEST(new_weights_empty_the_cache_unless_versions_share_it) {
+  static const char *const rules[] = {"version", "all"};
+  for (size_t i = 0; i < 2; ++i) {
+    char text[500];
+    snprintf(text, sizeof text,
+             "{preset: sync, unit: response, samples_per_batch: 1, samplers: 1, concurrency: 1, "
+             "lengths: 100, prompt_tokens: 500, prefill_tokens_per_s: 2000, decoding: {running: "
+             "[1], tokens_per_s: [25], prefix_cache: %s}, learner: {batches: 1, step: 3}}",
+             rules[i]);
+    schedule s = sim_must_build(text, 5, 24);
+    ASSERT_CLOSE(s.clock.simulated_s, 24 * (100 / 25.0 + 3) + (i == 0 ? 24 : 3) * 0.25, 1e-9);
+  }
+}
+
 typedef struct waits {
   size_t n, open;
-  double seconds;
+  double seconds, prefill_s;
 } waits;
 
 static void note_wait(void *self, const schedule_span *s) {
   waits *w = self;
+  if (s->kind == SPAN_PREFILL) w->prefill_s += s->to_s - s->from_s;
   if (s->kind != SPAN_PREEMPTED) return;
   ++w->n;
   w->open += s->end == SPAN_OPEN;
@@ -198,6 +242,46 @@ TEST(books_balance_where_responses_are_preempted) {
   }
 }
 
+/* The same with prompts and a cache, also where turns free their slots: the prefills in a trace are
+ * those of prompts not in the cache and of what preempted and returned responses compute again. */
+TEST(books_balance_where_prompts_are_cached) {
+  static const char *const rules[] = {
+      "preset: areal, samplers: 2, unit: group, interrupt: 2, delay: 3",
+      "preset: fifo, samplers: 2, unit: group, partial: drop, delay: 30",
+      "preset: fifo, samplers: 2, unit: response, sync: pull, delay: 30",
+      "preset: prime_rl_08, samplers: 2, window: 2, mtbf: {law: exponential, mean: 500}, mttr: 50",
+      "preset: fifo, unit: group, samplers: 2, partial: wait, environment: {turns: {law: uniform, "
+      "min: 1, max: 5}, time: 9, places: 20, slot: freed}",
+      "preset: fifo, unit: group, samplers: 2, restarts: {every: 413.7, down: 20, keeps: queue}"};
+  for (size_t i = 0; i < 3 * (sizeof rules / sizeof *rules); ++i) {
+    char text[700];
+    cluster_spec *spec;
+    schedule s, traced;
+    waits w = {0};
+    const schedule_trace trace = {&w, note_wait};
+    const char *cache = i % 3 == 0 ? "none" : i % 3 == 1 || i < 3 ? "version" : "all";
+    snprintf(text, sizeof text,
+             "{%s, concurrency: 24, lengths: {law: lognormal, mu: 5.5, sigma: 0.8}, max_tokens: "
+             "2000, prompt_tokens: 350, prefill_tokens_per_s: 5000, kv_cache: %s, decoding: "
+             "{running: [1, 24], tokens_per_s: [40, 20], kv_tokens: 4500, prefix_cache: %s}, "
+             "learner: {batches: 1, step: 4}}",
+             rules[i / 3], i / 3 == 3 ? "keep" : "recompute", i / 3 == 0 ? "version" : cache);
+    ASSERT_OK(sim_build(&s, &spec, text, 5, 60, &err));
+    uint64_t units = 0;
+    for (int f = 0; f < FATES; ++f) units += s.fate[f].units;
+    CU_ASSERT_EQUAL(units, s.begun);
+    CU_ASSERT(s.slot_utilisation > 0 && s.slot_utilisation <= 1);
+    CU_ASSERT(s.decoding.preemptions > 0);
+    CU_ASSERT_EQUAL(s.decoding.cached > 0, i / 3 == 0 || i % 3 > 0);
+    CU_ASSERT(s.decoding.cached < s.decoding.prompts);
+    ASSERT_OK(schedule_build_traced(&traced, spec, 5, 60, &trace, &err));
+    CU_ASSERT_EQUAL(traced.clock.simulated_s, s.clock.simulated_s);
+    const double computed = s.decoding.prompts - s.decoding.cached + s.decoding.preempted_tokens;
+    ASSERT_CLOSE(w.prefill_s, computed / 5000, 1e-9);
+    schedule_fini(&traced);
+  }
+}
+
 TEST(what_the_section_does_not_know_is_refused) {
 #define IN_GROUPS "{preset: areal, unit: group, max_tokens: 1000, prompt_tokens: 100, "
   sim_must_refuse("{preset: areal, lengths: 9, decoding: {running: [1], tokens_per_s: [9]}}");
@@ -216,5 +300,9 @@ TEST(what_the_section_does_not_know_is_refused) {
                             "memory_bandwidth: 1e12, running: [1]}}");
   sim_must_refuse(IN_GROUPS "decoding: {kind: roofline, parameters: 1e9, flops: 1e12, "
                             "memory_bandwidth: 1e12, memory: 1e9}}");
+  sim_must_refuse(IN_GROUPS "decoding: {running: [1], tokens_per_s: [9], prefix_cache: on}}");
+  sim_must_refuse(IN_GROUPS "decoding: {running: [1], tokens_per_s: [9], prefix_cache: none}}");
+  sim_must_refuse(IN_GROUPS "prefill_tokens_per_s: 900, partial: continue, kv_cache: recompute, "
+                            "decoding: {running: [1], tokens_per_s: [9], prefix_cache: all}}");
 #undef IN_GROUPS
 }

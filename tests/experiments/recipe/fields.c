@@ -77,6 +77,9 @@ static const base bases[] = {
      "{" TRAIN BANDIT
      "cluster: {preset: verl_async, decoding: {running: [1, 2], tokens_per_s: [9, 8]}}}"},
     {"sim", "cluster.decoding",
+     "{" TRAIN BANDIT "cluster: {preset: verl_async, prompt_tokens: 9, prefill_tokens_per_s: 900, "
+     "decoding: {running: [1], tokens_per_s: [9], prefix_cache: version}}}"},
+    {"sim", "cluster.decoding",
      "{" TRAIN BANDIT "cluster: {preset: verl_async, decoding: {kind: roofline, parameters: 1e9, "
      "memory_bandwidth: 1e12, flops: 1e15}}}"},
     {"sim", "cluster", "{" TRAIN BANDIT "cluster: {preset: verl_async}}"},
