@@ -243,6 +243,7 @@ static const figure_kind kinds[TIMELINE_KINDS] = {
     [TIMELINE_TRAINING] = {"training", {LOOK_RED, 0, 0, 0}, SAMPLE_BOX},
     [TIMELINE_EVALUATION] = {"evaluation, grading or call", {LOOK_GOLD, 0, 0, 0}, SAMPLE_BOX},
     [TIMELINE_DOWN] = {"down", {LOOK_WINE, 0, 0, 0}, SAMPLE_BOX},
+    [TIMELINE_PREFILL] = {"prefill", {LOOK_BLUE, 0, 0, 1}, SAMPLE_BOX},
     [TIMELINE_DROPPED] = {"batch dropped", {LOOK_BLACK, 0, LOOK_CROSS, 0}, SAMPLE_MARK},
     [TIMELINE_LOST] = {"lost", {LOOK_BLACK, 0, LOOK_PLUS, 0}, SAMPLE_MARK}};
 

@@ -162,7 +162,8 @@ typedef enum timeline_kind {
   TIMELINE_TRAINING,
   TIMELINE_EVALUATION, /* evaluation, grading, or a call of an environment */
   TIMELINE_DOWN,
-  TIMELINE_BARS, /* number of bar kinds; the kinds from here on are marks at the ends of bars */
+  TIMELINE_PREFILL, /* a sampler computes a prompt */
+  TIMELINE_BARS,    /* number of bar kinds; the kinds from here on are marks at the ends of bars */
   TIMELINE_DROPPED = TIMELINE_BARS,
   TIMELINE_LOST,
   TIMELINE_KINDS

@@ -131,9 +131,10 @@ static timeline_bar timeline_bar_of(const collector *c, const schedule_span *s) 
   case SPAN_GENERATION:
     return (timeline_bar){.row = sampler, .kind = TIMELINE_GENERATION};
   case SPAN_INTERRUPT:
-  case SPAN_PREFILL:
     return (timeline_bar){.row = sampler_row(c, s->sampler, OF_PAUSES),
                           .kind = TIMELINE_INTERRUPTION};
+  case SPAN_PREFILL:
+    return (timeline_bar){.row = sampler_row(c, s->sampler, OF_PAUSES), .kind = TIMELINE_PREFILL};
   case SPAN_CALL:
     return (timeline_bar){.row = sampler_row(c, s->sampler, OF_PAUSES),
                           .kind = TIMELINE_EVALUATION};
