@@ -29,7 +29,7 @@ typedef struct result {
 
 static struct {
   const wanted_test *tests;
-  size_t n_tests, n, replayed;
+  size_t n_tests, n_files, n, replayed;
   pid_t *pids; /* [n] */
   int from, to;
   bool sends;
@@ -95,12 +95,14 @@ static void run_file(size_t first) {
   CU_run_all_tests();
 }
 
-/* Takes the next file that no process has taken, until none is left. */
-static void run_files(atomic_size_t *taken) {
-  for (size_t file = atomic_fetch_add(taken, 1);; file = atomic_fetch_add(taken, 1)) {
+/* Takes files that no process has taken until none is left: process 0, 2, … from the first on, so
+ * that results can be printed soon, the others from the last on. taken[all.n_files]. */
+static void run_files(size_t process, atomic_bool *taken) {
+  for (size_t k = 0; k < all.n_files; ++k) {
+    const size_t file = process % 2 == 0 ? k : all.n_files - 1 - k;
+    if (atomic_exchange(&taken[file], true)) continue;
     size_t first = 0;
-    while (first < all.n_tests && all.tests[first].file != file) ++first;
-    if (first == all.n_tests) break;
+    while (all.tests[first].file != file) ++first;
     run_file(first);
   }
   CU_cleanup_registry();
@@ -108,9 +110,9 @@ static void run_files(atomic_size_t *taken) {
 
 int processes_begin(size_t n, const wanted_test *tests, size_t n_tests, void (*end)(void)) {
   int ends[2];
-  atomic_size_t *taken =
-      mmap(NULL, sizeof *taken, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  all.tests = tests, all.n_tests = n_tests;
+  all.tests = tests, all.n_tests = n_tests, all.n_files = tests[n_tests - 1].file + 1;
+  const size_t size = all.n_files * sizeof(atomic_bool);
+  atomic_bool *taken = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   all.pids = calloc(n, sizeof *all.pids);
   all.results = calloc(n_tests, sizeof *all.results);
   if (taken == MAP_FAILED || all.pids == NULL || all.results == NULL || pipe(ends) != 0) return 0;
@@ -124,14 +126,14 @@ int processes_begin(size_t n, const wanted_test *tests, size_t n_tests, void (*e
     if (all.pids[all.n] > 0) continue;
     close(all.from);
     all.sends = true;
-    run_files(taken);
+    run_files(all.n, taken);
     free(all.pids);
     free(all.results);
     end();
     exit(EXIT_SUCCESS);
   }
   close(all.to);
-  munmap(taken, sizeof *taken);
+  munmap(taken, size);
   return 1;
 }
 
