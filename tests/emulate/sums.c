@@ -95,6 +95,7 @@ static void connect(pair *p) {
 static void finish(pair *p) {
   gl_error err = {.status = GL_OK};
   collective_free(p->sums);
+  rank_threads_set_sums(p->threads, NULL);
   CU_ASSERT_EQUAL(rank_threads_run(p->threads, end, p, &err), GL_OK);
   rank_threads_free(p->threads);
   CU_ASSERT_EQUAL(number("emulate_nccl_communicators"), 0);
