@@ -38,6 +38,7 @@ typedef struct pooled_batch {
   schedule_batch facts;       /* as copied to the schedule; first_segment is not used here */
   schedule_segment *segments; /* owned; memory is reused with the slot */
   uint32_t segment_capacity;
+  uint32_t source;    /* index in cluster.sources */
   int64_t begun_with; /* version of the sampler when it started the batch */
   uint64_t arrival;   /* position in the order of arrival, from 1; 0: not waiting */
   uint32_t older,
@@ -251,7 +252,8 @@ typedef struct learner_side {
   uint32_t *chosen;       /* [chosen_capacity] slots of the n_chosen units of the next update */
   size_t n_chosen, chosen_capacity;
   double waiting_tokens; /* tokens of waiting units; only if updates are counted in tokens */
-  size_t segment_capacity, batch_capacity; /* capacities of the schedule's arrays */
+  size_t waiting_of[MOST_SOURCES];                          /* waiting units of each source */
+  size_t segment_capacity, batch_capacity, source_capacity; /* of the schedule's arrays */
 } learner_side;
 
 /* --- the ledger: written by clock_shared.c --- */
@@ -270,6 +272,7 @@ typedef struct unit_ledger {
                              started with; with queue: in_order, for each update that will train
                              them. NULL unless stale: wait or the queue keeps an order */
   int64_t least_live;     /* lower bound of the indices of live units */
+  uint64_t gate_of[MOST_SOURCES]; /* gate_count of each source */
 } unit_ledger;
 
 /* State of a clock that is coupled to a learner; hooks NULL: not coupled. */
@@ -425,6 +428,9 @@ void ledger_init(sim_clock *c);
 /* Count a unit by its lengths; used by ledger_begin() and ledger_end(). */
 void ledger_begin_unit(sim_clock *c, uint32_t slot);
 void ledger_end_unit(sim_clock *c, uint32_t slot, unit_fate fate);
+/* The source of the next unit to be started: with quotas the one that has fewest at the gate,
+ * relative to its quota; otherwise one at random. */
+uint32_t ledger_next_source(const sim_clock *c);
 /* ledger_begin: a unit was started and its lengths are known. The following functions: it waits at
  * the learner; it ended with this fate. */
 static inline void ledger_begin(sim_clock *c, uint32_t slot) {

@@ -273,8 +273,9 @@ double response_prompt(const response_spec *spec, uint64_t seed, uint64_t group)
 
 void ledger_init(sim_clock *c) {
   const cluster_spec *spec = c->spec;
-  c->ledger.selects =
-      c->coupled.hooks != NULL || spec->stale != STALE_DISCARD || cluster_keeps_order(spec);
+  c->ledger.selects = c->coupled.hooks != NULL || spec->stale != STALE_DISCARD ||
+                      cluster_keeps_order(spec) || spec->n_sources > 0;
+  c->out->n_sources = spec->n_sources;
   for (size_t i = 0; i < spec->n_groups; ++i)
     c->ledger.selects |= spec->groups[i].responses.lengths != NULL;
   for (size_t k = 0; spec->prompts != NULL && k + 1 < PROMPT_CLASSES; ++k)
@@ -336,8 +337,45 @@ static int64_t live_index(const sim_clock *c, uint32_t slot) {
   return update < c->updates ? (int64_t)update : (int64_t)c->updates;
 }
 
+/* RNG_FAILURE entities of the sources of units, by the unit's number. */
+static const uint64_t first_of_source = (uint64_t)7 << 60;
+
+uint32_t ledger_next_source(const sim_clock *c) {
+  const cluster_spec *spec = c->spec;
+  const uint64_t *n = c->ledger.gate_of;
+  uint32_t s = 0;
+  if (spec->quotas) {
+    for (uint32_t k = 1; k < spec->n_sources; ++k)
+      if (n[k] * spec->sources[s].quota < n[s] * spec->sources[k].quota) s = k;
+    return s;
+  }
+  const rng_words w =
+      rng_block(rng_stream_at(c->seed, RNG_FAILURE, first_of_source + c->ledger.begun), 0);
+  double rest = rng_u01_53(w.v[0], w.v[1]);
+  while (s + 1 < spec->n_sources && rest >= spec->sources[s].fraction)
+    rest -= spec->sources[s++].fraction;
+  return s;
+}
+
+/* Counts a unit that has ended by its source. */
+static void count_source(sim_clock *c, uint32_t slot, unit_fate fate) {
+  const pooled_batch *p = &c->buffer.pool[slot];
+  source_report *of = &c->out->sources[p->source];
+  ++of->fate[fate];
+  if (fate != FATE_TRAINED) {
+    --c->ledger.gate_of[p->source];
+    return;
+  }
+  of->staleness += c->learner.version - buffer_version(&c->buffer, slot);
+  of->waited_s += c->now - p->facts.arrived_s;
+}
+
 void ledger_begin_unit(sim_clock *c, uint32_t slot) {
   count_lengths(c, &c->ledger.drawn, slot);
+  if (c->spec->n_sources > 0) {
+    ++c->out->sources[c->buffer.pool[slot].source].begun;
+    ++c->ledger.gate_of[c->buffer.pool[slot].source];
+  }
   if (c->ledger.live == NULL) return;
   const int64_t index = live_index(c, slot);
   ++c->ledger.live[index];
@@ -350,6 +388,7 @@ void ledger_wait(sim_clock *c, uint32_t slot) {
 
 void ledger_end_unit(sim_clock *c, uint32_t slot, unit_fate fate) {
   count_lengths(c, &c->out->fate[fate], slot);
+  if (c->spec->n_sources > 0) count_source(c, slot, fate);
   if (c->ledger.live != NULL) {
     const int64_t index = live_index(c, slot);
     --c->ledger.live[index];
@@ -375,6 +414,15 @@ void ledger_untrain(sim_clock *c, const schedule_batch *b, int64_t staleness) {
     subtract_lengths(&out->fate[FATE_TRAINED], &one);
     count_lengths_of(c, &out->fate[FATE_LOST], b, prompt);
     out->weight_sum += 1 - cluster_stale_weight(c->spec, staleness);
+  }
+  if (out->n_sources > 0) {
+    const uint8_t source = out->source_of[b - out->batches];
+    source_report *of = &out->sources[source];
+    --of->fate[FATE_TRAINED];
+    ++of->fate[FATE_LOST];
+    of->staleness -= staleness;
+    of->waited_s -= b->trained_s - b->arrived_s;
+    --c->ledger.gate_of[source];
   }
   if (c->coupled.hooks != NULL) c->coupled.hooks->discard(c->coupled.hooks->self, b, FATE_LOST);
   --c->ledger.gate_count;

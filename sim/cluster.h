@@ -92,6 +92,9 @@ typedef struct cluster_preset {
 /* The i-th preset, NULL past the last; the first is the default. */
 const cluster_preset *cluster_preset_at(size_t i);
 
+/* Most sources of prompts (cluster.sources). */
+enum { MOST_SOURCES = 16 };
+
 /* The default response lengths of presets with groups, in recipe syntax. */
 extern const char preset_lengths[];
 
@@ -154,6 +157,8 @@ int64_t cluster_staleness_bound(const cluster_spec *spec);
 const char *cluster_stale(const cluster_spec *spec);
 /* The name of the i-th site, borrowed; NULL past the last. */
 const char *cluster_site_at(const cluster_spec *spec, size_t i);
+/* The name of the i-th source of prompts, borrowed; NULL past the last. */
+const char *cluster_source_at(const cluster_spec *spec, size_t i);
 /* The number of samplers. */
 size_t cluster_samplers(const cluster_spec *spec);
 /* A distribution of the section. `group` is 0 for distributions of the learner. */

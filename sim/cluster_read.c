@@ -326,10 +326,15 @@ static void read_learner(cluster_spec *c, cfg_reader *outer, const cluster_prese
   c->lookback = field_count(&r, "lookback");
   c->capacity = field_count(&r, "capacity");
   c->reject = field_real(&r, "reject");
+  c->quotas = field_flag(&r, "quotas");
   if (r.status == GL_OK && c->coupled && c->reject > 0)
     r.status = cfg_fail(cfg_child(&r, "reject"), outer->err,
                         "a coupled clock has real rewards, which decide what is rejected; leave "
                         "reject out, or coupled");
+  if (r.status == GL_OK && c->quotas && cfg_child(outer, "sources") == NULL)
+    r.status = cfg_fail(cfg_child(&r, "quotas"), outer->err,
+                        "quotas are what an update takes from each of cluster.sources, and there "
+                        "are none; give sources, or leave quotas out");
   c->eval_every = field_integer(&r, "eval_every");
   c->publish_every = field_integer(&r, "publish_every");
   delay_read(&r, "step", NULL, &c->step);
@@ -541,6 +546,8 @@ static gl_status read_cluster(cluster_spec *c, const cfg_node *node, const cfg_d
   if (r.status == GL_OK && c->network != NULL && c->network->fanout > 0) check_relay(c, &r);
   if (r.status == GL_OK) read_learner(c, &r, p);
   if (r.status == GL_OK) set_surplus(c, &r);
+  const cfg_node *sources = cfg_child(&r, "sources");
+  if (r.status == GL_OK) r.status = sources_read(c, sources, err);
   const cfg_node *restarts = cfg_child(&r, "restarts");
   if (r.status == GL_OK) r.status = restarts_read(c, restarts, err);
   const cfg_node *decoding = cfg_child(&r, "decoding");
@@ -661,6 +668,10 @@ const char *cluster_site_at(const cluster_spec *spec, size_t i) {
   return spec->network->sites[i].name;
 }
 
+const char *cluster_source_at(const cluster_spec *spec, size_t i) {
+  return i < spec->n_sources ? spec->sources[i].name : NULL;
+}
+
 size_t cluster_samplers(const cluster_spec *spec) {
   return spec->n_samplers;
 }
@@ -675,6 +686,10 @@ bool cluster_dist_at(const cluster_spec *spec, size_t i, cluster_dist *out) {
       *out = (cluster_dist){group_dists[which].field, group_dists[which].unit, k, dist};
       if (dist != NULL && i-- == 0) return true;
     }
+  for (size_t k = 0; k < spec->n_sources; ++k) {
+    *out = (cluster_dist){"cluster.sources.lengths", "tokens", k, spec->sources[k].lengths};
+    if (out->dist != NULL && i-- == 0) return true;
+  }
   static const restart_spec none = {.every = NULL};
   const restart_spec *restarts = spec->restarts != NULL ? spec->restarts : &none;
   const cluster_dist others[] = {

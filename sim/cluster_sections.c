@@ -1,5 +1,5 @@
-/* Reads the sections `network`, `restarts`, `decoding`, `grader`, `environment`, `colocated` and
- * `compare` of a cluster. */
+/* Reads the sections `network`, `restarts`, `decoding`, `sources`, `grader`, `environment`,
+ * `colocated` and `compare` of a cluster. */
 #include "core/base/records.h"
 #include "core/config/fields.h"
 #include "sim/cluster_spec.h"
@@ -464,6 +464,82 @@ gl_status decoding_read(cluster_spec *c, const cfg_node *node, gl_error *err) {
   return cfg_end(&r);
 }
 
+/* --- cluster.sources --- */
+
+static gl_status read_source(prompt_source *s, const cluster_spec *c, const cfg_node *node,
+                             gl_error *err) {
+  cfg_reader r;
+  cfg_begin(&r, node, "cluster.sources", err);
+  const char *name = field_text(&r, "name");
+  const cfg_node *lengths = cfg_child(&r, "lengths");
+  s->fraction = field_real(&r, "weight");
+  s->reject = field_real_or(&r, "reject", c->reject);
+  if (r.status == GL_OK && (name == NULL || *name == '\0'))
+    r.status = cfg_fail(node, err, "a source needs a name: {name: code, weight: 0.3}");
+  if (r.status == GL_OK && lengths != NULL && !cfg_is_null(lengths))
+    r.status = delay_parse(&s->lengths, lengths, "lengths", NAN, err);
+  if (r.status == GL_OK && (s->name = strdup(name)) == NULL)
+    r.status = gl_fail_memory(err, "a source");
+  return cfg_end(&r);
+}
+
+/* Returns what cannot be combined with sources, or with their quotas, for a message; NULL: nothing.
+ */
+static const char *not_with_sources(const cluster_spec *c) {
+  return c->unit != UNIT_GROUP ? "sources are of groups that stream; give unit: group"
+         : c->coupled          ? "a coupled clock takes the prompts of the world; leave coupled out"
+         : !c->quotas          ? NULL
+         : c->queue != QUEUE_FIFO && c->queue != QUEUE_LIFO
+             ? "quotas are filled in the order of arrival; give learner.queue: fifo or lifo"
+         : c->tokens > 0          ? "quotas are numbers of groups; leave learner.tokens out"
+         : c->capacity != 0       ? "a full queue may lack a source; leave learner.capacity out"
+         : c->stale == STALE_WAIT ? "stale: wait trains what is oldest, and quotas what is "
+                                    "missing; leave one of them out"
+                                  : NULL;
+}
+
+/* Turns weights into fractions and quotas. */
+static gl_status share_out(cluster_spec *c, const cfg_node *node, gl_error *err) {
+  double sum = 0;
+  for (size_t k = 0; k < c->n_sources; ++k) sum += c->sources[k].fraction;
+  for (size_t k = 0; k < c->n_sources; ++k) {
+    prompt_source *s = &c->sources[k];
+    s->fraction /= sum;
+    const double quota = s->fraction * (double)c->take;
+    if (!c->quotas) continue;
+    s->quota = (size_t)(quota + 0.5);
+    if (s->quota == 0 || fabs(quota - (double)s->quota) > 1e-6 * quota)
+      return cfg_fail(cfg_at(node, k), err,
+                      "an update takes %zu groups, and %g of them would be of '%s'; with "
+                      "learner.quotas give weights that make whole numbers, as the quotas "
+                      "themselves",
+                      c->take, quota, s->name);
+  }
+  return GL_OK;
+}
+
+gl_status sources_read(cluster_spec *c, const cfg_node *node, gl_error *err) {
+  if (node == NULL || cfg_is_null(node)) return GL_OK;
+  const size_t n = cfg_kind_of(node) == CFG_LIST ? cfg_size(node) : 0;
+  const char *why = not_with_sources(c);
+  if (n == 0 || n > MOST_SOURCES)
+    return cfg_fail(node, err, "sources is a list of 1 to %d sources, {name, weight, …}",
+                    MOST_SOURCES);
+  if (why != NULL) return cfg_fail(node, err, "%s, or leave sources out", why);
+  c->sources = calloc(n, sizeof *c->sources);
+  if (c->sources == NULL) return gl_fail_memory(err, "sources");
+  gl_status status = GL_OK;
+  while (status == GL_OK && c->n_sources < n) {
+    prompt_source *own = &c->sources[c->n_sources++];
+    const cfg_node *at = cfg_at(node, c->n_sources - 1);
+    status = read_source(own, c, at, err);
+    for (const prompt_source *s = c->sources; status == GL_OK && s < own; ++s)
+      if (strcmp(s->name, own->name) == 0)
+        status = cfg_fail(at, err, "there are two sources called '%s'", own->name);
+  }
+  return status == GL_OK ? share_out(c, node, err) : status;
+}
+
 /* --- cluster.grader --- */
 
 gl_status grader_read(cluster_spec *c, const cfg_node *node, gl_error *err) {
@@ -697,6 +773,11 @@ void sections_free(cluster_spec *c) {
     free(c->decoding->step_s);
   }
   free(c->decoding);
+  for (size_t k = 0; k < c->n_sources; ++k) {
+    free(c->sources[k].name);
+    delay_free(c->sources[k].lengths);
+  }
+  free(c->sources);
   if (c->grader != NULL) delay_free(c->grader->time);
   free(c->grader);
   if (c->environment != NULL) {

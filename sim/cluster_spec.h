@@ -72,6 +72,17 @@ typedef struct decoding_spec {
   prefix_cache_rule prefix_cache;
 } decoding_spec;
 
+/* --- cluster.sources --- */
+
+/* Groups come from several sources of prompts (tasks, environments, data sets). */
+typedef struct prompt_source {
+  char *name;          /* owned */
+  double fraction;     /* of the groups that are begun, or with quotas of every update */
+  size_t quota;        /* units that every update takes from it; 0 without quotas */
+  delay_dist *lengths; /* tokens; owned; NULL: those of the samplers */
+  double reject;       /* as cluster_spec.reject */
+} prompt_source;
+
 /* --- cluster.grader --- */
 
 /* Units that have reached the learner are graded at a limited number of places, first come, first
@@ -205,9 +216,12 @@ struct cluster_spec {
   size_t take;           /* units per update: as many as have the responses of `batches` batches */
   double
       tokens; /* > 0: an update takes units up to this number of tokens, instead of `take` units */
-  size_t lookback; /* QUEUE_HETERORL: number of newest batches considered */
-  double reject;   /* probability that a unit is rejected when it reaches the learner */
-  size_t capacity; /* maximum number of waiting units; 0: no limit */
+  size_t lookback;        /* QUEUE_HETERORL: number of newest batches considered */
+  double reject;          /* probability that a unit is rejected when it reaches the learner */
+  bool quotas;            /* every update takes the quota of each source */
+  prompt_source *sources; /* [n_sources] owned */
+  size_t n_sources;       /* 0: one source without a name */
+  size_t capacity;        /* maximum number of waiting units; 0: no limit */
   stale_rule stale;
   double
       oversample; /* units that may be started for an update, divided by the units that it takes */
@@ -236,6 +250,15 @@ static inline bool cluster_keeps_order(const cluster_spec *spec) {
   return spec->queue == QUEUE_VERSION_ORDER || spec->queue == QUEUE_IN_ORDER;
 }
 
+/* The responses of a unit from this source. */
+static inline response_spec cluster_responses(const cluster_spec *spec, const response_spec *of,
+                                              size_t source) {
+  response_spec r = *of;
+  if (source < spec->n_sources && spec->sources[source].lengths != NULL)
+    r.lengths = spec->sources[source].lengths;
+  return r;
+}
+
 /* --- cluster_sections.c --- */
 
 /* Reads {histogram} or {trace, column}, and optionally {seconds, updates}, at least one of them,
@@ -247,6 +270,8 @@ gl_status measured_read(measured_staleness *m, const cfg_node *compare, gl_error
  * GL_ENOMEM, GL_EINPUT, also for rules of the cluster that cannot be combined with the section. */
 gl_status restarts_read(cluster_spec *c, const cfg_node *node, gl_error *err);
 gl_status decoding_read(cluster_spec *c, const cfg_node *node, gl_error *err);
+/* After the learner's section, whose `quotas` and size of an update it needs. */
+gl_status sources_read(cluster_spec *c, const cfg_node *node, gl_error *err);
 gl_status grader_read(cluster_spec *c, const cfg_node *node, gl_error *err);
 /* Also marks the groups that share GPUs with the learner. is_preset: the preset is colocated, so
  * the section may be missing. at: position in messages about the rest of the cluster. */

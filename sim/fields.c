@@ -146,7 +146,9 @@ static const cluster_preset preset_table[] = {
      .source = "2510.11345, the abstract and section 1; alibaba.github.io/ROLL, async_training",
      .mapping = "async_generation_ratio: ahead (1; 0 is synchronous); queue scheduling: unit: "
                 "group; responses under way: partial: wait (assumed)",
-     .not_modelled = "prompt replication and redundant rollouts; environments of agents",
+     .not_modelled =
+         "prompt replication and redundant rollouts; environments of agents; the quotas "
+         "of domains, unless sources and learner.quotas are given",
      RULES(4, PUSH, FIFO, 1, UNLIMITED, 1),
      .trains_late = true,
      .unit = UNIT_GROUP},
@@ -220,7 +222,8 @@ static const cluster_preset preset_table[] = {
          "weights in flight: partial: continue",
      .not_modelled = "TARGET_LAG 1, by which a batch is put together up to one update before it is "
                      "trained; the adaptation of max_inflight; batches counted in tokens, unless "
-                     "learner.tokens is given; the orchestrator's filters",
+                     "learner.tokens is given; the orchestrator's filters; several environments, "
+                     "unless sources are given",
      RULES(4, PUSH, FIFO, UNLIMITED, 8, 1),
      .trains_late = true,
      .in_flight = true,
@@ -333,8 +336,9 @@ static const cluster_preset preset_table[] = {
      .mapping = "partial rollouts: unit: group, partial: continue; an optimiser step an update; "
                 "environments in flight: samplers x concurrency; no ahead and no window (assumed); "
                 "restarts of the job: restarts",
-     .not_modelled = "sequences that are rejected (leave their share of concurrency out), expired "
-                     "ones, quotas by task, environments and graders",
+     .not_modelled = "expired sequences; rejected ones, quotas by task, environments and graders, "
+                     "unless learner.reject, sources with learner.quotas, environment and grader "
+                     "are given",
      RULES(4, PUSH, FIFO, UNLIMITED, UNLIMITED, 1),
      .in_flight = true,
      .unit = UNIT_GROUP},
@@ -644,6 +648,20 @@ static const field entries[] = {
           "prompts "
           "are slow",
           .rule = "none"),
+    FIELD("cluster.sources", "sources", LIST, "", NULL,
+          "where prompts come from, as tasks or data sets: a list of {name, weight, lengths, "
+          "reject}. Each group is of one source, drawn at random with the weights, or so that "
+          "quotas are filled (`learner.quotas`). `gepolab sim` prints what becomes of each. Needs "
+          "unit: group",
+          .rule = "none: all prompts are alike"),
+    FIELD("cluster.sources.name", "source's name", TEXT, "", NULL, "its name. Required"),
+    FIELD("cluster.sources.weight", "weight of a source", POSITIVE, "", "1",
+          "its part of all groups, relative to the other sources'"),
+    FIELD("cluster.sources.lengths", "lengths of a source", DIST, "tokens", NULL,
+          "distribution of its response lengths", .rule = "`lengths` of the samplers"),
+    FIELD("cluster.sources.reject", "rejected of a source", REAL(0, FIELD_BELOW_1), "", NULL,
+          "probability that a group of it is rejected when it reaches the learner",
+          .rule = "`learner.reject`"),
     FIELD("cluster.coupled", "coupled", FLAG, "", "false",
           "the lengths of real responses drive the clock"),
     FIELD("cluster.ahead", "ahead", INTEGER(0, INFINITY), "updates", NULL,
@@ -892,6 +910,11 @@ static const field entries[] = {
           "probability that a batch, group or response is rejected when it reaches the learner, as "
           "groups of equal rewards are by filters: it was generated in vain, and others take its "
           "place"),
+    FIELD("cluster.learner.quotas", "quotas", FLAG, "", "false",
+          "every update takes from each of `sources` its part, in the order of arrival, and waits "
+          "until all are there; more groups than that of a source wait. A sampler begins a group "
+          "of the source of which least was begun, relative to its part; what is rejected or "
+          "dropped is replaced by a group of the same source"),
     FIELD("cluster.learner.capacity", "queue capacity", COUNT(0, INFINITY), "", "0",
           "most units that wait; beyond it `evict` says which is dropped. 0: no limit"),
     FIELD("cluster.learner.evict", "eviction", CHOICE("oldest", "stalest", "newest"), "", "oldest",

@@ -33,14 +33,16 @@ void learner_fini(sim_clock *c) {
 
 /* --- choice of the next batch --- */
 
-/* Adds to or subtracts from the number of waiting tokens, if updates are counted in tokens. */
-static void count_tokens(sim_clock *c, uint32_t slot, double sign) {
-  if (c->spec->tokens > 0) c->learner.waiting_tokens += sign * c->buffer.pool[slot].facts.tokens;
+/* A unit starts (+1) or ends (-1) waiting. */
+static void count_waiting(sim_clock *c, uint32_t slot, int sign) {
+  const pooled_batch *p = &c->buffer.pool[slot];
+  if (c->spec->tokens > 0) c->learner.waiting_tokens += sign * p->facts.tokens;
+  if (c->spec->n_sources > 0) c->learner.waiting_of[p->source] += (size_t)sign;
 }
 
 static void choice_take_out(sim_clock *c, uint32_t slot) {
   buffer_remove(&c->buffer, slot);
-  count_tokens(c, slot, -1);
+  count_waiting(c, slot, -1);
 }
 
 static void choice_drop(sim_clock *c, uint32_t slot, unit_fate fate) {
@@ -83,6 +85,9 @@ static void heterorl_trim(sim_clock *c) {
 
 /* Whether the waiting units fill this number of updates. */
 static bool fills(const sim_clock *c, double updates) {
+  const cluster_spec *spec = c->spec;
+  for (size_t s = 0; spec->quotas && s < spec->n_sources; ++s)
+    if ((double)c->learner.waiting_of[s] < updates * (double)spec->sources[s].quota) return false;
   return c->spec->tokens > 0 ? c->learner.waiting_tokens >= updates * c->spec->tokens
                              : (double)c->buffer.waiting >= updates * (double)c->spec->take;
 }
@@ -117,7 +122,7 @@ static bool choose_heterorl(sim_clock *c) {
   while (c->learner.n_chosen > 0) {
     const uint32_t slot = c->learner.chosen[--c->learner.n_chosen];
     buffer_insert(&c->buffer, slot);
-    count_tokens(c, slot, 1);
+    count_waiting(c, slot, 1);
   }
   c->learner.newest_trained = before;
   return false;
@@ -135,7 +140,7 @@ static bool needs_versions(const sim_clock *c) {
 }
 
 static bool choice_add(sim_clock *c, uint32_t slot) {
-  count_tokens(c, slot, 1);
+  count_waiting(c, slot, 1);
   if (c->spec->tokens > 0 &&
       !ARRAY_RESERVE(c->learner.chosen, c->learner.chosen_capacity, c->buffer.waiting))
     return false;
@@ -183,6 +188,22 @@ static uint32_t next_in_queue(sim_clock *c) {
                                         : oldest_version(c);
 }
 
+/* Chooses the quota of each source, in the order of the queue. */
+static void choose_quotas(sim_clock *c) {
+  const buffer *b = &c->buffer;
+  const bool newest_first = c->spec->queue == QUEUE_LIFO;
+  size_t taken[MOST_SOURCES] = {0};
+  uint32_t next;
+  for (uint32_t slot = newest_first ? b->newest : b->oldest; !is_full(c, 0); slot = next) {
+    const pooled_batch *p = &b->pool[slot];
+    next = newest_first ? p->older : p->newer;
+    if (taken[p->source] == c->spec->sources[p->source].quota) continue;
+    ++taken[p->source];
+    choice_take_out(c, slot);
+    c->learner.chosen[c->learner.n_chosen++] = slot;
+  }
+}
+
 /* Chooses the units of the next update; returns false if the learner must wait. */
 static bool choice_next(sim_clock *c) {
   const cluster_spec *spec = c->spec;
@@ -194,6 +215,7 @@ static bool choice_next(sim_clock *c) {
   if (!is_enough(c) || (spec->stale == STALE_WAIT && ledger_must_wait(c)) ||
       (cluster_keeps_order(spec) && !ledger_comes_next(c)))
     return false;
+  if (spec->quotas) choose_quotas(c);
   double tokens = 0;
   while (!is_full(c, tokens)) {
     const uint32_t slot = next_in_queue(c);
@@ -217,9 +239,13 @@ static const uint64_t first_unit = (uint64_t)1 << 61;
 
 /* Whether the unit is rejected at random, which models a filter of groups with equal rewards. */
 static bool is_rejected(const sim_clock *c, uint32_t slot) {
-  const uint64_t number = c->buffer.pool[slot].facts.number;
-  const rng_words w = rng_block(rng_stream_at(c->seed, RNG_FAILURE, first_unit + number), 0);
-  return rng_u01_53(w.v[0], w.v[1]) < c->spec->reject;
+  const pooled_batch *p = &c->buffer.pool[slot];
+  const double reject =
+      c->spec->n_sources > 0 ? c->spec->sources[p->source].reject : c->spec->reject;
+  if (reject <= 0) return false;
+  const rng_words w =
+      rng_block(rng_stream_at(c->seed, RNG_FAILURE, first_unit + p->facts.number), 0);
+  return rng_u01_53(w.v[0], w.v[1]) < reject;
 }
 
 /* surplus: abort. Whether the unit was begun for an earlier update. */
@@ -232,7 +258,7 @@ static bool is_surplus(const sim_clock *c, uint32_t slot) {
 /* A graded unit joins the queue, unless it is rejected or surplus. */
 static gl_status receive_graded(sim_clock *c, uint32_t slot, gl_error *err) {
   buffer *b = &c->buffer;
-  if (c->spec->reject > 0 && is_rejected(c, slot)) {
+  if (is_rejected(c, slot)) {
     ledger_discard(c, slot, FATE_REJECTED);
     return GL_OK;
   }
@@ -329,6 +355,11 @@ static gl_status record_batch(sim_clock *c, uint32_t slot, gl_error *err) {
   schedule_batch *b = &out->batches[out->n_batches++];
   *b = p->facts;
   b->trained_s = c->now;
+  if (out->n_sources > 0) {
+    if (!ARRAY_RESERVE(out->source_of, c->learner.source_capacity, out->n_batches))
+      return gl_fail_memory(err, "sources");
+    out->source_of[out->n_batches - 1] = (uint8_t)p->source;
+  }
   c->stats.waited_s += c->now - b->arrived_s;
   ledger_end(c, slot, FATE_TRAINED);
   clock_trace(

@@ -438,8 +438,10 @@ static gl_status draw_unit(sim_clock *c, const sampler *s, uint32_t slot, gl_err
     gl_status status = hooks->draw(hooks->self, facts, s->version, lengths, err);
     if (status != GL_OK) return status;
   } else {
+    const response_spec of =
+        cluster_responses(spec, &s->group->responses, c->buffer.pool[slot].source);
     c->stream.units[slot].prompt =
-        response_draw_lengths(lengths, &s->group->responses, c->seed, facts->id,
+        response_draw_lengths(lengths, &of, c->seed, facts->id,
                               cluster_unit_draw(spec, facts->id, 1).id, spec->unit_responses);
   }
   ++c->out->rounds;
@@ -454,6 +456,7 @@ static gl_status begin_unit(sim_clock *c, uint32_t i, gl_error *err) {
   const uint32_t slot = buffer_take(&c->buffer, s->version);
   if (slot == BUFFER_NONE || !reserve_unit(c, slot)) return gl_fail_memory(err, "units under way");
   schedule_batch *facts = &c->buffer.pool[slot].facts;
+  c->buffer.pool[slot].source = c->spec->n_sources > 0 ? ledger_next_source(c) : 0;
   facts->id = (uint64_t)i << 32 | s->ordinal++;
   facts->number = c->ledger.begun;
   facts->sampler = i;

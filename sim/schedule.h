@@ -77,6 +77,13 @@ typedef struct unit_counts {
 /* "trained", "stale", …; static. */
 const char *unit_fate_name(unit_fate fate);
 
+/* Units of one source (cluster.sources); the others of `begun` are pending. */
+typedef struct source_report {
+  uint64_t begun, fate[FATES];
+  int64_t staleness; /* summed over the trained ones */
+  double waited_s;   /* seconds that they waited at the learner, summed */
+} source_report;
+
 /* Times of transfers from request to arrival. Seconds; NaN without transfers; p50 and p95 within
  * 0.6 %. */
 typedef struct transfer_times {
@@ -157,10 +164,13 @@ typedef struct schedule {
   double waited_s, waiting_integral_s;
   size_t unit_responses;   /* responses per unit */
   unit_counts fate[FATES]; /* lengths and prompts are only counted if the cluster samples them */
-  double weight_sum;       /* summed weight of trained units: 1 each, or less if stale ones are
-                              downweighted */
-  uint64_t rounds; /* rounds of generation of all units started: 1 each, or more if the learner
-                      samples more than it sends */
+  source_report sources[MOST_SOURCES];
+  size_t n_sources;
+  uint8_t *source_of; /* [n_batches] source of each trained unit; NULL without sources */
+  double weight_sum;  /* summed weight of trained units: 1 each, or less if stale ones are
+                         downweighted */
+  uint64_t rounds;    /* rounds of generation of all units started: 1 each, or more if the learner
+                         samples more than it sends */
   uint64_t drawn_responses; /* number of responses in these rounds */
   bool streams;             /* units are groups or responses; the following two are then valid */
   uint64_t aborted;         /* units dropped at their sampler: FATE_ABORTED */

@@ -64,9 +64,12 @@ static const sampler_group *sampler_group_of(const cluster_spec *spec, uint32_t 
 }
 
 /* The lengths of the unit's responses, sampled again at their addresses. */
-static void unit_lengths(double *lengths, const cluster_spec *spec, uint64_t seed,
-                         const schedule_batch *unit) {
-  const response_spec *r = &sampler_group_of(spec, unit->sampler)->responses;
+static void unit_lengths(double *lengths, const schedule *s, const cluster_spec *spec,
+                         uint64_t seed, const schedule_batch *unit) {
+  const size_t source = s->source_of != NULL ? s->source_of[unit - s->batches] : 0;
+  const response_spec of =
+      cluster_responses(spec, &sampler_group_of(spec, unit->sampler)->responses, source);
+  const response_spec *r = &of;
   const size_t n = spec->unit_responses;
   for (size_t k = 0; k < n && r->lengths == NULL; ++k) lengths[k] = 1;
   if (r->lengths == NULL) return;
@@ -86,7 +89,7 @@ gl_status schedule_token_runs(const schedule *s, const cluster_spec *spec, uint6
     for (size_t k = 0; k < s->updates[i].n_batches; ++k) {
       token_run run = {.update = &s->updates[i],
                        .unit = &s->batches[s->updates[i].first_batch + k]};
-      unit_lengths(lengths, spec, seed, run.unit);
+      unit_lengths(lengths, s, spec, seed, run.unit);
       for (size_t j = 0; j < run.unit->n_segments; ++j) {
         const schedule_segment *p = &s->segments[run.unit->first_segment + j];
         const bool all = p->response == SEGMENT_OF_ALL;

@@ -17,6 +17,7 @@ void schedule_fini(schedule *s) {
   free(s->batches);
   free(s->segments);
   free(s->staleness);
+  free(s->source_of);
   *s = (schedule){0};
 }
 
@@ -362,6 +363,24 @@ static int add_staleness_parts(cJSON *staleness, const schedule *s) {
   return ok;
 }
 
+static int add_sources(cJSON *root, const schedule *s, const cluster_spec *spec) {
+  cJSON *list = cJSON_AddArrayToObject(root, "sources");
+  int ok = list != NULL;
+  for (size_t i = 0; i < s->n_sources && ok; ++i) {
+    const source_report *of = &s->sources[i];
+    cJSON *to = cJSON_CreateObject();
+    ok = to != NULL && cJSON_AddItemToArray(list, to) &&
+         json_add_string(to, "name", spec->sources[i].name) != NULL &&
+         json_add_number(to, "begun", (double)of->begun) != NULL;
+    for (int f = 0; f < FATE_PENDING && ok; ++f)
+      ok = json_add_number(to, unit_fate_name((unit_fate)f), (double)of->fate[f]) != NULL;
+    const double trained = (double)of->fate[FATE_TRAINED];
+    ok = ok && json_add_number(to, "staleness_mean", (double)of->staleness / trained) != NULL &&
+         json_add_number(to, "waited_mean_s", of->waited_s / trained) != NULL;
+  }
+  return ok;
+}
+
 static int add_staleness(cJSON *root, const schedule *s, const cluster_spec *spec) {
   const int64_t bound = cluster_staleness_bound(spec);
   const clock_record *c = &s->clock;
@@ -404,6 +423,7 @@ gl_status schedule_to_json(const schedule *s, const cluster_spec *spec, cJSON **
                                            NETWORK_NUMBERS);
   }
   if (ok) ok = summary_add_numbers(root, sections, add_sections(s, sections, 0));
+  if (ok && s->n_sources > 0) ok = add_sources(root, s, spec);
   const measured_staleness *m = &spec->measured;
   if (ok && m->n > 0) ok = json_add_number(root, "ks_distance", ks) != NULL;
   if (ok && !isnan(m->seconds))

@@ -250,7 +250,7 @@ gl_status cfg_end(cfg_reader *r) {
     size_t k = 0;
     while (k < r->n_asked && strcmp(r->asked[k], e->key) != 0) ++k;
     if (k < r->n_asked) continue;
-    char near[CFG_HINT_SIZE], all[500], other[FIELD_HINT_SIZE], written[FIELD_PATH_SIZE];
+    char near[CFG_HINT_SIZE], all[600], other[FIELD_HINT_SIZE], written[FIELD_PATH_SIZE];
     if (*suggested_field(r, e->key, written_below(e, written), other) != '\0')
       return r->status = cfg_fail_at(&e->key_at, r->err, "unknown key '%.64s' in '%s'; write %s",
                                      e->key, r->section, other);

@@ -55,6 +55,22 @@ static void print_staleness(const schedule *s, const cluster_spec *spec, FILE *t
 #undef PRINT_PART
 }
 
+static void print_sources(const schedule *s, const cluster_spec *spec, FILE *to) {
+  for (size_t i = 0; i < s->n_sources; ++i) {
+    const source_report *of = &s->sources[i];
+    const double trained = (double)of->fate[FATE_TRAINED];
+    fprintf(to, "%-20s  %s: %" PRIu64 " begun, %.6g trained", i == 0 ? "sources" : "",
+            shown(cluster_source_at(spec, i)).text, of->begun, trained);
+    for (int f = FATE_STALE; f < FATE_PENDING; ++f)
+      if (of->fate[f] > 0)
+        fprintf(to, ", %" PRIu64 " %s", of->fate[f], unit_fate_name((unit_fate)f));
+    if (trained > 0)
+      fprintf(to, "; staleness %.4g, waited %.4g s", (double)of->staleness / trained,
+              of->waited_s / trained);
+    fputs("\n", to);
+  }
+}
+
 void schedule_print_table(const schedule *s, const cluster_spec *spec, FILE *to) {
   schedule_number all[SCHEDULE_MOST_NUMBERS];
   const measured_staleness *measured = cluster_measured(spec);
@@ -95,6 +111,7 @@ void schedule_print_table(const schedule *s, const cluster_spec *spec, FILE *to)
     fprintf(to, "%-20s  %.6g calls, %.6g s waited for a place, %.6g places in use\n", "environment",
             s->environment.calls, s->environment.wait_s, s->environment.busy);
   print_staleness(s, spec, to);
+  print_sources(s, spec, to);
   print_seconds(s, cluster_measured_time(spec), to);
   if (measured == NULL) return;
   if (schedule_ks(s, spec, &ks, &err) != GL_OK)
@@ -114,7 +131,7 @@ void schedule_print_csv(const schedule *s, FILE *to) {
 #define PRINT_NAME(name, meaning) fputs(",from_" #name, to);
   STALENESS_PARTS(PRINT_NAME)
 #undef PRINT_NAME
-  fputs("\n", to);
+  fputs(s->n_sources > 0 ? ",source\n" : "\n", to);
   for (size_t i = 0; i < s->n_updates; ++i)
     for (size_t k = 0; k < s->updates[i].n_batches; ++k) {
       const schedule_update *u = &s->updates[i];
@@ -130,6 +147,7 @@ void schedule_print_csv(const schedule *s, FILE *to) {
 #define PRINT_VERSIONS(name, meaning) fprintf(to, ",%" PRIu64, from.name);
       STALENESS_PARTS(PRINT_VERSIONS)
 #undef PRINT_VERSIONS
+      if (s->n_sources > 0) fprintf(to, ",%d", s->source_of[b - s->batches] + 1);
       fputs("\n", to);
     }
 }

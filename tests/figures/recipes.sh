@@ -25,7 +25,7 @@ shortened() { # RECIPE
     relay_tree) clock $1 cluster.samplers=6 cluster.learner.batches=6 steps=12 ;;
     heterogeneous_samplers) study $1 steps=30; clock $1 ;;
     heterorl_trace) clock $1 ;;
-    ten_thousand_samplers | slow_prompts | three_continents | restarts | staleness_counters | decoding_load | prefix_cache | grader | environment | colocated | cancelling | rejection | lengths | oversampling) clock $1 steps=60 ;;
+    ten_thousand_samplers | slow_prompts | three_continents | restarts | staleness_counters | decoding_load | prefix_cache | grader | environment | colocated | cancelling | rejection | lengths | oversampling | sources) clock $1 steps=60 ;;
     weights_in_flight) study $1 $tiny 'world.warmup={steps: 20}' 'sweep.optimizer.lr=[5.0e-4]' 'sweep.seed=[1, 2]' ;;
     what_arrives | dropping) selection $1 steps=60 ;;
     quickstart) study $1 steps=30 'cluster={preset: heterorl}' 'sweep={algorithm: [gepo, grpo], seed: [1, 2], cluster.delay: [30, {law: uniform, min: 1, max: 60}]}' ;;

@@ -68,6 +68,8 @@ static const base bases[] = {
     {"run", "cluster", "{" TRAIN BANDIT "cluster: {preset: fifo, learner: {capacity: 3}}}"},
     {"sim", "cluster", "{" TRAIN BANDIT "cluster: {preset: fifo, window: 2, stale: downweight}}"},
     {"sim", "cluster.restarts", "{" TRAIN BANDIT "cluster: {restarts: {at: [900]}}}"},
+    {"sim", "cluster.sources",
+     "{" TRAIN BANDIT "cluster: {preset: verl_v1, sources: [{name: a, lengths: 9}]}}"},
     {"sim", "cluster.grader", "{" TRAIN BANDIT "cluster: {grader: {time: 9}}}"},
     {"sim", "cluster.environment",
      "{" TRAIN BANDIT "cluster: {preset: verl_v1, environment: {turns: 3, time: 9}}}"},
