@@ -2,6 +2,7 @@
 #include "analysis/import/read.h"
 
 #include "core/base/array.h"
+#include "core/base/file.h"
 #include "core/base/records.h"
 
 #include <dirent.h>
@@ -13,11 +14,6 @@
 
 enum { DEEPEST_FOLDER = 8, MOST_FILES = 20000 };
 
-bool folder_is(const char *path) {
-  struct stat there;
-  return stat(path, &there) == 0 && S_ISDIR(there.st_mode);
-}
-
 void folder_fini(folder_logs *f) {
   free(f->path);
   arena_fini(&f->memory);
@@ -26,24 +22,14 @@ void folder_fini(folder_logs *f) {
 
 /* --- names --- */
 
-static bool ends_in(const char *name, size_t n, const char *end) {
-  const size_t m = strlen(end);
-  return n > m && strncmp(name + n - m, end, m) == 0;
-}
-
-/* Length of the name without ".gz" or ".zst". */
-static size_t unpacked_length(const char *name) {
-  const size_t n = strlen(name);
-  return n - (ends_in(name, n, ".gz") ? 3u : ends_in(name, n, ".zst") ? 4u : 0u);
-}
-
 bool folder_name_is_table(const char *name) {
-  const size_t n = unpacked_length(name);
-  return ends_in(name, n, ".csv") || ends_in(name, n, ".tsv") || ends_in(name, n, ".jsonl");
+  const size_t n = file_name_length(name);
+  return name_ends_with(name, n, ".csv") || name_ends_with(name, n, ".tsv") ||
+         name_ends_with(name, n, ".jsonl");
 }
 
 bool folder_name_is_log(const char *name) {
-  return folder_name_is_table(name) || ends_in(name, unpacked_length(name), ".json");
+  return folder_name_is_table(name) || name_ends_with(name, file_name_length(name), ".json");
 }
 
 /* --- the files of a folder --- */
@@ -103,8 +89,8 @@ static gl_status find_folder_files(found_files *to, const char *folder, int dept
  * *length the length of the folder before it ("out"). Returns -1 for other paths. */
 static long checkpoint_number(const char *path, size_t *length) {
   static const char state[] = "/trainer_state.json", folder[] = "checkpoint-";
-  const size_t n = unpacked_length(path);
-  if (!ends_in(path, n, state)) return -1;
+  const size_t n = file_name_length(path);
+  if (!name_ends_with(path, n, state)) return -1;
   size_t begin = n - (sizeof state - 1);
   const size_t end = begin;
   while (begin > 0 && path[begin - 1] != '/') begin--;
@@ -245,7 +231,7 @@ static gl_status rows_of_folder(const char *folder, const char *format, rows_tak
 gl_status read_rows_each(const char *path, const char *format, rows_taker *take, void *context,
                          gl_error *err) {
   sheet rows = {.name = NULL};
-  if (folder_is(path)) return rows_of_folder(path, format, take, context, err);
+  if (file_is_folder(path)) return rows_of_folder(path, format, take, context, err);
   gl_status status = read_rows(&rows, path, format, err);
   if (status == GL_OK) status = take(context, &rows, err);
   sheet_fini(&rows);

@@ -5,6 +5,7 @@
 #include "analysis/import/metric_names.h"
 #include "analysis/import/read.h"
 #include "core/base/array.h"
+#include "core/base/file.h"
 #include "core/config/fields.h"
 #include "core/store/store.h"
 
@@ -596,7 +597,7 @@ static gl_status read_files(gathered *g, const rules *r, gl_error *err) {
   gl_status status = GL_OK;
   for (size_t i = 0; i < r->of->n_files && status == GL_OK; i++) {
     int is_study = 0;
-    if (folder_is(r->of->files[i])) {
+    if (file_is_folder(r->of->files[i])) {
       status = gather_folder(g, r, i, err);
       continue;
     }

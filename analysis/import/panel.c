@@ -8,6 +8,7 @@
 #include "analysis/import/formats.h"
 
 #include "core/base/display_text.h"
+#include "core/base/file.h"
 #include "core/base/records.h"
 
 #include <math.h>
@@ -27,11 +28,6 @@ static const size_t NOT_A_METRIC = (size_t)-1;
 
 /* --- header --- */
 
-static int ends_with(const char *text, const char *tail) {
-  size_t n = strlen(text), m = strlen(tail);
-  return n >= m && strcmp(text + n - m, tail) == 0;
-}
-
 static const char *last_separator(const char *head) {
   const char *found = NULL;
   for (const char *p = strstr(head, " - "); p; p = strstr(p + 1, " - ")) found = p;
@@ -39,8 +35,10 @@ static const char *last_separator(const char *head) {
 }
 
 static bool is_bookkeeping(const char *metric) {
-  return ends_with(metric, "__MIN") || ends_with(metric, "__MAX") || strcmp(metric, "_step") == 0 ||
-         strcmp(metric, "_runtime") == 0 || strcmp(metric, "_timestamp") == 0;
+  const size_t n = strlen(metric);
+  return name_ends_with(metric, n, "__MIN") || name_ends_with(metric, n, "__MAX") ||
+         strcmp(metric, "_step") == 0 || strcmp(metric, "_runtime") == 0 ||
+         strcmp(metric, "_timestamp") == 0;
 }
 
 /* Adds the series of the column heading in r->csv.cell, split at `separator` (which is

@@ -197,8 +197,6 @@ typedef struct folder_logs {
   arena memory;
 } folder_logs;
 
-/* Whether there is a folder at that path. */
-bool folder_is(const char *path);
 /* Whether a file is a log by the ending of its name, packed (.gz, .zst) or not: a table or JSON
  * Lines; or one of these or JSON. */
 bool folder_name_is_table(const char *name);

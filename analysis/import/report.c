@@ -7,6 +7,7 @@
 #include "analysis/evaluation_sets.h"
 #include "analysis/import/read.h"
 #include "analysis/statistics.h"
+#include "core/base/file.h"
 #include "core/base/records.h"
 
 #include <math.h>
@@ -585,7 +586,7 @@ gl_status report_analysis(table *to, const gather_request *request, const publis
                           gl_error *err) {
   int is_study = 0;
   gl_status status = GL_OK;
-  if (request->n_files == 1 && !folder_is(request->files[0]))
+  if (request->n_files == 1 && !file_is_folder(request->files[0]))
     status = read_is_study(request->files[0], &is_study, err);
   if (status != GL_OK) return status;
   if (is_study && !has_options(request) && !request->each_set && !printed)

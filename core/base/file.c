@@ -64,6 +64,21 @@ bool file_is_regular(const char *path) {
   return stat(path, &there) == 0 && S_ISREG(there.st_mode);
 }
 
+bool file_is_folder(const char *path) {
+  struct stat there;
+  return stat(path, &there) == 0 && S_ISDIR(there.st_mode);
+}
+
+bool name_ends_with(const char *name, size_t n, const char *ending) {
+  const size_t m = strlen(ending);
+  return n > m && memcmp(name + n - m, ending, m) == 0;
+}
+
+size_t file_name_length(const char *name) {
+  const size_t n = strlen(name);
+  return n - (name_ends_with(name, n, ".gz") ? 3u : name_ends_with(name, n, ".zst") ? 4u : 0u);
+}
+
 bool file_is_database(const char *path) {
   static const char head[16] = "SQLite format 3";
   char found[sizeof head] = {0};
@@ -246,17 +261,22 @@ gl_status checkpoint_get(FILE *from, void *bytes, size_t n, gl_error *err) {
 }
 
 gl_status file_make_folder(const char *folder, gl_error *err) {
+  enum { TRIES = 5 };
+  if (folder[0] == '\0') return gl_fail(err, GL_EINPUT, "'' is no name of a folder");
   char *path = strdup(folder);
   if (path == NULL) return gl_fail_memory(err, "a folder's name");
   gl_status status = GL_OK;
-  for (char *c = path; status == GL_OK; ++c) {
-    if (c == path || (*c != '/' && *c != '\0')) continue;
-    const char here = *c;
-    *c = '\0';
-    if (mkdir(path, 0777) != 0 && errno != EEXIST && errno != EISDIR)
-      status = file_fail(path, "made", errno, err);
-    *c = here;
-    if (here == '\0') break;
+  const size_t length = strlen(path);
+  int tries = 0;
+  for (size_t i = 1; i <= length && status == GL_OK; ++i) {
+    if (folder[i] != '/' && folder[i] != '\0') continue;
+    path[i] = '\0';
+    const int reason = file_is_folder(path) || mkdir(path, 0777) == 0 ? 0 : errno;
+    if (reason == ENOENT && tries++ < TRIES)
+      i = 0; /* another process removed a parent meanwhile */
+    else if (reason != 0 && !(reason == EEXIST && file_is_folder(path)))
+      status = file_fail(path, "made", reason == EEXIST ? ENOTDIR : reason, err);
+    strcpy(path, folder);
   }
   free(path);
   return status;

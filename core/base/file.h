@@ -43,7 +43,8 @@ gl_status file_write_text(const char *path, const char *text, gl_error *err);
 gl_status checkpoint_put(FILE *to, const void *bytes, size_t n, gl_error *err);
 gl_status checkpoint_get(FILE *from, void *bytes, size_t n, gl_error *err);
 
-/* Creates the folder and missing parents. Errors: GL_EIO, naming the one that cannot be created. */
+/* Creates the folder and missing parents; tries again where another process removes an empty parent
+ * meanwhile. Errors: GL_EIO, naming the one that cannot be created, GL_EINPUT (no name). */
 gl_status file_make_folder(const char *folder, gl_error *err);
 
 /* Whether both paths name the same regular file, also through links. If neither exists, whether
@@ -51,6 +52,12 @@ gl_status file_make_folder(const char *folder, gl_error *err);
 bool file_same(const char *a, const char *b);
 /* Whether there is a regular file at path, also through links. Opening a pipe may wait for ever. */
 bool file_is_regular(const char *path);
+/* Whether there is a folder at path, also through links. */
+bool file_is_folder(const char *path);
+/* Whether the first n characters of name are something and then the ending. */
+bool name_ends_with(const char *name, size_t n, const char *ending);
+/* Length of the name without the .gz or .zst of a compressed file. */
+size_t file_name_length(const char *name);
 /* Whether the file at path is an SQLite database; every study is one. */
 bool file_is_database(const char *path);
 

@@ -38,7 +38,7 @@ typedef struct request {
 /* A folder, a table or JSON Lines is a log; JSON is one unless it has a section `plan`. */
 static bool plan_is_log(const char *word, const char *format) {
   cfg_doc *doc = NULL;
-  if (format != NULL || folder_is(word) || folder_name_is_table(word)) return true;
+  if (format != NULL || file_is_folder(word) || folder_name_is_table(word)) return true;
   if (!folder_name_is_log(word)) return false;
   const bool is_description =
       cfg_load_file(&doc, word, NULL) == GL_OK && cfg_find(cfg_root(doc), "plan") != NULL;
@@ -58,7 +58,7 @@ static gl_status kinds_at(const char *path, bool *has_rows, bool *has_steps, gl_
   read_kind kind = READ_IS_OTHER;
   folder_logs f;
   *has_rows = false, *has_steps = true;
-  if (!folder_is(path)) {
+  if (!file_is_folder(path)) {
     const gl_status status = read_which(&kind, path, err);
     *has_rows = kind == READ_IS_ROWS;
     *has_steps = !*has_rows;

@@ -134,7 +134,7 @@ static gl_status draw_stored(const gather_request *files, const figure_request *
 static gl_status recognise_stored(const gather_request *files, int *are, gl_error *err) {
   *are = files->n_files > 0;
   for (size_t i = 0; i < files->n_files && *are; ++i) {
-    if (folder_is(files->files[i])) return *are = 0, GL_OK;
+    if (file_is_folder(files->files[i])) return *are = 0, GL_OK;
     gl_status status = stored_recognise(files->files[i], are, err);
     if (status != GL_OK) return status;
   }
@@ -149,7 +149,8 @@ static gl_status draw_files(const args *a, const import_options *import,
   gather_request together;
   int is_study = 0, is_stored = 0;
   gl_status status = import_options_request(import, a->words, a->n_words, &together, err);
-  const int alone = a->n_words == 1 && !import_options_given(import) && !folder_is(a->words[0]);
+  const int alone =
+      a->n_words == 1 && !import_options_given(import) && !file_is_folder(a->words[0]);
   if (status == GL_OK && alone) status = read_is_study(a->words[0], &is_study, err);
   if (status == GL_OK && !is_study) status = recognise_stored(&together, &is_stored, err);
   if (status != GL_OK) return status;

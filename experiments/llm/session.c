@@ -32,11 +32,6 @@ enum {
 
 /* --- recipes out of folders --- */
 
-static int is_folder(const char *path) {
-  struct stat s;
-  return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
-}
-
 /* Makes {"value": text} a separate document, from which fields can be set. */
 static gl_status text_doc(cfg_doc **out, const char *text, gl_error *err) {
   cJSON *json = json_new();
@@ -153,7 +148,7 @@ static gl_status check_recipe_is_llm(const recipe *r, gl_error *err) {
 gl_status llm_session_init(llm_session *s, args *a, size_t threads, int without_task,
                            gl_error *err) {
   *s = (llm_session){.source = a->words[0], .has_task = 1};
-  gl_status status = is_folder(s->source)
+  gl_status status = file_is_folder(s->source)
                          ? load_folder(s, a, without_task, err)
                          : recipe_load(&s->doc, s->source, a->overrides, a->n_overrides, err);
   if (status == GL_OK) status = args_read_files(a, s->doc, err);

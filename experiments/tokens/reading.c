@@ -3,6 +3,7 @@
 #include "experiments/tokens/token_log.h"
 
 #include "core/base/compressed.h"
+#include "core/base/file.h"
 #include "core/config/config.h"
 #include "experiments/base/memory.h"
 #include "experiments/tokens/formats.h"
@@ -31,17 +32,8 @@ typedef struct token_sources {
 enum { MOST_DEPTH = 32 };
 static const char FILES_OF_LOG[] = "the files of a log";
 
-static bool name_ends_with(const char *name, size_t n, const char *ending) {
-  const size_t k = strlen(ending);
-  return n > k && memcmp(name + n - k, ending, k) == 0;
-}
-
 static bool is_log_name(const char *name) {
-  size_t n = strlen(name);
-  if (name_ends_with(name, n, ".gz"))
-    n -= 3;
-  else if (name_ends_with(name, n, ".zst"))
-    n -= 4;
+  const size_t n = file_name_length(name);
   return name[0] != '.' && (name_ends_with(name, n, ".jsonl") || name_ends_with(name, n, ".json"));
 }
 
@@ -132,8 +124,7 @@ static gl_status token_sources_list(token_sources *s, const char *const *paths, 
   *s = (token_sources){.n = 0};
   for (size_t i = 0; i < n && status == GL_OK; ++i) {
     const size_t before = s->n;
-    struct stat about;
-    if (strcmp(paths[i], "-") == 0 || stat(paths[i], &about) != 0 || !S_ISDIR(about.st_mode)) {
+    if (strcmp(paths[i], "-") == 0 || !file_is_folder(paths[i])) {
       add_file(s, must_copy(paths[i], FILES_OF_LOG), false);
       continue;
     }

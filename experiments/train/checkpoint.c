@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -372,30 +371,6 @@ static gl_status list_checkpoints(const char *path, uint64_t **out, size_t *n, g
 
 /* --- opening --- */
 
-/* Makes path and its parents. Tries again if a finished run has just removed an empty parent, such
- * as a study's folder with those of all cells. */
-static gl_status make_folders(const char *path, gl_error *err) {
-  enum { TRIES = 5 };
-  char part[PATH_MAX];
-  size_t length = strlen(path);
-  int tries = 0;
-  if (length == 0 || length >= sizeof part)
-    return gl_fail(err, GL_EINPUT, "'%.100s' is no folder for checkpoints", path);
-  for (size_t i = 1; i <= length; ++i) {
-    struct stat s;
-    if (path[i] != '/' && path[i] != '\0') continue;
-    memcpy(part, path, i);
-    part[i] = '\0';
-    if ((stat(part, &s) == 0 && S_ISDIR(s.st_mode)) || mkdir(part, 0777) == 0) continue;
-    if (errno == EEXIST && stat(part, &s) == 0 && S_ISDIR(s.st_mode))
-      continue; /* another process made it meanwhile */
-    if (errno != ENOENT || tries++ == TRIES)
-      return file_fail(part, "made", errno == EEXIST ? ENOTDIR : errno, err);
-    i = 0;
-  }
-  return GL_OK;
-}
-
 /* Locks the folder. Retries, because a process that was just killed may hold its lock for a moment.
  */
 static gl_status lock_folder(checkpoint_folder *f, gl_error *err) {
@@ -426,7 +401,7 @@ static void remove_unfinished(const checkpoint_folder *f) {
 gl_status checkpoint_folder_open(checkpoint_folder **out, const char *path, const char *recipe,
                                  size_t keep, gl_error *err) {
   *out = NULL;
-  gl_status status = make_folders(path, err);
+  gl_status status = file_make_folder(path, err);
   if (status != GL_OK) return status;
   if (access(path, W_OK | X_OK) != 0) return file_fail(path, "written", errno, err);
   checkpoint_folder *f = MUST_ARRAY(checkpoint_folder, 1, "a folder of checkpoints");
