@@ -36,24 +36,7 @@ CFLAGS   += -std=c11 $(OPT) $(DEBUG) -ffp-contract=off $(WARN) $(if $(ARCH),-mar
 LDFLAGS  += $(if $(SANITIZE),-fsanitize=$(SANITIZE))
 VERSION  := $(shell cat VERSION)
 
-PACKAGES := gcc libc6-dev pkg-config libgsl-dev libopenblas-dev gnuplot-nox fonts-dejavu-core libcunit1-dev \
-            libsqlite3-dev libyaml-dev libcjson-dev librandom123-dev libxxhash-dev libpcre2-dev libutf8proc-dev \
-            zlib1g-dev libzstd-dev libflint-dev $(if $(filter bookworm jammy,$(shell sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)),libflint-arb-dev)
-
-# Libraries: asked for lazily, so that `make deps` works before they exist.
-PKGS      = gsl openblas sqlite3 yaml-0.1 libcjson libpcre2-8 libutf8proc zlib libzstd
-PKG_CFLAGS = $(eval PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null))$(PKG_CFLAGS)
-# OpenBLAS is the CBLAS: GSL's own reference one would shadow it.
-PKG_LIBS   = $(eval PKG_LIBS := $(filter-out -lgslcblas,$(shell pkg-config --libs $(PKGS) 2>/dev/null)))$(PKG_LIBS)
-# Arb: a library of its own before FLINT 3. Only the program has llm/answer, libgepolab does not.
-ARB_LIBS   = $(eval ARB_LIBS := $(firstword $(foreach l,flint-arb arb,$(if $(filter /%,$(shell $(CC) -print-file-name=lib$(l).so)),-l$(l)))) -lflint)$(ARB_LIBS)
-
-# Found, never required. Sanitized builds leave MPI out: its library reports leaks of its own.
-MPICC    := $(if $(SANITIZE),,$(shell command -v mpicc 2>/dev/null))
-CUDA     ?= 1
-NVCC     := $(if $(filter 0,$(CUDA))$(SANITIZE),,$(shell command -v nvcc 2>/dev/null))
-MPI_CFLAGS := $(if $(MPICC),-DGEPOLAB_WITH_MPI $(shell $(MPICC) --showme:compile 2>/dev/null))
-MPI_LIBS   := $(if $(MPICC),$(shell $(MPICC) --showme:link 2>/dev/null))
+include mk/packages.mk
 
 ROOMS    := core sim toy llm analysis library experiments
 # Every C file below some folders, and the objects made of them.
@@ -74,6 +57,7 @@ LIBS     := $(foreach r,analysis sim toy llm core,$(BUILD)/lib$(r).a)
 SHARED_ROOMS := analysis sim toy core
 LDLIBS    = $(PKG_LIBS) $(ARB_LIBS) $(MPI_LIBS) $(CUDA_LIBS) -lm -lpthread
 
+.DEFAULT_GOAL := all
 .PHONY: all check demo figures paper bench bench-gpu gpu-bundle deps install uninstall sanitize sanitize-address sanitize-thread racecheck valgrind fuzz torture clean format format-check help force
 all: $(BUILD)/gepolab
 
@@ -159,20 +143,6 @@ $(BUILD)/tables: tests/arrows/tables.awk $(TABLES)
 
 $(BUILD)/gepolab: $(call obj,experiments) $(EMBED) $(LIBS) | $(BUILD)/tables
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
-
-# --- packages ------------------------------------------------------------------------------------
-
-# Installs what is missing with apt-get (as root, or through sudo); says what to do elsewhere.
-deps:
-	@missing=; for p in $(PACKAGES); do \
-	   dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$p"; done; \
-	 if [ -n "$$missing" ]; then \
-	   if ! command -v apt-get >/dev/null; then \
-	     echo "gepolab needs these Debian packages (or your system's equivalents):$$missing" >&2; exit 1; fi; \
-	   sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; \
-	   echo "installing:$$missing"; \
-	   $$sudo apt-get update -qq && DEBIAN_FRONTEND=noninteractive $$sudo apt-get install -y -qq \
-	     --no-install-recommends $$missing >/dev/null; fi
 
 # --- use -----------------------------------------------------------------------------------------
 

@@ -310,6 +310,11 @@ int64_t schedule_version_at(const schedule *s, double time);
 staleness_parts schedule_split_staleness(const schedule *s, const schedule_update *u,
                                          const schedule_batch *b);
 
+/* Fills the histogram of staleness and the sums of its parts. */
+gl_status schedule_count_staleness(schedule *s, gl_error *err);
+/* The smallest staleness that a fraction of at least p of the batches does not exceed. */
+double schedule_staleness_quantile(const schedule *s, double p);
+
 /* --- summary as a list and as JSON --- */
 
 /* Writes the summary to *out: `staleness` {mean, max, p50, p95, histogram, bound, from},

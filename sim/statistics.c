@@ -45,79 +45,6 @@ const char *unit_fate_name(unit_fate fate) {
 
 /* --- clock statistics --- */
 
-int64_t schedule_staleness(const schedule *s, const schedule_update *u, const schedule_batch *b) {
-  return u->version - s->segments[b->first_segment].version;
-}
-
-int64_t schedule_version_at(const schedule *s, double time) {
-  size_t low = 0, high = s->n_updates;
-  while (low < high) {
-    const size_t middle = low + (high - low) / 2;
-    if (s->updates[middle].end_s <= time)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return (int64_t)low;
-}
-
-static uint64_t catch_ups_until(const schedule *s, int64_t version) {
-  return version > 0 ? s->updates[version - 1].catch_ups : 0;
-}
-
-staleness_parts schedule_split_staleness(const schedule *s, const schedule_update *u,
-                                         const schedule_batch *b) {
-  const int64_t oldest = s->segments[b->first_segment].version;
-  const int64_t begun = schedule_version_at(s, b->start_s),
-                generated = schedule_version_at(s, b->generated_s),
-                arrived = schedule_version_at(s, b->arrived_s);
-  const uint64_t waited = (uint64_t)(u->version - arrived),
-                 caught = catch_ups_until(s, u->version) - catch_ups_until(s, arrived);
-  return (staleness_parts){.weights = (uint64_t)(begun - oldest),
-                           .generation = (uint64_t)(generated - begun),
-                           .transit = (uint64_t)(arrived - generated),
-                           .queue = waited - caught,
-                           .pause = caught};
-}
-
-static void count_parts(schedule *s, const schedule_update *u, const schedule_batch *b) {
-  const staleness_parts one = schedule_split_staleness(s, u, b);
-#define ADD_PART(name, meaning) s->parts.name += one.name;
-  STALENESS_PARTS(ADD_PART)
-#undef ADD_PART
-}
-
-static gl_status count_staleness(schedule *s, gl_error *err) {
-  int64_t largest = 0;
-  for (size_t i = 0; i < s->n_updates; ++i)
-    for (size_t k = 0; k < s->updates[i].n_batches; ++k) {
-      const schedule_update *u = &s->updates[i];
-      int64_t tau = schedule_staleness(s, u, &s->batches[u->first_batch + k]);
-      if (tau > largest) largest = tau;
-    }
-  s->n_staleness = (size_t)largest + 1;
-  s->staleness = calloc(s->n_staleness, sizeof *s->staleness);
-  if (s->staleness == NULL) return gl_fail_memory(err, "the staleness histogram");
-  for (size_t i = 0; i < s->n_updates; ++i)
-    for (size_t k = 0; k < s->updates[i].n_batches; ++k) {
-      const schedule_update *u = &s->updates[i];
-      const schedule_batch *b = &s->batches[u->first_batch + k];
-      ++s->staleness[schedule_staleness(s, u, b)];
-      count_parts(s, u, b);
-    }
-  return GL_OK;
-}
-
-/* The smallest staleness that a fraction of at least p of the batches does not exceed. */
-static double staleness_quantile(const schedule *s, double p) {
-  double below = 0;
-  for (size_t i = 0; i < s->n_staleness; ++i) {
-    below += (double)s->staleness[i];
-    if (below >= p * (double)s->n_batches) return (double)i;
-  }
-  return 0;
-}
-
 static void clock_fill_record(sim_clock *c) {
   schedule *s = c->out;
   double busy = 0, sum = 0, span = c->now, n = (double)c->spec->n_samplers;
@@ -138,8 +65,8 @@ static void clock_fill_record(sim_clock *c) {
       .bytes_down = c->stats.bytes_down,
       .staleness_mean = trained > 0 ? sum / trained : 0,
       .staleness_max = (double)s->n_staleness - 1,
-      .staleness_p50 = staleness_quantile(s, 0.5),
-      .staleness_p95 = staleness_quantile(s, 0.95),
+      .staleness_p50 = schedule_staleness_quantile(s, 0.5),
+      .staleness_p95 = schedule_staleness_quantile(s, 0.95),
       .batches_generated = (double)c->ledger.generated,
       .batches_trained = trained,
       .batches_dropped = (double)(s->fate[FATE_STALE].units + s->fate[FATE_EVICTED].units +
@@ -221,7 +148,7 @@ static void clock_fill_grader(sim_clock *c) {
 }
 
 gl_status clock_summarise(sim_clock *c, gl_error *err) {
-  gl_status status = count_staleness(c->out, err);
+  gl_status status = schedule_count_staleness(c->out, err);
   if (status != GL_OK) return status;
   clock_fill_record(c);
   clock_fill_counts(c);

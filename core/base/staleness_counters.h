@@ -1,7 +1,7 @@
 /* The staleness counters of trainers: name, system with version, place in its source, unit and what
  * it counts. One macro for each: COUNTER_X(F) is F(name, system, source, unit, formula), and F
  * takes the fields that it wants. Used where logs are read (analysis/import/trainer_metrics.c),
- * where runs are diagnosed, and where simulated runs are counted (sim/staleness_readings.c).
+ * where runs are diagnosed, and where simulated runs are counted (sim/trainer_counters.c).
  *
  * A value is one of an update: a mean over its responses or tokens, unless the formula says
  * otherwise. */

@@ -165,4 +165,8 @@ int cfg_boolean_of(const cfg_node *scalar);
 /* "a list", "text", "a number" ... for messages. */
 const char *cfg_describe(const cfg_node *node);
 
+/* The nearest of names[n] at most `most` edits away, or NULL. A name that begins with the word, or
+ * the word with it, counts as one edit away. */
+const char *cfg_nearest_within(size_t most, const char *word, const char *const *names, size_t n);
+
 #endif

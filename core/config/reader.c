@@ -7,67 +7,13 @@
 
 #include <cjson/cJSON.h>
 
-#include <ctype.h>
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* --- nearest names --- */
-
-enum { LONGEST_WORD = 64 };
-
-/* Edit distance in which swapping neighbours counts as one (optimal string alignment). */
-static size_t distance(const char *a, size_t n, const char *b, size_t m) {
-  size_t before[LONGEST_WORD + 1], last[LONGEST_WORD + 1], row[LONGEST_WORD + 1];
-  for (size_t j = 0; j <= m; ++j) before[j] = last[j] = j;
-  for (size_t i = 1; i <= n; ++i) {
-    row[0] = i;
-    for (size_t j = 1; j <= m; ++j) {
-      size_t best =
-          last[j - 1] + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
-      if (last[j] + 1 < best) best = last[j] + 1;
-      if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-          before[j - 2] + 1 < best)
-        best = before[j - 2] + 1;
-      row[j] = best;
-    }
-    memcpy(before, last, sizeof before);
-    memcpy(last, row, sizeof last);
-  }
-  return last[m];
-}
-
-/* The nearest name at most `most` edits away, or NULL. A name that begins with the word, or the
- * word with it, counts as one edit away. */
-static const char *nearest_within(size_t most, const char *word, const char *const *names,
-                                  size_t n) {
-  size_t length = strlen(word), best = SIZE_MAX;
-  const char *nearest = NULL;
-  if (length == 0 || length > LONGEST_WORD) return NULL;
-  for (size_t i = 0; i < n; ++i) {
-    size_t other = strlen(names[i]);
-    if (other == 0 || other > LONGEST_WORD) continue;
-    size_t d = distance(word, length, names[i], other), shorter = length < other ? length : other;
-    if (shorter >= 3 && strncmp(word, names[i], shorter) == 0) d = 1;
-    if (d < best && d <= most) best = d, nearest = names[i];
-  }
-  return nearest;
-}
-
-const char *cfg_nearest(const char *word, const char *const *names, size_t n) {
-  return nearest_within((strlen(word) + 2) / 3, word, names, n);
-}
-
-const char *cfg_hint(const char *word, const char *const *names, size_t n,
-                     char text[CFG_HINT_SIZE]) {
-  const char *near = cfg_nearest(word, names, n);
-  *text = '\0';
-  if (near != NULL) snprintf(text, CFG_HINT_SIZE, " (did you mean '%s'?)", near);
-  return text;
-}
+/* --- messages --- */
 
 /* Writes "a, b, c", truncated to the size of text. */
 static const char *listed(const char *const *names, size_t n, char *text, size_t size) {
@@ -212,7 +158,7 @@ static const char *suggested_field(const cfg_reader *r, const char *key, const c
   snprintf(head, sizeof head, "%.*s", (int)strcspn(r->path, "."), r->path);
   if (!is_root && (fields_named(head) == NULL || fields_is_one_value(r->path))) return text;
   snprintf(path, sizeof path, "%s%s%.64s", r->path, is_root ? "" : ".", key);
-  const bool is_near = nearest_within(1, key, r->asked, r->n_asked) != NULL;
+  const bool is_near = cfg_nearest_within(1, key, r->asked, r->n_asked) != NULL;
   if (is_near && *fields_alias(key, path, text) == '\0') return text;
   *text = '\0';
   if (strcmp(key, written) != 0 &&

@@ -3,7 +3,7 @@
 
 #include "experiments/base/memory.h"
 #include "experiments/sweep/grid.h"
-#include "sim/staleness_readings.h"
+#include "sim/trainer_counters.h"
 
 #include <stdlib.h>
 #include <string.h>

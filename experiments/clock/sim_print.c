@@ -4,7 +4,7 @@
 #include "core/base/display_text.h"
 #include "core/base/json.h"
 #include "sim/schedule.h"
-#include "sim/staleness_readings.h"
+#include "sim/trainer_counters.h"
 
 #include <inttypes.h>
 #include <math.h>

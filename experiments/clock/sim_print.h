@@ -16,7 +16,7 @@ void schedule_print_table(const schedule *s, const cluster_spec *spec, FILE *to)
 void schedule_print_csv(const schedule *s, FILE *to);
 
 /* Prints a header and one line per run of tokens of one response from one version, for all trained
- * units: the events that staleness counters are computed from (sim/staleness_readings.h). Errors:
+ * units: the events that staleness counters are computed from (sim/trainer_counters.h). Errors:
  * GL_ENOMEM. */
 gl_status schedule_print_tokens(const schedule *s, const cluster_spec *spec, uint64_t seed,
                                 FILE *to, gl_error *err);

@@ -7,7 +7,7 @@
 #include "experiments/base/memory.h"
 #include "llm/exact/exact_world.h"
 #include "llm/learner/llm_learner.h"
-#include "toy/lab/dial.h"
+#include "toy/lab/kl_dial.h"
 
 #include <math.h>
 #include <stdlib.h>

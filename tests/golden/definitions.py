@@ -4,7 +4,7 @@
 
 The events are what `gepolab sim --schedule tokens` prints: tokens of a response that one version generated. Every
 counter is written out on its own, as its system computes it, with exact fractions where tokens are not involved.
-Writes definitions.txt: a line for each case and counter, in the order of tests/sim/staleness_readings.c.
+Writes definitions.txt: a line for each case and counter, in the order of tests/sim/trainer_counters.c.
 """
 import csv
 import io

@@ -1,4 +1,4 @@
-"""Writes pairs_tally.txt: pairs of laws p, q with rewards, and what Theorems 1 and 3 say of them, by NumPy from the definitions.
+"""Writes pairs_tally.txt: pairs of distributions p, q with rewards, and what Theorems 1 and 3 say of them, by NumPy from the definitions.
 
 Run: python3 tests/golden/pairs_tally.py > tests/golden/pairs_tally.txt
 Format: sets; for each: outcomes, pairs; for each pair p, q, r; then the sum of KL; then for D = sum q^2 and D = sum q^3 / sum q^2

@@ -8,7 +8,7 @@ in=experiments/packaging failed=0 skipped=0
 complain() { echo "recipes: $*"; failed=$((failed + 1)); }
 
 for file in conda/meta.yaml homebrew/gepolab.rb nix/package.nix spack/package.py; do
-  for name in $(sed -n 's/^PKGS *= //p' Makefile) random123 xxhash flint gnuplot; do
+  for name in $(sed -n 's/^PKGS *= //p' mk/packages.mk) random123 xxhash flint gnuplot; do
     case $name in
       yaml-0.1) names='libyaml|yaml' ;;
       libpcre2-8) names='pcre2' ;;

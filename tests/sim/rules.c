@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-SUITE("sim: rules and books");
+SUITE("sim: rules of queues and dispatch");
 
 /* Samplers at speeds 1 and 2: 80 s to generate, 3 to send, 30 to train, 5 for the weights. */
 TEST(sync_updates_take_the_sum_of_their_parts) {

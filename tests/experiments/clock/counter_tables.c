@@ -2,7 +2,7 @@
  */
 #include "experiments/clock/counter_tables.h"
 
-#include "sim/staleness_readings.h"
+#include "sim/trainer_counters.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>

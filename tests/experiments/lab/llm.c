@@ -4,7 +4,7 @@
 #include "llm/exact/exact_world.h"
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
-#include "toy/lab/dial.h"
+#include "toy/lab/kl_dial.h"
 #include "toy/lab/estimator_moments.h"
 
 #include <stdlib.h>

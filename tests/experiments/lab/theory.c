@@ -160,7 +160,7 @@ TEST(mistakes_are_told) {
 
 /* --- against NumPy (tests/golden/pairs_tally.py) --- */
 
-SUITE("lab: pairs of laws");
+SUITE("lab: pairs of distributions");
 
 enum { MOST = 64 };
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-SUITE("llm: generation kept");
+SUITE("llm: kept caches of generation");
 
 enum { SETS = 3 };
 

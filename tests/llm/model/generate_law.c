@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-SUITE("llm: generation law");
+SUITE("llm: distribution of generated responses");
 
 /* Every log-probability of r from token `from` on against the forward's, raw and truncated. */
 static void check_dists(const tiny *t, const generate_request *q, const generate_result *r,

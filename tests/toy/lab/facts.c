@@ -1,6 +1,6 @@
 /* The facts of paper/methods.md §7.9 about estimators, and Monte Carlo against enumeration. */
 #include "tests/support/suite.h"
-#include "toy/lab/dial.h"
+#include "toy/lab/kl_dial.h"
 #include "toy/lab/estimator_moments.h"
 #include "toy/lab/kernel.h"
 #include "toy/lab/multiset.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-SUITE("lab: facts about estimators");
+SUITE("lab: properties of estimators");
 
 /* A bandit with logits and rewards drawn at the test's address. */
 typedef struct arms {

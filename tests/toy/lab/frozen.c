@@ -1,7 +1,7 @@
 /* The propositions of paper/methods.md §7.13 on frozen data: closed forms against the laboratory's
  * enumeration of groups. */
 #include "tests/support/toy_fixture.h"
-#include "toy/lab/dial.h"
+#include "toy/lab/kl_dial.h"
 #include "toy/lab/estimator_moments.h"
 
 SUITE("lab: frozen data");

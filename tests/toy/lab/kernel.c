@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-SUITE("lab: what is factored");
+SUITE("lab: factored kernels");
 
 typedef struct fixture {
   cfg_doc *doc;

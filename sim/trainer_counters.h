@@ -10,8 +10,8 @@
  * Every update of the schedule gives one value, as a system's log has one value a step: a mean, a
  * largest value or a number of responses. The reading is the mean of these values over all updates,
  * and the largest value of any unit (for numbers of responses: of any update). */
-#ifndef GEPOLAB_SIM_STALENESS_READINGS_H
-#define GEPOLAB_SIM_STALENESS_READINGS_H
+#ifndef GEPOLAB_SIM_TRAINER_COUNTERS_H
+#define GEPOLAB_SIM_TRAINER_COUNTERS_H
 
 #include "core/base/error.h"
 #include "sim/schedule.h"

@@ -6,10 +6,11 @@
  * monotone: s is doubled from 1e-3 until KL first reaches the target, and the root is searched in
  * the last interval. A temperature change is a ray towards zero logits (hotter) or away from them
  * (colder). */
-#ifndef GEPOLAB_TOY_LAB_DIAL_H
-#define GEPOLAB_TOY_LAB_DIAL_H
+#ifndef GEPOLAB_TOY_LAB_KL_DIAL_H
+#define GEPOLAB_TOY_LAB_KL_DIAL_H
 
 #include "core/rl/enumerable.h"
+#include "toy/lab/exact_gradient.h"
 
 #include <stdint.h>
 
@@ -36,13 +37,5 @@ double lab_dial_most(lab_ray ray);
  * stores m in *mixture. Errors: GL_EINPUT (kl not reached at m = 1). */
 gl_status lab_dial_mixture(const double *p, const double *other, size_t n, double kl, double *q,
                            double *mixture, gl_error *err);
-
-/* Computes KL(p||q) and KL(q||p), averaged over prompts; either pointer may be NULL. */
-gl_status lab_divergence(const enumerable *world, const double *theta_p, const double *theta_q,
-                         double *kl_pq, double *kl_qp, gl_error *err);
-
-/* Computes J and, if gradient is not NULL, gradient[n_parameters]. */
-gl_status lab_value(const enumerable *world, const double *theta, double *value, double *gradient,
-                    gl_error *err);
 
 #endif

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-SUITE("core: studies as strangers make them");
+SUITE("core: studies made outside gepolab");
 
 typedef struct ground {
   scratch at;

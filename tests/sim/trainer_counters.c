@@ -1,6 +1,6 @@
 /* The staleness counters of trainers: against an independent count from the schedule's events
  * (tests/golden/definitions.py), and by hand where only one cause of staleness is there. */
-#include "sim/staleness_readings.h"
+#include "sim/trainer_counters.h"
 
 #include "tests/support/sim.h"
 #include "tests/support/suite.h"

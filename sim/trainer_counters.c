@@ -1,5 +1,5 @@
 /* The table of staleness counters of trainers, and their values for a schedule. */
-#include "sim/staleness_readings.h"
+#include "sim/trainer_counters.h"
 
 #include "core/base/staleness_counters.h"
 
