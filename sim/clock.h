@@ -564,8 +564,8 @@ void load_leave(sim_clock *c, uint32_t i, uint32_t place);
 bool load_rescale(sim_clock *c, uint32_t i, uint32_t place, double factor);
 /* Pauses decoding for `seconds` from now. */
 void load_pause(sim_clock *c, uint32_t i, double seconds);
-/* Whether there is memory for a response of this unit to begin. */
-bool load_has_room(const sim_clock *c, uint32_t i, uint64_t unit);
+/* Whether there is memory for the next response. */
+bool load_has_room(const sim_clock *c, uint32_t i);
 /* kv_cache: recompute. All that is held is computed again by the sampler's new weights. */
 void load_recompute(sim_clock *c, uint32_t i);
 /* A crash empties the prefix cache. */

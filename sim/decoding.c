@@ -101,6 +101,11 @@ static bool shares_prompts(const sim_clock *c) {
   return c->spec->decoding->prefix_cache >= PREFIX_CACHE_VERSION;
 }
 
+/* The group of a unit, by its id. */
+static uint64_t group_of(const sim_clock *c, uint64_t unit) {
+  return cluster_unit_draw(c->spec, unit, 1).id;
+}
+
 static double prompt_tokens(const sim_clock *c, uint32_t i) {
   return c->samplers[i].group->responses.prompt_tokens;
 }
@@ -226,12 +231,25 @@ static void load_forget(engine_load *l) {
   l->ends.size = 0;
 }
 
+/* The prompt of a response that begins. Returns false if out of memory. */
+static bool prompt_begin(sim_clock *c, uint32_t i, uint32_t place) {
+  streaming *t = &c->stream;
+  engine_load *l = &t->loads[i];
+  const uint64_t group = group_of(c, c->buffer.pool[t->running[place].slot].facts.id);
+  double computed, added;
+  if (!prompt_hold(c, i, place, group, &computed, &added)) return false;
+  l->newest = t->loaded[place].prompt;
+  l->held += added;
+  t->prompts += prompt_tokens(c, i);
+  t->cached_prompts += prompt_tokens(c, i) - computed;
+  load_prefill(c, i, place, computed);
+  return true;
+}
+
 bool load_join(sim_clock *c, uint32_t i, uint32_t place, double tokens, double factor) {
   streaming *t = &c->stream;
   engine_load *l = &t->loads[i];
   const double turns = c->calls.turns != NULL ? c->calls.turns[place].n : 1;
-  const uint64_t unit = c->buffer.pool[t->running[place].slot].facts.id;
-  double computed, added;
   if (!ARRAY_RESERVE(t->loaded, t->loaded_capacity, t->n_running)) return false;
   load_advance(c, i);
   load_forget(l);
@@ -242,14 +260,11 @@ bool load_join(sim_clock *c, uint32_t i, uint32_t place, double tokens, double f
                                        .cached = -1};
   ++l->active;
   l->rate += 1 / factor;
-  if (!prompt_hold(c, i, place, cluster_unit_draw(c->spec, unit, 1).id, &computed, &added))
-    return false;
-  l->newest = t->loaded[place].prompt;
-  l->held += added;
-  t->prompts += prompt_tokens(c, i);
-  t->cached_prompts += prompt_tokens(c, i) - computed;
-  if (c->spec->decoding->prefix_cache != PREFIX_CACHE_FREE) load_prefill(c, i, place, computed);
   l->changed = true;
+  if (c->spec->decoding->prefix_cache == PREFIX_CACHE_FREE)
+    l->held += prompt_tokens(c, i);
+  else if (!prompt_begin(c, i, place))
+    return false;
   return push_end(c, l, place);
 }
 
@@ -317,11 +332,19 @@ double load_held(const sim_clock *c, uint32_t i) {
   return l->held + l->rate * (steps_now(c, i) - l->steps);
 }
 
-bool load_has_room(const sim_clock *c, uint32_t i, uint64_t unit) {
+/* The group of the response that the sampler begins next. */
+static uint64_t next_group(const sim_clock *c, uint32_t i) {
+  const uint32_t open = c->stream.engines[i].open;
+  return group_of(c, open != BUFFER_NONE ? c->buffer.pool[open].facts.id
+                                         : (uint64_t)i << 32 | c->samplers[i].ordinal);
+}
+
+bool load_has_room(const sim_clock *c, uint32_t i) {
   const decoding_spec *d = c->spec->decoding;
   const engine_load *l = &c->stream.loads[i];
   if (l->active == 0 && l->preempted == 0 && l->calling == 0) return true;
-  const double prompt = prompt_needs(c, i, cluster_unit_draw(c->spec, unit, 1).id);
+  const double prompt =
+      shares_prompts(c) ? prompt_needs(c, i, next_group(c, i)) : prompt_tokens(c, i);
   return l->preempted == 0 && load_held(c, i) + prompt <= (1 - watermark) * d->kv_tokens;
 }
 

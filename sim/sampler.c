@@ -599,9 +599,7 @@ gl_status stream_start(sim_clock *c, uint32_t i, bool just_loaded, gl_error *err
       status = decode_turn(c, i, back, err);
       continue;
     }
-    const uint64_t unit =
-        e->open != BUFFER_NONE ? c->buffer.pool[e->open].facts.id : (uint64_t)i << 32 | s->ordinal;
-    if (c->stream.loads != NULL && !load_has_room(c, i, unit)) break;
+    if (c->stream.loads != NULL && !load_has_room(c, i)) break;
     if (e->open == BUFFER_NONE) {
       if (!may_begin(c, i, is_due)) break;
       status = begin_unit(c, i, err);

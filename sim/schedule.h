@@ -105,7 +105,7 @@ typedef struct decoding_report {
                               samplers */
   double preemptions;      /* number of times a response was preempted */
   double preempted_tokens; /* tokens whose keys and values were computed again after it */
-  bool prefills;           /* prompts take time (prefix_cache is not free) */
+  bool prefills; /* prompts take time (prefix_cache is not free); the following are then counted */
   double prompts, cached; /* tokens of prompts of responses that began, and of these in the cache */
 } decoding_report;
 
