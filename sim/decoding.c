@@ -102,7 +102,7 @@ static bool shares_prompts(const sim_clock *c) {
 }
 
 /* The group of a unit, by its id. */
-static uint64_t group_of(const sim_clock *c, uint64_t unit) {
+static uint64_t prompt_group(const sim_clock *c, uint64_t unit) {
   return cluster_unit_draw(c->spec, unit, 1).id;
 }
 
@@ -235,7 +235,7 @@ static void load_forget(engine_load *l) {
 static bool prompt_begin(sim_clock *c, uint32_t i, uint32_t place) {
   streaming *t = &c->stream;
   engine_load *l = &t->loads[i];
-  const uint64_t group = group_of(c, c->buffer.pool[t->running[place].slot].facts.id);
+  const uint64_t group = prompt_group(c, c->buffer.pool[t->running[place].slot].facts.id);
   double computed, added;
   if (!prompt_hold(c, i, place, group, &computed, &added)) return false;
   l->newest = t->loaded[place].prompt;
@@ -333,10 +333,10 @@ double load_held(const sim_clock *c, uint32_t i) {
 }
 
 /* The group of the response that the sampler begins next. */
-static uint64_t next_group(const sim_clock *c, uint32_t i) {
+static uint64_t next_prompt_group(const sim_clock *c, uint32_t i) {
   const uint32_t open = c->stream.engines[i].open;
-  return group_of(c, open != BUFFER_NONE ? c->buffer.pool[open].facts.id
-                                         : (uint64_t)i << 32 | c->samplers[i].ordinal);
+  return prompt_group(c, open != BUFFER_NONE ? c->buffer.pool[open].facts.id
+                                             : (uint64_t)i << 32 | c->samplers[i].ordinal);
 }
 
 bool load_has_room(const sim_clock *c, uint32_t i) {
@@ -344,7 +344,7 @@ bool load_has_room(const sim_clock *c, uint32_t i) {
   const engine_load *l = &c->stream.loads[i];
   if (l->active == 0 && l->preempted == 0 && l->calling == 0) return true;
   const double prompt =
-      shares_prompts(c) ? prompt_needs(c, i, next_group(c, i)) : prompt_tokens(c, i);
+      shares_prompts(c) ? prompt_needs(c, i, next_prompt_group(c, i)) : prompt_tokens(c, i);
   return l->preempted == 0 && load_held(c, i) + prompt <= (1 - watermark) * d->kv_tokens;
 }
 
