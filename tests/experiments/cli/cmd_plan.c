@@ -190,6 +190,38 @@ TEST(the_verdict_is_that_of_the_parts) {
   CU_ASSERT(fabs(most - 1.8) < 0.02 && fabs(brings - 1.8) < 0.03);
 }
 
+/* The same with prompts of 300 tokens, computed in 3 s: once for a group with a prefix cache, so
+ * that it takes 13 s of the sampler and 8 s of the learner; otherwise for each of its four
+ * responses, 22 s. Half of the groups rejected, by their source, doubles the sampler's. */
+TEST(a_description_may_have_prompts_and_sources) {
+  char folder[64], path[128];
+  static const char text[] =
+      "name: parts\ntrain: {groups: 1, group_size: 4}\n"
+      "cluster:\n  preset: areal_2\n  partial: wait\n  lengths: 100\n  concurrency: 4\n"
+      "  prompt_tokens: 300\n  prefill_tokens_per_s: 100\n"
+      "  decoding: {running: [4], tokens_per_s: [10], prefix_cache: none}\n"
+      "  learner: {step: 8}\nplan:\n  sites: [{name: here, gpus: 2}]\n"
+      "  inside: {latency: 0, bandwidth: 1TB/s}\n"
+      "  learner: {choices: [1]}\n  search: {batches: 1, window: [2], publish_every: 1}\n"
+      "  limits: {staleness: 5}\n  selection: {replicates: 3, updates: 200, most: 40}\n";
+  static const struct {
+    const char *given;
+    double seconds;
+  } cases[] = {{"cluster.decoding.prefix_cache=none", 22},
+               {"cluster.decoding.prefix_cache=version", 13},
+               {"cluster.sources=[{name: a, reject: 0.5}]", 44}};
+  cli_scratch_make(folder);
+  cli_write(cli_path(path, folder, "parts.yaml"), text, sizeof text - 1);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    cJSON *j = CLI_JSON("plan", path, cases[i].given, "-q", "--json");
+    const cJSON *v = cJSON_GetObjectItem(j, "verdict");
+    const double most = cJSON_GetNumberValue(cJSON_GetObjectItem(v, "most"));
+    const double expected = (cases[i].seconds + 8) / cases[i].seconds;
+    if (!(fabs(most - expected) < 0.02)) fprintf(stderr, "%s: most %g\n", cases[i].given, most);
+    CU_ASSERT(fabs(most - expected) < 0.02);
+  }
+}
+
 /* The settings of every trainer, with the recommended candidate's numbers, and what is none. */
 TEST(settings_of_trainers_are_those_of_the_plan) {
   char folder[64], path[128];
