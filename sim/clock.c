@@ -37,7 +37,7 @@ static gl_status sampler_crash(sim_clock *c, uint32_t i, gl_error *err) {
     stream_crash(c, i);
   else if (generates)
     ledger_discard(c, s->slot, FATE_LOST);
-  interrupt_crash(c, i);
+  interrupt_crash(c, i, generates);
   if (c->net.peers != NULL) transfer_crash(c, i);
   version_release(c, s->version);
   s->version = -1;
@@ -363,6 +363,8 @@ static void clock_trace_open(const sim_clock *c) {
     if (c->stream.engines != NULL) stream_trace_open(c, (uint32_t)i);
   }
   transfer_trace_open(c);
+  if (c->spec->restarts != NULL && c->learner.gpus == GPUS_SWITCH)
+    learner_trace_switch(c, SPAN_OPEN, c->now);
   for (uint32_t i = c->buffer.oldest; i != BUFFER_NONE; i = c->buffer.pool[i].newer) {
     const schedule_batch *b = &c->buffer.pool[i].facts;
     clock_trace(c, (schedule_span){SPAN_QUEUED, SPAN_OPEN, b->sampler, b->arrived_s, c->now,

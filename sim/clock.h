@@ -219,10 +219,11 @@ typedef struct streaming {
 
 /* A pause of a sampler for new weights that arrive while it decodes. */
 typedef struct interruption {
-  double ends_s;   /* end of the pause; 0: no pause */
-  double begun_s;  /* start of the pause */
-  double paused_s; /* total pause of the batch being generated; not used for streaming */
-  int64_t coming;  /* version that arrived during the pause; -1: none */
+  double ends_s;          /* end of the pause; 0: no pause */
+  double begun_s;         /* start of the pause */
+  double paused_s;        /* total pause of the batch being generated; not used for streaming */
+  double weights_until_s; /* end of the part for new weights, before any part for the GPUs */
+  int64_t coming;         /* version that arrived during the pause; -1: none */
 } interruption;
 
 /* State of pauses; written by clock_shared.c. */
@@ -247,7 +248,7 @@ typedef struct learner_side {
   delay_source step, pause, to_training, to_generation;
   gpu_phase gpus;
   uint64_t switches;
-  double switch_s;
+  double switch_s, switching_since;
   event_queue by_version; /* waiting batches by (version, arrival): see choice_add() */
   uint32_t *chosen;       /* [chosen_capacity] slots of the n_chosen units of the next update */
   size_t n_chosen, chosen_capacity;
@@ -507,7 +508,8 @@ static inline double interrupt_rest(const sim_clock *c, uint32_t i) {
 /* Pauses the sampler for `seconds`, during which keys and values of `tokens` tokens are recomputed.
  */
 gl_status interrupt_begin(sim_clock *c, uint32_t i, double seconds, double tokens, gl_error *err);
-/* Pauses the sampler for `seconds`, from now or from the end of its pause. */
+/* Pauses the sampler for `seconds`, from now or from the end of its pause. Negative: ends the pause
+ * so much earlier. */
 gl_status interrupt_prolong(sim_clock *c, uint32_t i, double seconds, gl_error *err);
 /* Weights arrive during the pause: they are used when it ends, unless newer ones arrive. */
 void interrupt_hold(sim_clock *c, uint32_t i, int64_t version);
@@ -516,7 +518,13 @@ void interrupt_reset(sim_clock *c, uint32_t i);
 /* Ends the pause. *next: the version that arrived during it, or -1. Returns false if a crash ended
  * the pause earlier. */
 bool interrupt_end(sim_clock *c, uint32_t i, int64_t *next);
-void interrupt_crash(sim_clock *c, uint32_t i);
+/* Ends the pause of a sampler that has stopped; generated: it was generating. */
+void interrupt_crash(sim_clock *c, uint32_t i, bool generated);
+/* Remaining seconds of the pause's part for new weights. */
+static inline double interrupt_weights_rest(const sim_clock *c, uint32_t i) {
+  const double rest = c->interrupts.of[i].weights_until_s - c->now;
+  return interrupt_is_on(c, i) && rest > 0 ? rest : 0;
+}
 /* Traces the pause up to now. */
 void interrupt_trace(const sim_clock *c, uint32_t i, span_end end);
 
@@ -708,11 +716,18 @@ gl_status learner_update_ends(sim_clock *c, gl_error *err);
 gl_status learner_pause_ends(sim_clock *c, gl_error *err);
 /* cluster.colocated: handler of GPUS_SWITCHED. */
 gl_status learner_gpus_switched(sim_clock *c, uint64_t to, gl_error *err);
+/* Traces the switch under way, up to to_s. */
+void learner_trace_switch(const sim_clock *c, span_end end, double to_s);
 /* A restart. learner_stop: interrupts an update, goes back to this version, and drops what does not
- * survive: units of newer versions, and with RESTART_KEEPS_NOTHING all waiting units. An evaluation
- * continues later with RESTART_KEEPS_RESPONSES, and otherwise ends. learner_resume: publishes that
- * version and continues. */
-void learner_stop(sim_clock *c, int64_t version, restart_keeps keeps);
+ * survive: units of newer versions, and with RESTART_KEEPS_NOTHING all waiting units. With
+ * RESTART_KEEPS_RESPONSES an evaluation, gradings and a switch of the GPUs continue after the
+ * `later` seconds that the job is down; otherwise they end, what the grader has is lost, and the
+ * GPUs generate. learner_end_stop, before it with RESTART_KEEPS_RESPONSES: samplers on the
+ * learner's GPUs do not wait for the rest of the interrupted update. learner_lose: an event of the
+ * grader or of a switch does not survive. learner_resume: publishes that version and continues. */
+void learner_stop(sim_clock *c, int64_t version, restart_keeps keeps, double later);
+gl_status learner_end_stop(sim_clock *c, gl_error *err);
+void learner_lose(sim_clock *c, const sim_event *e);
 gl_status learner_resume(sim_clock *c, gl_error *err);
 
 #endif

@@ -684,7 +684,7 @@ gl_status interrupt_begin(sim_clock *c, uint32_t i, double seconds, double token
   c->interrupts.tokens += tokens;
   if (seconds <= 0) return GL_OK;
   p->begun_s = c->now;
-  p->ends_s = c->now + seconds;
+  p->ends_s = p->weights_until_s = c->now + seconds;
   p->paused_s += seconds;
   c->interrupts.seconds += seconds;
   c->samplers[i].busy_s -= seconds;
@@ -727,13 +727,12 @@ bool interrupt_end(sim_clock *c, uint32_t i, int64_t *next) {
   return true;
 }
 
-void interrupt_crash(sim_clock *c, uint32_t i) {
+void interrupt_crash(sim_clock *c, uint32_t i, bool generated) {
   if (c->interrupts.of == NULL) return;
   interruption *p = &c->interrupts.of[i];
-  const double rest = interrupt_rest(c, i);
   interrupt_trace(c, i, SPAN_LOST);
-  c->interrupts.seconds -= rest;
-  c->samplers[i].busy_s += rest;
+  c->interrupts.seconds -= interrupt_weights_rest(c, i);
+  if (c->spec->colocated == NULL || generated) c->samplers[i].busy_s += interrupt_rest(c, i);
   version_release(c, p->coming);
   *p = (interruption){.coming = -1};
 }

@@ -554,10 +554,6 @@ gl_status grader_read(cluster_spec *c, const cfg_node *node, gl_error *err) {
   if (r.status == GL_OK && delay_is_zero(g->time))
     r.status =
         cfg_fail(node, err, "a grader needs the time that it takes: grader: {places: 8, time: 20}");
-  else if (r.status == GL_OK && c->restarts != NULL)
-    r.status = cfg_fail(node, err,
-                        "the clock does not know what a restart does to grading; leave restarts or "
-                        "grader out");
   return cfg_end(&r);
 }
 
@@ -601,8 +597,7 @@ static void mark_colocated(cluster_spec *c) {
 static const char *not_with_colocated(const cluster_spec *c) {
   for (size_t i = 0; i < c->n_groups; ++i)
     if (!delay_is_zero(c->groups[i].mtbf)) return "crashes of samplers (mtbf)";
-  return c->restarts != NULL          ? "restarts"
-         : c->sync == SYNC_PULL       ? "sync: pull"
+  return c->sync == SYNC_PULL         ? "sync: pull"
          : c->queue == QUEUE_HETERORL ? "learner.queue: heterorl"
          : cluster_keeps_order(c)     ? "learner.queue: version_order or in_order"
          : c->stale == STALE_WAIT     ? "stale: wait"

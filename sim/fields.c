@@ -728,8 +728,9 @@ static const field entries[] = {
     FIELD("cluster.restarts.keeps", "kept by restarts", CHOICE("nothing", "queue", "responses"), "",
           "nothing",
           "what survives: nothing that was generated and not yet trained; the batches, groups or "
-          "responses that wait at the learner (queue); or these and all that is under way, which "
-          "goes on where it was (responses)"),
+          "responses that wait at the learner (queue); or these and all that is under way, also at "
+          "the grader, which goes on where it was (responses). Colocated GPUs generate after it, "
+          "or are frozen (responses)"),
     FIELD("cluster.restarts.checkpoint_every", "interval of checkpoints", INTEGER(1, 1e9),
           "updates", "1",
           "updates between two checkpoints; those after the last one are made again, and data of "

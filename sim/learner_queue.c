@@ -279,6 +279,12 @@ static gl_status receive_graded(sim_clock *c, uint32_t slot, gl_error *err) {
 /* RNG_FAILURE entities of grading times, by the unit's number. */
 static const uint64_t first_graded = (uint64_t)3 << 60;
 
+/* With restarts a grading is traced when it ends, otherwise when it begins. */
+static void trace_grading(const sim_clock *c, uint32_t slot, span_end end, double to_s) {
+  const schedule_batch *b = &c->buffer.pool[slot].facts;
+  clock_trace(c, (schedule_span){SPAN_GRADING, end, b->sampler, b->arrived_s, to_s, b->number, -1});
+}
+
 static gl_status begin_grading(sim_clock *c, uint32_t slot, gl_error *err) {
   grader_state *g = &c->grader;
   const schedule_batch *b = &c->buffer.pool[slot].facts;
@@ -289,8 +295,9 @@ static gl_status begin_grading(sim_clock *c, uint32_t slot, gl_error *err) {
   ++g->begun;
   g->waited_s += c->now - b->arrived_s;
   g->busy_s += seconds;
-  clock_trace(c, (schedule_span){SPAN_GRADING, time > most ? SPAN_DROPPED : SPAN_DONE, b->sampler,
-                                 c->now, c->now + seconds, b->number, -1});
+  c->buffer.pool[slot].facts.arrived_s = c->now; /* from now on: when its grading began */
+  if (c->spec->restarts == NULL)
+    trace_grading(c, slot, time > most ? SPAN_DROPPED : SPAN_DONE, c->now + seconds);
   return clock_post(c, c->now + seconds, GRADING_ENDS, 0, slot | (uint64_t)(time > most) << 32,
                     err);
 }
@@ -312,6 +319,8 @@ gl_status learner_graded(sim_clock *c, uint64_t which, gl_error *err) {
   const uint32_t slot = (uint32_t)which, next = g->first;
   gl_status status = GL_OK;
   --g->busy;
+  if (c->spec->restarts != NULL)
+    trace_grading(c, slot, which >> 32 == 0 ? SPAN_DONE : SPAN_DROPPED, c->now);
   if (next != BUFFER_NONE) {
     g->first = c->buffer.pool[next].newer;
     status = begin_grading(c, next, err);
@@ -394,6 +403,10 @@ static gl_status stop_colocated(sim_clock *c, double seconds, gl_error *err) {
   return status;
 }
 
+void learner_trace_switch(const sim_clock *c, span_end end, double to_s) {
+  clock_trace(c, (schedule_span){SPAN_SWITCH, end, 0, c->learner.switching_since, to_s, 0, -1});
+}
+
 /* Starts a switch of the shared GPUs; their samplers pause while it lasts. */
 static gl_status switch_gpus(sim_clock *c, gpu_phase to, gl_error *err) {
   const colocated_spec *spec = c->spec->colocated;
@@ -404,13 +417,15 @@ static gl_status switch_gpus(sim_clock *c, gpu_phase to, gl_error *err) {
   l->gpus = GPUS_SWITCH;
   ++l->switches;
   l->switch_s += seconds;
-  clock_trace(c, (schedule_span){SPAN_SWITCH, SPAN_DONE, 0, c->now, c->now + seconds, 0, -1});
+  l->switching_since = c->now;
+  if (c->spec->restarts == NULL) learner_trace_switch(c, SPAN_DONE, c->now + seconds);
   gl_status status = clock_post(c, c->now + seconds, GPUS_SWITCHED, 0, (uint64_t)to, err);
   return status == GL_OK ? stop_colocated(c, seconds, err) : status;
 }
 
 gl_status learner_gpus_switched(sim_clock *c, uint64_t to, gl_error *err) {
   c->learner.gpus = (gpu_phase)to;
+  if (c->spec->restarts != NULL) learner_trace_switch(c, SPAN_DONE, c->now);
   return learner_wake(c, err);
 }
 
@@ -543,10 +558,45 @@ static int64_t newest_version(const pooled_batch *p) {
   return newest;
 }
 
-void learner_stop(sim_clock *c, int64_t version, restart_keeps keeps) {
+static bool is_training(const sim_clock *c) {
+  return c->out->n_updates > (size_t)c->learner.version;
+}
+
+gl_status learner_end_stop(sim_clock *c, gl_error *err) {
+  return is_training(c) ? stop_colocated(c, c->now - c->out->updates[c->learner.version].end_s, err)
+                        : GL_OK;
+}
+
+void learner_lose(sim_clock *c, const sim_event *e) {
+  if (e->kind == GPUS_SWITCHED) {
+    c->learner.switch_s -= e->time - c->now;
+    learner_trace_switch(c, SPAN_LOST, c->now);
+  } else if (e->kind == GRADING_ENDS) {
+    --c->grader.busy;
+    c->grader.busy_s -= e->time - c->now;
+    trace_grading(c, (uint32_t)e->data, SPAN_LOST, c->now);
+    ledger_discard(c, (uint32_t)e->data, FATE_LOST);
+  }
+}
+
+/* Units that wait for the grader are lost, or frozen for the `later` seconds that the job is down.
+ */
+static void stop_grader_queue(sim_clock *c, bool freezes, double later) {
+  grader_state *g = &c->grader;
+  for (uint32_t slot = g->first, next; slot != BUFFER_NONE; slot = next) {
+    next = c->buffer.pool[slot].newer;
+    if (freezes)
+      c->buffer.pool[slot].facts.arrived_s += later;
+    else
+      ledger_discard(c, slot, FATE_LOST);
+  }
+  if (!freezes) g->first = BUFFER_NONE;
+}
+
+void learner_stop(sim_clock *c, int64_t version, restart_keeps keeps, double later) {
   learner_side *l = &c->learner;
   buffer *b = &c->buffer;
-  const bool trains = c->out->n_updates > (size_t)l->version;
+  const bool trains = is_training(c), freezes = keeps == RESTART_KEEPS_RESPONSES;
   if (trains) {
     trace_training(c, SPAN_LOST);
     l->busy_s -= c->out->updates[l->version].end_s - c->now;
@@ -556,7 +606,12 @@ void learner_stop(sim_clock *c, int64_t version, restart_keeps keeps) {
   l->version = version;
   if (l->newest_trained > version) l->newest_trained = version;
   l->wake_pending = l->catches_up = false;
-  if (trains || keeps != RESTART_KEEPS_RESPONSES) {
+  stop_grader_queue(c, freezes, later);
+  if (freezes)
+    l->switching_since += later;
+  else
+    l->gpus = GPUS_GENERATE;
+  if (trains || !freezes) {
     l->busy = false;
     l->paused_s = 0;
   }

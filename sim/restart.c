@@ -45,6 +45,8 @@ static void drop_event(sim_clock *c, const sim_event *e) {
     ledger_discard(c, (uint32_t)e->data, FATE_LOST);
   else if (e->kind == WEIGHTS_ARRIVE || (e->kind == WEIGHTS_LOADED && e->data != UINT64_MAX))
     version_release(c, (int64_t)e->data);
+  else
+    learner_lose(c, e);
 }
 
 /* Returns whether an event survives the restart. If responses are kept, it happens `later` seconds
@@ -53,6 +55,7 @@ static bool keep_event(sim_clock *c, sim_event *e, double later) {
   if (e->kind == RESTART_BEGINS) return e->data == 0;
   if (c->spec->restarts->keeps == RESTART_KEEPS_RESPONSES) {
     e->time += later;
+    if (e->kind == GRADING_ENDS) c->buffer.pool[(uint32_t)e->data].facts.arrived_s += later;
     return e->kind != UPDATE_ENDS && e->kind != LEARNER_STARTS;
   }
   if (e->kind == CRASH || e->kind == RETURN) return true;
@@ -88,7 +91,7 @@ static void stop_sampler(sim_clock *c, uint32_t i) {
     stream_crash(c, i);
   else if (generates)
     ledger_discard(c, s->slot, FATE_LOST);
-  interrupt_crash(c, i);
+  interrupt_crash(c, i, generates);
   version_release(c, s->version);
   s->version = -1;
   s->up.free_at = s->down.free_at = 0;
@@ -117,6 +120,7 @@ static void move_sampler(sim_clock *c, uint32_t i, double later) {
   if (interrupt_is_on(c, i)) {
     c->interrupts.of[i].begun_s += later;
     c->interrupts.of[i].ends_s += later;
+    c->interrupts.of[i].weights_until_s += later;
   }
   if (c->stream.engines == NULL) return;
   if (c->stream.loads != NULL) load_pause(c, i, later);
@@ -156,10 +160,12 @@ gl_status restart_begin(sim_clock *c, gl_error *err) {
   s->is_down = true;
   s->since_s = c->now;
   ++s->n;
+  if (freezes) status = learner_end_stop(c, err);
+  if (status != GL_OK) return status;
   for (uint32_t i = 0; i < c->spec->n_samplers && !freezes; ++i) stop_sampler(c, i);
   if (!freezes) turns_stop(c);
   for (uint32_t i = 0; i < c->spec->n_samplers && freezes; ++i) move_sampler(c, i, down);
-  learner_stop(c, last_checkpoint(c), spec->keeps);
+  learner_stop(c, last_checkpoint(c), spec->keeps, down);
   status = filter_events(c, down, err);
   c->ledger.freed = 0;
   c->ledger.wake_learner = false;

@@ -908,7 +908,7 @@ gl_status stream_cancel_below(sim_clock *c, int64_t least, gl_error *err) {
 gl_status sampler_stop(sim_clock *c, uint32_t i, double seconds, gl_error *err) {
   sampler *s = &c->samplers[i];
   gl_status status = GL_OK;
-  if (seconds <= 0) return GL_OK;
+  if (seconds == 0) return GL_OK;
   if (c->stream.engines != NULL) {
     if (c->stream.engines[i].running > 0) status = move_responses(c, i, seconds, err);
   } else if (s->state == SAMPLER_GENERATING && s->ends_s > c->now) {

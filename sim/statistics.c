@@ -97,7 +97,7 @@ static void clock_fill_interrupts(sim_clock *c) {
   const interruptions *t = &c->interrupts;
   if (!t->by_weights) return;
   double rest = 0;
-  for (size_t i = 0; i < c->spec->n_samplers; ++i) rest += interrupt_rest(c, (uint32_t)i);
+  for (size_t i = 0; i < c->spec->n_samplers; ++i) rest += interrupt_weights_rest(c, (uint32_t)i);
   c->out->interrupts = true;
   c->out->n_interrupts = t->n;
   c->out->interrupted_s = t->seconds - rest;

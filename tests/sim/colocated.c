@@ -177,12 +177,10 @@ TEST(what_colocated_gpus_do_not_go_with_is_refused) {
   sim_must_refuse("{preset: laminar, colocated: {to_training: 9}}");
   sim_must_refuse("{preset: heterorl, sync: push, colocated: {to_training: 9}}");
   sim_must_refuse("{preset: areal, colocated: {to_training: 9}, mtbf: 900}");
-  sim_must_refuse("{preset: areal, colocated: {to_training: 9}, restarts: {at: [9]}}");
   sim_must_refuse("{preset: areal, colocated: {to_training: 9}, stale: wait, window: 4}");
   sim_must_refuse("{preset: areal, samplers: [{count: 2, colocated: true}]}");
   sim_must_refuse("{preset: areal, colocated: {switch: sometimes}}");
   sim_must_refuse("{preset: areal, colocated: {high: 2}}");
   sim_must_refuse("{preset: areal, colocated: {switch: idle, high: 2, low: 3}}");
   sim_must_refuse("{preset: areal, ahead: 1, colocated: {switch: idle, high: 2.5}}");
-  sim_must_refuse("{preset: verl_v1_colocate, restarts: {at: [9]}}");
 }

@@ -95,5 +95,4 @@ TEST(a_grader_needs_its_time) {
   sim_must_refuse("{preset: sync, grader: {places: 3}}");
   sim_must_refuse("{preset: sync, grader: {places: 0, time: 3}}");
   sim_must_refuse("{preset: sync, grader: {time: 3, timeout: 0}}");
-  sim_must_refuse("{preset: sync, grader: {time: 3}, restarts: {at: [9]}}");
 }

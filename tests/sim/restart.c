@@ -1,9 +1,12 @@
-/* Restarts of the whole job: by hand, against the closed form of exponential times to a restart,
- * and what every schedule with restarts must satisfy. */
+/* Restarts of the whole job: by hand, against the closed form of exponential times to a restart and
+ * a second simulation (tests/golden/restart.py), and what every schedule with restarts must
+ * satisfy. */
 #include "tests/support/sim.h"
 #include "tests/support/suite.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 SUITE("sim: restarts");
@@ -95,10 +98,13 @@ static void check_frozen(const char *responses, int at) {
   for (size_t i = 0; i < a.n_batches; ++i) CU_ASSERT_EQUAL(a.batches[i].id, b.batches[i].id);
   for (size_t i = 0; i < a.n_segments; ++i) {
     CU_ASSERT_EQUAL(a.segments[i].version, b.segments[i].version);
-    ASSERT_CLOSE(a.segments[i].to, b.segments[i].to, 1e-9);
+    ASSERT_CLOSE(a.segments[i].to, b.segments[i].to, 1e-7); /* rounding of loads adds up */
   }
   CU_ASSERT_EQUAL(a.environment.calls, b.environment.calls);
   ASSERT_CLOSE(a.environment.wait_s, b.environment.wait_s, 1e-9);
+  ASSERT_CLOSE(a.grader.wait_s, b.grader.wait_s, 1e-9);
+  CU_ASSERT_EQUAL(a.gpus.switches, b.gpus.switches);
+  ASSERT_CLOSE(a.gpus.seconds, b.gpus.seconds, 1e-9);
 }
 
 TEST(what_is_frozen_goes_on_where_it_was) {
@@ -114,6 +120,15 @@ TEST(what_is_frozen_goes_on_where_it_was) {
   check_frozen("tokens_per_s: 10" TURNS "freed}", 64);
   check_frozen(LOAD TURNS "held}", 64);
   check_frozen(LOAD TURNS "freed}", 64);
+#define GRADER ", grader: {places: 5, time: {law: uniform, min: 1, max: 9}}"
+#define SHARED ", colocated: {to_training: 3, to_generation: 7, switch: "
+  check_frozen("tokens_per_s: 10" GRADER, 64);
+  /* at 92 and 96 s the GPUs switch, to training and back */
+  static const int at[] = {64, 92, 96, 108};
+  for (size_t i = 0; i < sizeof at / sizeof *at; ++i)
+    check_frozen("tokens_per_s: 10" GRADER SHARED "always}", at[i]);
+  check_frozen("tokens_per_s: 10" GRADER TURNS "held}" SHARED "idle}", 64);
+  check_frozen(LOAD GRADER SHARED "idle}", 64);
 }
 
 /* Two responses of 60 s in three turns, one place, calls of 7 s: without a restart they end after
@@ -133,6 +148,100 @@ TEST(places_are_free_after_a_restart_that_keeps_nothing) {
     CU_ASSERT_EQUAL(s.environment.calls, all ? 4 : 5);
     ASSERT_CLOSE(s.environment.wait_s, 7. / (all ? 4 : 5), 1e-12);
   }
+}
+
+/* Batches come at 10 s, the one place takes 4 s for each, and an update takes all three. The
+ * restart at 15 s comes when one is graded, one is at the place and one waits. What is lost begins
+ * again at 35 s; what is frozen is graded from 35 to 38 and from 38 to 42 s. */
+TEST(what_the_grader_has_is_on_its_way) {
+  static const char form[] =
+      "{preset: sync, samplers: 3, generation: 10, learner: {step: 5}, grader: {places: 1, time: "
+      "4}, restarts: {at: [15], down: 20, keeps: %s}}";
+  static const char *const keeps[] = {"nothing", "queue", "responses"};
+  static const double starts[] = {35 + 22, 35 + 18, 42}, lost[] = {3, 2, 0},
+                      busy[] = {5 + 12, 5 + 8,
+                                12}; /* the gate admits two beside one that is kept */
+  for (int k = 0; k < 3; ++k) {
+    char text[300];
+    snprintf(text, sizeof text, form, keeps[k]);
+    schedule s = sim_must_build(text, 1, 1);
+    CU_ASSERT_EQUAL(s.updates[0].start_s, starts[k]);
+    CU_ASSERT_EQUAL(s.clock.batches_lost, lost[k]);
+    if (k == 2) CU_ASSERT_EQUAL(s.grader.wait_s, 4); /* 0, 4 and 8 s */
+    ASSERT_CLOSE(s.grader.busy * s.clock.simulated_s, busy[k], 1e-12);
+  }
+}
+
+/* Generation 10 s, switch 3 s, update 5 s, switch 2 s. The restart comes in the first switch (11
+ * s), the update (15 s) or the second switch (19 s), and takes 100 s. */
+TEST(shared_gpus_generate_after_a_restart_or_are_frozen) {
+  static const char form[] =
+      "{preset: sync, samplers: 2, generation: 10, colocated: {to_training: 3, to_generation: 2}, "
+      "learner: {step: 5}, restarts: {at: [%d], down: 100, keeps: %s}}";
+  static const struct {
+    int at;
+    const char *keeps;
+    double start[2], switch_s; /* of the first two updates; seconds of switches up to the second */
+  } cases[] = {
+      {11, "nothing", {124, 144}, 1 + 3 + 2 + 3},       {11, "queue", {114, 134}, 1 + 3 + 2 + 3},
+      {11, "responses", {113, 133}, 3 + 2 + 3},         {15, "nothing", {128, 148}, 3 + 3 + 2 + 3},
+      {15, "responses", {130, 150}, 3 + 2 + 3 + 2 + 3}, {19, "nothing", {13, 132}, 3 + 1 + 3},
+      {19, "responses", {13, 133}, 3 + 2 + 3}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    char text[300];
+    snprintf(text, sizeof text, form, cases[i].at, cases[i].keeps);
+    schedule s = sim_must_build(text, 1, 2);
+    for (size_t k = 0; k < 2; ++k) CU_ASSERT_EQUAL(s.updates[k].start_s, cases[i].start[k]);
+    CU_ASSERT_EQUAL(s.gpus.seconds,
+                    cases[i].switch_s + 2); /* the last one begins as the clock ends */
+  }
+}
+
+static size_t same_update(const schedule *s, size_t i, size_t take, FILE *golden) {
+  const schedule_update *u = &s->updates[i];
+  double start, end;
+  CU_ASSERT_FATAL(fscanf(golden, "%lf %lf", &start, &end) == 2);
+  size_t same = fabs(u->start_s - start) < 1e-9 * start && fabs(u->end_s - end) < 1e-9 * end;
+  same &= u->n_batches == take;
+  for (size_t k = 0; k < take; ++k) {
+    const schedule_batch *b = &s->batches[u->first_batch + k];
+    uint64_t sampler, ordinal;
+    int64_t version;
+    CU_ASSERT_FATAL(
+        fscanf(golden, "%" SCNu64 " %" SCNu64 " %" SCNd64, &sampler, &ordinal, &version) == 3);
+    same &=
+        b->id == (sampler << 32 | ordinal) && schedule_staleness(s, u, b) == u->version - version;
+  }
+  return same;
+}
+
+static void check_second(const char *text, FILE *golden) {
+  enum { UPDATES = 40, TAKE = 6 };
+  double restarts, lost, timed_out, again, switches, wait, switch_s;
+  size_t same = 0;
+  CU_ASSERT_FATAL(fscanf(golden, "%lf %lf %lf %lf %lf %lf %lf", &restarts, &lost, &timed_out,
+                         &again, &switches, &wait, &switch_s) == 7);
+  schedule s = sim_must_build(text, 11, UPDATES);
+  for (size_t i = 0; i < UPDATES; ++i) same += same_update(&s, i, TAKE, golden);
+  CU_ASSERT_EQUAL(same, UPDATES);
+  CU_ASSERT_EQUAL(s.restarts.n, restarts);
+  CU_ASSERT_EQUAL(s.restarts.again, again);
+  CU_ASSERT_EQUAL(s.clock.batches_lost, lost);
+  CU_ASSERT_EQUAL(s.grader.timed_out, timed_out);
+  ASSERT_CLOSE(s.grader.wait_s, wait, 1e-9);
+  if (!s.gpus.is_on) return;
+  CU_ASSERT_EQUAL(s.gpus.switches, switches);
+  CU_ASSERT(fabs(s.gpus.seconds - switch_s) < 2.2); /* one may begin as the clock ends */
+}
+
+TEST(a_second_simulation_of_restarts_agrees) {
+  FILE *golden = fopen("tests/golden/restart.txt", "r");
+  size_t cases = 0;
+  char text[1000];
+  CU_ASSERT_PTR_NOT_NULL_FATAL(golden);
+  for (; fscanf(golden, " %999[^\n]", text) == 1; ++cases) check_second(text, golden);
+  CU_ASSERT_EQUAL(cases, 21);
+  fclose(golden);
 }
 
 /* Generation and update take 15 s together and a checkpoint comes after every n-th update. With
@@ -219,7 +328,14 @@ TEST(books_balance_with_restarts) {
       "6.5, sigma: 0.8}, decoding: {running: [1, 16], "
       "tokens_per_s: [90, 50], kv_tokens: 9000}, max_tokens: 8000, prefill_tokens_per_s: 9000, "
       "environment: {turns: "
-      "3, time: {law: exponential, mean: 5}, places: 9}, learner: {step: 4}"};
+      "3, time: {law: exponential, mean: 5}, places: 9}, learner: {step: 4}",
+      "preset: verl_v1_colocate, samplers: 3, concurrency: 16, interrupt: 1, "
+      "prefill_tokens_per_s: 9000, kv_cache: recompute, grader: {places: 9, time: {law: "
+      "exponential, mean: 3}, timeout: 9}, environment: {turns: 3, time: 5, places: 40, slot: "
+      "freed}, learner: {step: 14, eval_every: 7, eval_pause: 30}",
+      "preset: areal, in_flight: true, interrupt: 2, samplers: [{count: 2}, {count: 2, colocated: "
+      "true}], generation: {law: lognormal, mu: 3, sigma: 1}, colocated: {to_training: 5, "
+      "to_generation: 4, switch: idle}, grader: {places: 2, time: 9}, learner: {step: 14}"};
   static const char *const survive[] = {"keeps: nothing", "keeps: nothing, checkpoint_every: 4",
                                         "keeps: queue", "keeps: queue, checkpoint_every: 4",
                                         "keeps: responses"};
@@ -235,6 +351,10 @@ TEST(books_balance_with_restarts) {
       CU_ASSERT(strstr(survive[k], "checkpoint") == NULL || s.restarts.again > 0 ||
                 s.restarts.n < 3);
       check_books(&s);
+      CU_ASSERT(s.clock.sampler_utilisation > 0 && s.clock.sampler_utilisation <= 1 + 1e-9);
+      CU_ASSERT(s.clock.learner_utilisation > 0 && s.clock.learner_utilisation <= 1 + 1e-9);
+      CU_ASSERT(s.grader.busy >= 0 && s.grader.busy <= 9.1);
+      CU_ASSERT(s.gpus.seconds >= 0 && s.interrupted_s >= 0);
     }
 }
 
@@ -286,5 +406,39 @@ TEST(a_trace_reports_them) {
   CU_ASSERT_EQUAL(n.restarts, 2);
   CU_ASSERT_EQUAL(n.lost_updates, 1);
   CU_ASSERT_EQUAL(n.down_s, 20);
+  schedule_fini(&traced);
+}
+
+typedef struct lost_spans {
+  size_t gradings, switches; /* that were lost */
+  double graded_s, switched_s;
+} lost_spans;
+
+static void count_lost(void *self, const schedule_span *s) {
+  lost_spans *n = self;
+  n->gradings += s->kind == SPAN_GRADING && s->end == SPAN_LOST;
+  n->switches += s->kind == SPAN_SWITCH && s->end == SPAN_LOST;
+  if (s->kind == SPAN_GRADING) n->graded_s += s->to_s - s->from_s;
+  if (s->kind == SPAN_SWITCH) n->switched_s += s->to_s - s->from_s;
+}
+
+/* Batches come at 10 s and are graded from there to 14 and 18 s; the GPUs switch from 18 to 21 s.
+ * The restart at 12 s loses a grading; from 17 s the same begins again, and the restart at 37 s
+ * loses the switch from 35 to 38 s. */
+TEST(a_trace_reports_what_grader_and_gpus_lose) {
+  static const char text[] =
+      "{preset: sync, samplers: 2, generation: 10, colocated: {to_training: 3, to_generation: 2}, "
+      "grader: {places: 1, time: 4}, learner: {step: 5}, restarts: {at: [12, 37], down: 5}}";
+  schedule s, traced;
+  cluster_spec *spec;
+  lost_spans n = {0};
+  const schedule_trace trace = {&n, count_lost};
+  ASSERT_OK(sim_build(&s, &spec, text, 1, 1, &err));
+  ASSERT_OK(schedule_build_traced(&traced, spec, 1, 1, &trace, &err));
+  CU_ASSERT_EQUAL(n.gradings, 1);
+  CU_ASSERT_EQUAL(n.switches, 1);
+  CU_ASSERT_EQUAL(n.graded_s, 2 + 8 + 8);
+  CU_ASSERT_EQUAL(n.switched_s, 2 + 3);
+  CU_ASSERT_EQUAL(s.updates[0].start_s, 42 + 10 + 8 + 3);
   schedule_fini(&traced);
 }
