@@ -271,10 +271,12 @@ const command command_formats = {
     .arguments = "",
     .summary = "the formats of other programs' logs",
     .about =
-        "analyze, plot and fit read series of steps, whatif and policy token-level logs. A file "
-        "is\n"
-        "known by its content, compressed with gzip or zstd or not. --log-format NAME (of whatif\n"
-        "and policy: --format NAME) decides where two formats would read it.",
+        "analyze, plot and calibrate read series of steps, whatif and policy token-level logs,\n"
+        "plan both, and fit these and tables. A file is known by its content, compressed with "
+        "gzip\n"
+        "or zstd or not. --log-format NAME (of whatif and policy: --format NAME) decides where "
+        "two\n"
+        "formats would read it.",
     .examples = "  gepolab list formats\n  gepolab analyze run.jsonl --log-format json_lines",
     .run = run_formats};
 

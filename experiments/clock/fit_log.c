@@ -164,11 +164,14 @@ static gl_status fit_log_add_rows(void *context, const sheet *s, gl_error *err) 
 /* --- token-level logs --- */
 
 gl_status fit_log_has_tokens(bool *has, const char *path, const char *format, gl_error *err) {
-  *has = false;
-  if (format == NULL) return token_log_recognises(has, path, err);
-  for (size_t i = 0; i < token_formats_count(); ++i)
-    *has = *has || strcmp(token_format_name(i), format) == 0;
-  return GL_OK;
+  bool of_tokens = format == NULL, of_others = format == NULL; /* prime_rl names both kinds */
+  const char *name;
+  for (size_t i = 0; i < token_formats_count() && format != NULL; ++i)
+    of_tokens = of_tokens || strcmp(token_format_name(i), format) == 0;
+  for (size_t i = 0; format != NULL && import_format_about(i, &name) != NULL; ++i)
+    of_others = of_others || strcmp(name, format) == 0;
+  *has = of_tokens;
+  return of_tokens && of_others ? token_log_recognises(has, path, err) : GL_OK;
 }
 
 static void widen_range(size_t range[2], size_t value) {

@@ -355,6 +355,12 @@ TEST(what_responses_lack_is_named) {
   REFUSED(2, "a fit needs 20", "plan", nemo, GIVEN, SPEED, "cluster.learner.step=20");
   REFUSED(2, "(responses of a prompt) cluster.learner.step=20", "plan", sessions, GPUS);
   REFUSED(2, "no mean length of responses", "plan", sessions, GIVEN, "cluster.learner.step=20");
+  /* a name that formats of both kinds have */
+  REFUSED(2, "add what is missing: cluster.learner.step", "plan",
+          "tests/golden/token_logs/prime_rl", GPUS, "--log-format", "prime_rl");
+  REFUSED(2, "no series of the seconds of a step", "plan",
+          "tests/golden/trainer_logs/prime_rl/run-a/metrics.jsonl", GIVEN, "--log-format",
+          "prime_rl");
   REFUSED(2, "--group-size is for logs", "plan", "one_node", "--group-size", "4");
 }
 
