@@ -60,7 +60,10 @@ void files_put(const char *path, const char *text) {
 
 void files_write(const char *path, const void *bytes, size_t size) {
   FILE *to = fopen(path, "wb");
-  if (to == NULL || fwrite(bytes, 1, size, to) != size || fclose(to) != 0) abort();
+  if (to == NULL || fwrite(bytes, 1, size, to) != size || fclose(to) != 0) {
+    perror(path);
+    abort();
+  }
 }
 
 int files_equal(const char *a, const char *b) {

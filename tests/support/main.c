@@ -313,8 +313,9 @@ int main(int argc, char **argv) {
   gsl_set_error_handler_off(); /* as the command does */
   /* No cache: the commands under test must not write into the caller's. */
   if (setenv("GEPOLAB_CACHE", "", 1) != 0) return EXIT_FAILURE;
-  /* Tests write their files into build/, which a build in another folder did not make. */
+  /* Tests write their files into these folders, which a build in another folder did not make. */
   if (mkdir("build", 0777) != 0 && errno != EEXIST) return EXIT_FAILURE;
+  if (mkdir("build/tests", 0777) != 0 && errno != EEXIST) return EXIT_FAILURE;
   if (!find_wanted(suite, test)) return EXIT_FAILURE;
   if (wanted.n == 0)
     fprintf(stderr, "no suite's name begins with \"%s\"%s%s: --list prints them all\n",

@@ -470,7 +470,7 @@ TEST(a_folder_that_cannot_be_made_or_written_is_named) {
   gl_error err = {0};
   fclose(fopen("build/figures_test_file", "w"));
   CU_ASSERT_EQUAL(figures_draw(r, NULL, &q, &err), GL_EIO);
-  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "build/figures_test_file/in"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "build/figures_test_file"));
   unlink("build/figures_test_file");
   q.folder = "/proc/self";
   gl_error_clear(&err);
