@@ -476,9 +476,8 @@ GEPOLAB_API int64_t gepolab_simulation_read(const gepolab_simulation *s, int64_t
  *       gepolab_delay *delay;
  *       gepolab_error err;
  *       double median, drawn[2];
- *       if (gepolab_delay_new(&delay, "{law: lognormal, interval: [60, 1800], confidence: 0.99}",
- *                             &err) != GEPOLAB_OK ||
- *           gepolab_delay_quantile(delay, 0.5, &median, &err) != GEPOLAB_OK ||
+ *       if (gepolab_delay_new(&delay, "{distribution: lognormal, interval: [60, 1800], confidence:
+ * 0.99}", &err) != GEPOLAB_OK || gepolab_delay_quantile(delay, 0.5, &median, &err) != GEPOLAB_OK ||
  *           gepolab_delay_draw(delay, 7, 0, 2, drawn, &err) != GEPOLAB_OK)
  *         return puts(err.text), 1;
  *       printf("median %.1f s, draws %.1f s and %.1f s\n", median, drawn[0], drawn[1]);
@@ -494,8 +493,9 @@ GEPOLAB_API int64_t gepolab_simulation_read(const gepolab_simulation *s, int64_t
 typedef struct gepolab_delay gepolab_delay;
 
 /* Makes a distribution from text as in a recipe: a number of seconds, a time with unit ("30m"), or
- * a map ("{law: lognormal, interval: [60, 1800], confidence: 0.99}"). Errors: GEPOLAB_EINPUT with
- * position (`delay:line:column`) for any other text. Release with gepolab_delay_free(). */
+ * a map ("{distribution: lognormal, interval: [60, 1800], confidence: 0.99}"). Errors:
+ * GEPOLAB_EINPUT with position (`delay:line:column`) for any other text. Release with
+ * gepolab_delay_free(). */
 GEPOLAB_API gepolab_status gepolab_delay_new(gepolab_delay **out, const char *text,
                                              gepolab_error *err);
 GEPOLAB_API void gepolab_delay_free(gepolab_delay *dist);

@@ -85,9 +85,10 @@ static gl_status simulation_fill(void *self, const cfg_node *root, const void *s
   if (status == GL_OK)
     status = cluster_parse(&cluster, recipe.cluster, recipe.groups, recipe.group_size, err);
   if (status == GL_OK && cluster_is_coupled(cluster) && !cluster_has_lengths(cluster))
-    status = gl_fail(err, GL_EINPUT,
-                     "the cluster is coupled to a learner, and there is none here: give it a law "
-                     "of `lengths` to stand in for real responses");
+    status = gl_fail(
+        err, GL_EINPUT,
+        "the cluster is coupled to a learner, and there is none here: give it a distribution "
+        "of `lengths` to stand in for real responses");
   if (status == GL_OK)
     status = schedule_build(&s->schedule, cluster, *(const uint64_t *)seed, recipe.updates, err);
   if (status == GL_OK) status = schedule_to_json(&s->schedule, cluster, &document, err);
@@ -208,8 +209,8 @@ static void delay_release(void *self) {
 }
 
 gepolab_status gepolab_delay_new(gepolab_delay **out, const char *text, gepolab_error *err) {
-  static const library_kind kind = {"the law", sizeof(gepolab_delay), "cluster.delay", delay_fill,
-                                    delay_release};
+  static const library_kind kind = {"the distribution", sizeof(gepolab_delay), "cluster.delay",
+                                    delay_fill, delay_release};
   const library_source source = {.name = "delay", .text = text};
   void *made;
   const gepolab_status status = library_new(&made, &kind, &source, NULL, err);

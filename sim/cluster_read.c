@@ -52,10 +52,11 @@ static gl_status heterorl_delay(delay_dist **out, double u, const cfg_node *at, 
   if (*out == NULL) return gl_fail_memory(err, "a distribution");
   if (u == 0) return GL_OK;
   if (!(u > 60))
-    return cfg_fail(at, err,
-                    "max_delay is %g; it must be above 60, the lower end of the default delays (or "
-                    "0 for none); give delay: {law: lognormal, interval: [l, u]} for others",
-                    u);
+    return cfg_fail(
+        at, err,
+        "max_delay is %g; it must be above 60, the lower end of the default delays (or "
+        "0 for none); give delay: {distribution: lognormal, interval: [l, u]} for others",
+        u);
   gl_status status = delay_from_interval(*out, DELAY_LOGNORMAL, 60, u, 0.995, err);
   (*out)->clamp_lo = 60;
   (*out)->clamp_hi = u;

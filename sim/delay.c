@@ -705,7 +705,7 @@ static delay_kind delay_read_kind(cfg_reader *r) {
   const char *names[DELAY_KINDS];
   for (int k = 0; k < DELAY_KINDS; ++k) names[k] = delay_dist_about((delay_kind)k)->name;
   const int usual = cfg_has(r, "value") ? DELAY_CONSTANT : DELAY_LOGNORMAL;
-  return (delay_kind)cfg_choice(r, "law", usual, names, DELAY_KINDS);
+  return (delay_kind)cfg_choice(r, "distribution", usual, names, DELAY_KINDS);
 }
 
 /* Reads the distribution's own parameters; max_delay replaces a constant's value. */
@@ -748,7 +748,7 @@ static gl_status delay_parse_scalar(delay_dist *dist, const cfg_node *node, doub
     const char *unit = cfg_unit(node);
     return cfg_fail(node, err,
                     "'%s' is no distribution: a number%s%s from 0 to 1e15, none, or "
-                    "{law: lognormal, interval: [60, 1800]}",
+                    "{distribution: lognormal, interval: [60, 1800]}",
                     cfg_text(node), unit[0] != '\0' ? " in " : "", unit);
   }
   dist->kind = DELAY_CONSTANT;
@@ -772,9 +772,10 @@ gl_status delay_parse(delay_dist **out, const cfg_node *node, const char *sectio
   else if (cfg_kind_of(node) == CFG_SCALAR)
     status = delay_parse_scalar(dist, node, end, err);
   else
-    status = cfg_fail(node, err,
-                      "a distribution is a number, none or a map, not a list; as in {law: uniform, "
-                      "interval: [60, 1800]}");
+    status = cfg_fail(
+        node, err,
+        "a distribution is a number, none or a map, not a list; as in {distribution: uniform, "
+        "interval: [60, 1800]}");
   if (status != GL_OK || max_delay == 0) {
     delay_free(dist);
     if (status != GL_OK) return status;

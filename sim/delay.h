@@ -80,8 +80,8 @@ typedef struct delay_source {
   int bad; /* Gilbert-Elliott: 1 if the last sample was in the bad state */
 } delay_source;
 
-/* Reads a distribution: a number (constant), the word none, or a map {law, its parameters or
- * interval and confidence, offset, clamp}. `max_delay` replaces the interval's upper end (or a
+/* Reads a distribution: a number (constant), the word none, or a map {distribution, its parameters
+ * or interval and confidence, offset, clamp}. `max_delay` replaces the interval's upper end (or a
  * constant's value) unless it is NaN; 0 means no delay. Errors: GL_ENOMEM, GL_EINPUT with position
  * (impossible interval, unreadable file, negative duration), GL_EINTERNAL (node NULL). */
 gl_status delay_parse(delay_dist **out, const cfg_node *node, const char *section, double max_delay,

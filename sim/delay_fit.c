@@ -501,11 +501,12 @@ static gl_status check_sample(const sample *s, const char *what, gl_error *err) 
                    "--at-least %s=X, X being the shortest that the log distinguishes from 0",
                    zeros, s->n, what, what);
   if (n_inner(s) < FIT_LEAST_VALUES)
-    return gl_fail(
-        err, GL_EINPUT,
-        "%s has %zu values%s, and a fit needs %d; give more of the log, or the distribution {law: "
-        "empirical, file: …}",
-        what, n_inner(s), has_censored(s) ? " inside of its limits" : "", FIT_LEAST_VALUES);
+    return gl_fail(err, GL_EINPUT,
+                   "%s has %zu values%s, and a fit needs %d; give more of the log, or the "
+                   "distribution {distribution: "
+                   "empirical, file: …}",
+                   what, n_inner(s), has_censored(s) ? " inside of its limits" : "",
+                   FIT_LEAST_VALUES);
   if (!(inner_of(s)[n_inner(s) - 1] > inner_of(s)[0]))
     return gl_fail(
         err, GL_EINPUT,

@@ -9,7 +9,7 @@
 
 #define UNLIMITED INT64_MAX
 
-#define GROUP_LENGTHS "{law: lognormal, mu: 6.5, sigma: 0.8}"
+#define GROUP_LENGTHS "{distribution: lognormal, mu: 6.5, sigma: 0.8}"
 const char preset_lengths[] = "{lengths: " GROUP_LENGTHS "}";
 
 /* Number of samplers, who starts a transfer of weights, queue order, `ahead`, `window` and

@@ -309,7 +309,7 @@ static gl_status write_sensitivity_point(const sensitivity_page *s, size_t panel
  * name, followed by their parameters from the recipe. */
 static void mark_text(const axis_value *v, char text[64]) {
   cJSON *value = json_tree_of(v->text);
-  const char *dist = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(value, "law"));
+  const char *dist = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(value, "distribution"));
   if (dist)
     snprintf(text, 64, "%.60s", dist);
   else

@@ -425,7 +425,7 @@ static double number_in(const char *text, field_kind kind) {
   if (end != text && *end == '\0') return value;
   if (kind != VALUE_DIST) return NAN;
   cJSON *dist = json_tree_of(text);
-  const cJSON *name = cJSON_GetObjectItemCaseSensitive(dist, "law");
+  const cJSON *name = cJSON_GetObjectItemCaseSensitive(dist, "distribution");
   const cJSON *constant = cJSON_GetObjectItemCaseSensitive(dist, "value");
   value = NAN;
   if (cJSON_IsString(name) && strcmp(name->valuestring, "none") == 0) value = 0;
@@ -537,7 +537,9 @@ void axes_fini(axis_table *a) {
 }
 
 size_t axes_index(const axis_table *a, const char *path) {
+  char room[CFG_KEY_SIZE];
   size_t i = 0;
+  path = cfg_key_in(CFG_WORDS_NOW, path, room);
   while (i < a->n && strcmp(a->axis[i].path, path) != 0) ++i;
   return i;
 }

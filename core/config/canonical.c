@@ -8,10 +8,42 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* --- old words --- */
+
+static const char word_now[] = "distribution", word_old[] = "law";
+
+const char *cfg_key_in(cfg_words words, const char *key, char room[CFG_KEY_SIZE]) {
+  const char *from = words == CFG_WORDS_NOW ? word_old : word_now,
+             *to = words == CFG_WORDS_NOW ? word_now : word_old, *dot = strrchr(key, '.'),
+             *last = dot != NULL ? dot + 1 : key;
+  if (strcmp(last, from) != 0) return key;
+  const int n = snprintf(room, CFG_KEY_SIZE, "%.*s%s", (int)(last - key), key, to);
+  return n < CFG_KEY_SIZE ? room : key; /* so long a key is unknown in any words */
+}
+
+int cfg_has_old_words(const char *text) {
+  for (const char *at = text; (at = strstr(at, "law\":")) != NULL; ++at)
+    if (at > text && (at[-1] == '"' || at[-1] == '.') && at[strlen("law\":")] != '{') return 1;
+  return 0;
+}
+
+char *cfg_text_now(const char *text) {
+  cfg_doc *doc = NULL;
+  if (text == NULL || !cfg_has_old_words(text) ||
+      cfg_load_text(&doc, text, strlen(text), "a stored recipe", NULL) != GL_OK)
+    return NULL;
+  char *now = cfg_canonical(doc->root);
+  cfg_free(doc);
+  return now;
+}
+
+/* --- canonical text --- */
+
 typedef struct text_buffer {
   char *data;
   size_t size, capacity;
   bool failed;
+  cfg_words words;
   cfg_mark *marks; /* [n_marks] nodes whose position in the text is requested */
   size_t n_marks;
 } text_buffer;
@@ -90,9 +122,21 @@ static void put_scalar(text_buffer *b, const cfg_node *node) {
     put_quoted(b, node->text);
 }
 
+/* The key of an entry in the words of a text. */
+static const char *entry_key(cfg_words words, const cfg_entry *e, char room[CFG_KEY_SIZE]) {
+  return words == CFG_WORDS_OLD && e->value->kind != CFG_MAP ? cfg_key_in(words, e->key, room)
+                                                             : e->key;
+}
+
 static int by_map_key(const void *a, const void *b) {
   const cfg_entry *const *x = a, *const *y = b;
   return strcmp((*x)->key, (*y)->key);
+}
+
+static int by_old_key(const void *a, const void *b) {
+  const cfg_entry *const *x = a, *const *y = b;
+  char one[CFG_KEY_SIZE], other[CFG_KEY_SIZE];
+  return strcmp(entry_key(CFG_WORDS_OLD, *x, one), entry_key(CFG_WORDS_OLD, *y, other));
 }
 
 static void put_node(text_buffer *b, const cfg_node *node);
@@ -115,12 +159,14 @@ static void put_node(text_buffer *b, const cfg_node *node) {
     return;
   }
   for (size_t i = 0; i < node->n; ++i) order[i] = &node->entry[i];
-  if (node->kind == CFG_MAP) qsort(order, node->n, sizeof *order, by_map_key);
+  if (node->kind == CFG_MAP)
+    qsort(order, node->n, sizeof *order, b->words == CFG_WORDS_OLD ? by_old_key : by_map_key);
   put_text(b, node->kind == CFG_MAP ? "{" : "[");
   for (size_t i = 0; i < node->n && !b->failed; ++i) {
     if (i != 0) put_text(b, ",");
     if (node->kind == CFG_MAP) {
-      put_quoted(b, order[i]->key);
+      char room[CFG_KEY_SIZE];
+      put_quoted(b, entry_key(b->words, order[i], room));
       put_text(b, ":");
     }
     put_marked(b, order[i]->value);
@@ -129,16 +175,20 @@ static void put_node(text_buffer *b, const cfg_node *node) {
   free(order);
 }
 
-char *cfg_canonical_marked(const cfg_node *node, cfg_mark *marks, size_t n) {
-  text_buffer b = {.marks = marks, .n_marks = n};
+char *cfg_canonical_marked(const cfg_node *node, cfg_words words, cfg_mark *marks, size_t n) {
+  text_buffer b = {.words = words, .marks = marks, .n_marks = n};
   put_node(&b, node);
   if (!b.failed) return b.data;
   free(b.data);
   return NULL;
 }
 
+char *cfg_canonical_in(const cfg_node *node, cfg_words words) {
+  return cfg_canonical_marked(node, words, NULL, 0);
+}
+
 char *cfg_canonical(const cfg_node *node) {
-  return cfg_canonical_marked(node, NULL, 0);
+  return cfg_canonical_in(node, CFG_WORDS_NOW);
 }
 
 /* --- templates --- */
@@ -160,7 +210,7 @@ static int by_hole(const void *a, const void *b) {
 }
 
 gl_status cfg_template_new(cfg_template **out, const cfg_doc *doc, const char *const *paths,
-                           size_t n, gl_error *err) {
+                           size_t n, cfg_words words, gl_error *err) {
   cfg_template *t = calloc(1, sizeof *t + n * sizeof *t->hole);
   cfg_mark *marks = calloc(n + 1, sizeof *marks);
   *out = NULL;
@@ -171,7 +221,7 @@ gl_status cfg_template_new(cfg_template **out, const cfg_doc *doc, const char *c
     free(t), free(marks);
     return gl_fail(err, GL_EINTERNAL, "a template of a recipe without %s", paths[i]);
   }
-  if (found) t->text = cfg_canonical_marked(doc->root, marks, n);
+  if (found) t->text = cfg_canonical_marked(doc->root, words, marks, n);
   if (!found || t->text == NULL) {
     free(t), free(marks);
     return gl_fail_memory(err, "the text of a recipe");

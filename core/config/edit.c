@@ -148,6 +148,16 @@ static gl_status find_slot(const walk *w, const char *path, cfg_node ***slot) {
   }
 }
 
+/* Sets the path below the root to the value, which belongs to the doc; adds missing maps. */
+static gl_status put_at(const walk *w, const char *path, cfg_node *value) {
+  char room[CFG_KEY_SIZE];
+  cfg_node **slot;
+  if (value->kind != CFG_MAP) path = cfg_key_in(CFG_WORDS_NOW, path, room);
+  gl_status status = find_slot(w, path, &slot);
+  if (status == GL_OK) *slot = value;
+  return status;
+}
+
 static gl_status override(cfg_doc *doc, const char *assignment, gl_error *err) {
   const cfg_source *source = cfg_source_new(doc, "command line", assignment, NULL);
   if (source == NULL) return gl_fail_memory(err, "an override");
@@ -171,11 +181,7 @@ static gl_status override(cfg_doc *doc, const char *assignment, gl_error *err) {
   const cfg_input after = {equals + 1, strlen(equals + 1), CFG_ASSIGNED, length + 1};
   gl_status status = cfg_parse(doc, source, &after, &value, err);
   if (status != GL_OK) return status;
-  walk w = {doc, start, 1, err};
-  cfg_node **slot;
-  status = find_slot(&w, path, &slot);
-  if (status == GL_OK) *slot = value;
-  return status;
+  return put_at(&(walk){doc, start, 1, err}, path, value);
 }
 
 gl_status cfg_override(cfg_doc *doc, const char *assignment, gl_error *err) {
@@ -187,14 +193,7 @@ gl_status cfg_override(cfg_doc *doc, const char *assignment, gl_error *err) {
 gl_status cfg_set(cfg_doc *doc, const char *path, const cfg_node *value, gl_error *err) {
   gl_error local = {0};
   cfg_node *copy = cfg_node_copy(doc, value, &local);
-  if (copy != NULL) {
-    walk w = {doc, copy->at, 0, &local};
-    cfg_node **slot;
-    if (find_slot(&w, path, &slot) == GL_OK) {
-      *slot = copy;
-      return GL_OK;
-    }
-  }
+  if (copy != NULL && put_at(&(walk){doc, copy->at, 0, &local}, path, copy) == GL_OK) return GL_OK;
   return gl_fail(err, local.status, "%s", local.text);
 }
 

@@ -133,13 +133,13 @@ const field *fields_of_kind(const char *path, const char *kind_of, const char *k
 /* Makes a node for a number, owned by doc; NULL if out of memory. */
 cfg_node *cfg_number_node(cfg_doc *doc, cfg_position at, double value, gl_error *err);
 
-/* Like cfg_canonical(); sets begin and end of each of marks[n] to the position of its node in the
- * text, or to 0 if the node is not below `node`. */
+/* Like cfg_canonical_in(); sets begin and end of each of marks[n] to the position of its node in
+ * the text, or to 0 if the node is not below `node`. */
 typedef struct cfg_mark {
   const cfg_node *node;
   size_t begin, end;
 } cfg_mark;
-char *cfg_canonical_marked(const cfg_node *node, cfg_mark *marks, size_t n);
+char *cfg_canonical_marked(const cfg_node *node, cfg_words words, cfg_mark *marks, size_t n);
 
 /* Returns GL_EINPUT with `file:line:column: ` before the message. */
 gl_status cfg_fail_at(const cfg_position *at, gl_error *err, const char *format, ...)

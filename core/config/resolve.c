@@ -38,8 +38,8 @@ int cfg_part_has_unit(const char *part, const cfg_node *around) {
                                       "shift", "good", "bad",      "offset", "clamp",
                                       "from",  "to",   "interval", "choice"};
   if (strcmp(part, "scale") != 0) return is_part(part, parts, sizeof parts / sizeof *parts);
-  const cfg_entry *dist = cfg_entry_of(
-      around, "law", 3); /* the scale of an empirical distribution is a factor without unit */
+  /* the scale of an empirical distribution is a factor without unit */
+  const cfg_entry *dist = cfg_entry_of(around, "distribution", strlen("distribution"));
   return dist != NULL && strcmp(cfg_text(dist->value), "empirical") != 0;
 }
 

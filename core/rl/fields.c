@@ -36,10 +36,9 @@ static const field design[] = {
           "the seed of the draws, which has nothing to do with those of runs",
           .role = ROLE_PROVENANCE),
     FIELD("sweep.random.fields", "sampled fields", SECTION, "", NULL,
-          "a map of dotted paths to distributions: {law: NAME, from: A, to: B} with uniform, "
-          "log_uniform, "
-          "integer or log_integer (both ends included), {law: normal, mean: M, sd: S}, or {choice: "
-          "[…]}, each value equally likely. Required",
+          "a map of dotted paths to distributions: {distribution: NAME, from: A, to: B} with "
+          "uniform, log_uniform, integer or log_integer (both ends included), {distribution: "
+          "normal, mean: M, sd: S}, or {choice: […]}, each value equally likely. Required",
           .role = ROLE_PROVENANCE),
     FIELD("sweep.factorial", "factorial design", SECTION, "", NULL,
           "many fields at two levels each, changed together: an axis with a value for each "

@@ -109,6 +109,21 @@ gl_status store_recipes(store *s, const char *study, int (*each)(void *self, con
   return query_end(&q);
 }
 
+gl_status store_words(store *s, const char *study, cfg_words *out, gl_error *err) {
+  query q;
+  *out = CFG_WORDS_NOW;
+  query_begin(&q, s,
+              "SELECT recipe FROM (SELECT study, recipe FROM sweeps UNION ALL SELECT study, recipe"
+              " FROM runs) WHERE study = ?1 AND instr(recipe, 'law\":') > 0",
+              err);
+  query_bind_text(&q, 1, study);
+  while (*out == CFG_WORDS_NOW && query_next(&q)) {
+    const char *recipe = query_get_text(&q, 0);
+    if (recipe != NULL && cfg_has_old_words(recipe)) *out = CFG_WORDS_OLD;
+  }
+  return query_end(&q);
+}
+
 gl_status store_studies(store *s, char ***names, size_t *n, gl_error *err) {
   query q;
   size_t size = 0, used = 0;
@@ -313,7 +328,8 @@ static gl_status add_listed_run(run_list *l, axes_run *compared, const query *q)
   char **text = l->texts + l->n_texts;
   for (int i = 0; i < TEXTS; ++i, ++l->n_texts) {
     const char *from = query_get_text(q, i);
-    text[i] = from != NULL ? strdup(from) : NULL;
+    text[i] = i >= TEXT_RECIPE ? cfg_text_now(from) : NULL;
+    if (text[i] == NULL) text[i] = from != NULL ? strdup(from) : NULL;
     if (from != NULL && text[i] == NULL) {
       ++l->n_texts;
       return gl_fail_memory(q->err, "the runs of a study");

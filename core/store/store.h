@@ -29,6 +29,7 @@
 #include "core/base/clock_record.h"
 #include "core/base/error.h"
 #include "core/base/metrics.h"
+#include "core/config/config.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -326,6 +327,11 @@ gl_status store_choices(store *s, const char *study,
  * valid during the call; it returns 0 to stop. */
 gl_status store_recipes(store *s, const char *study, int (*each)(void *self, const char *recipe),
                         void *self, gl_error *err);
+
+/* The words of the study's recipes: old ones if any stored recipe of it has an old key. A sweep
+ * that goes on with the study writes its cells in these words, so that it finds the finished ones.
+ */
+gl_status store_words(store *s, const char *study, cfg_words *out, gl_error *err);
 
 /* Makes the finished run with that key take its place again. Used if a sweep finds the run in the
  * file after another tuned value had superseded it. */

@@ -93,7 +93,7 @@ static void print_help(const command *c, const args_option *options, size_t n) {
          c->about);
   for (size_t i = 0; i < n; ++i) {
     char left[64];
-    if (options[i].kind == ARGS_RENAMED) continue;
+    if (options[i].help == NULL) continue;
     option_left(&options[i], left, sizeof left);
     const int fits = strlen(left) <= HELP_COLUMN;
     printf("  %-*s%s", HELP_COLUMN, left, fits ? " " : "\n");
@@ -135,7 +135,7 @@ static void print_man(const command *c, const args_option *options, size_t n) {
   putchar('\n');
   for (size_t i = 0; i < n; ++i) {
     char left[64];
-    if (options[i].kind == ARGS_RENAMED) continue;
+    if (options[i].help == NULL) continue;
     option_left(&options[i], left, sizeof left);
     fputs(".TP\n.B ", stdout);
     print_roff(left + (has_letter(&options[i]) ? 0 : 4));
@@ -179,7 +179,7 @@ static void args_print_rows(const command *c, const args_option *options, size_t
   for (size_t i = 0; i < n; ++i) {
     const args_option *o = &options[i];
     const char letter[] = {'-', o->letter, '\0'};
-    if (o->kind == ARGS_RENAMED) continue;
+    if (o->help == NULL) continue;
     args_print_field("o", '\t');
     args_print_field(c->name, '\t');
     args_print_field(has_letter(o) ? letter : "", '\t');
@@ -295,7 +295,7 @@ static gl_status unknown_option(const parser *p, const char *word, size_t length
     return gl_fail(p->err, GL_EINPUT, "%s has no option %s: %s", p->command->name, name, absent);
   size_t n = 0;
   for (size_t i = 0; i <= p->n_options; ++i) {
-    if (i < p->n_options && p->options[i].kind == ARGS_RENAMED) continue;
+    if (i < p->n_options && p->options[i].help == NULL) continue;
     snprintf(dashed[n], NAME_SIZE, "--%s", i < p->n_options ? p->options[i].name : "help");
     names[n] = dashed[n];
     ++n;

@@ -60,7 +60,7 @@ typedef enum args_kind {
   ARGS_EACH,   /* target: args_list *; may be given several times, each adds its value */
   ARGS_SET,    /* KEY=VALUE, added to the overrides; target: the key, or NULL if the value is itself
                   KEY=VALUE */
-  ARGS_RENAMED /* refused, naming the option `value` that took its place; not in the help */
+  ARGS_RENAMED /* refused, naming the option `value` that took its place; without help */
 } args_kind;
 
 /* The values of an option that may be given several times, in the order of the command line. */
@@ -79,7 +79,7 @@ typedef struct args_option {
   char letter;      /* short form, 0 for none, or ARGS_OLD() */
   args_kind kind;
   const char *value; /* what help calls the value; NULL for a flag */
-  const char *help;
+  const char *help;  /* NULL: not in the help; an old name, refused or accepted */
   void *target;
 } args_option;
 

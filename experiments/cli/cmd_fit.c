@@ -56,8 +56,8 @@ static gl_status fit_read_limits(fit_request *q, const args_list *least, const a
 
 /* --- the report --- */
 
-/* Returns the recipe's line of a field: "delay: {law: lognormal, mu: 5.82, sigma: 0.868}". Numbers
- * have enough digits to be read back exactly. The caller frees the line. */
+/* Returns the recipe's line of a field: "delay: {distribution: lognormal, mu: 5.82, sigma: 0.868}".
+ * Numbers have enough digits to be read back exactly. The caller frees the line. */
 static char *recipe_line(fit_field f, const delay_fit *of, const fit_request *q,
                          const char *heading) {
   char *text = NULL;
@@ -71,7 +71,7 @@ static char *recipe_line(fit_field f, const delay_fit *of, const fit_request *q,
     cJSON *file = cJSON_CreateString(q->files[0]), *column = cJSON_CreateString(heading);
     char *file_text = must_have(cJSON_PrintUnformatted(file), "a recipe's line"),
          *column_text = must_have(cJSON_PrintUnformatted(column), "a recipe's line");
-    fprintf(to, "{law: empirical, file: %s, column: %s", file_text, column_text);
+    fprintf(to, "{distribution: empirical, file: %s, column: %s", file_text, column_text);
     if (fit_field_is_time(f) && q->factor != 1)
       fprintf(to, ", scale: %s", number_text(q->factor, number[0]));
     fputc('}', to);
@@ -81,7 +81,7 @@ static char *recipe_line(fit_field f, const delay_fit *of, const fit_request *q,
     cJSON_Delete(column);
   } else {
     const fit_row *r = &of->row[of->chosen];
-    fprintf(to, "{law: %s", delay_dist_about(r->dist.kind)->name);
+    fprintf(to, "{distribution: %s", delay_dist_about(r->dist.kind)->name);
     for (size_t k = 0; k < r->n_parameters; ++k)
       fprintf(to, ", %s: %s", r->name[k], number_text(r->value[k], number[k]));
     if (r->dist.clamp_lo > 0 || isfinite(r->dist.clamp_hi))
@@ -269,8 +269,8 @@ const command command_fit = {
         "Kolmogorov-Smirnov distance, p that of a parametric bootstrap of 199 samples.\n"
         "Distributions with p <= 0.05 are rejected, which happens to the true one in 5 % of all\n"
         "logs. Of the others the one with the lowest AIC is chosen; if none is left, the\n"
-        "measured values themselves (law: empirical). Many values at the largest one are\n"
-        "censored by a limit, and need --at-most FIELD=X.\n"
+        "measured values themselves (distribution: empirical). Many values at the\n"
+        "largest one are censored by a limit, and need --at-most FIELD=X.\n"
         "\n"
         "Of AReaL's sessions-r*.jsonl and the trajectories of miles' dashboard, and of folders\n"
         "of them, the times of every rollout are fitted: request, response, reward and tools.\n"

@@ -374,8 +374,8 @@ const command command_kinds = {
     .name = "list kinds",
     .arguments = "",
     .summary = "kinds of world, delay distributions and presets, with their parameters",
-    .about = "Lists what `world.kind`, the `law` of a delay and `cluster.preset` may be, from the\n"
-             "tables that the program itself reads. Most distributions also take\n"
+    .about = "Lists what `world.kind`, the `distribution` of a delay and `cluster.preset` may be,\n"
+             "from the tables that the program itself reads. Most distributions also take\n"
              "`interval: [l, u]` and `confidence` in place of their parameters. Tasks of\n"
              "a transformer are listed by `gepolab llm tasks`.",
     .examples = "  gepolab list kinds --json",
@@ -464,7 +464,8 @@ static void print_wrapped(const char *title, const char *text) {
   putchar('\n');
 }
 
-/* Writes the fields that the user's preset changes: "samplers: 8, delay: {"law":"gamma",…}". */
+/* Writes the fields that the user's preset changes: "samplers: 8, delay:
+ * {"distribution":"gamma",…}". */
 static char *own_preset_fields(const cfg_node *section) {
   char *text = must_copy("", "a preset");
   for (size_t i = 0; i < cfg_size(section); ++i) {

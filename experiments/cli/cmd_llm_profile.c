@@ -34,11 +34,11 @@ static const char *profile_dist_text(const page *p, const llm_timing *t, const c
                                      char text[512]) {
   char a[NUMBER_TEXT_SIZE], b[NUMBER_TEXT_SIZE];
   if (p->form == FORM_EMPIRICAL)
-    snprintf(text, 512, "{\"law\":\"empirical\",\"file\":\"%.300s\",\"column\":\"%s\"}", p->csv,
-             column);
+    snprintf(text, 512, "{\"distribution\":\"empirical\",\"file\":\"%.300s\",\"column\":\"%s\"}",
+             p->csv, column);
   else if (t->sigma > 0)
-    snprintf(text, 512, "{\"law\":\"lognormal\",\"mu\":%s,\"sigma\":%s}", number_text(t->mu, a),
-             number_text(t->sigma, b));
+    snprintf(text, 512, "{\"distribution\":\"lognormal\",\"mu\":%s,\"sigma\":%s}",
+             number_text(t->mu, a), number_text(t->sigma, b));
   else
     snprintf(text, 512, "%s", number_text(t->mean, a));
   return text;
@@ -69,7 +69,7 @@ static size_t list_fields(const page *p, cluster_field f[MOST_FIELDS]) {
     profile_add_number(&f[n++], "generation", m->prompt.mean);
     f[n].key = "lengths";
     snprintf(f[n++].value, sizeof f->value,
-             "{\"law\":\"empirical\",\"file\":\"%.300s\",\"column\":\"tokens\"}", p->csv);
+             "{\"distribution\":\"empirical\",\"file\":\"%.300s\",\"column\":\"tokens\"}", p->csv);
     profile_add_number(&f[n++], "max_tokens", (double)s->spec.max_tokens);
     profile_add_number(&f[n++], "tokens_per_s", m->decode_per_s);
     profile_add_number(&f[n++], "concurrency", (double)m->concurrency);
@@ -232,13 +232,15 @@ static gl_status profile_session(llm_session *s, const profile_options *o, gl_er
 
 static gl_status choose_form(profile_options *o, const char *name, gl_error *err) {
   size_t which = FORM_LOGNORMAL;
-  gl_status status = name != NULL ? args_choose(&which, "--law", name, form_names, 3, err) : GL_OK;
+  gl_status status =
+      name != NULL ? args_choose(&which, "--distribution", name, form_names, 3, err) : GL_OK;
   o->form = (dist_form)which;
   if (status == GL_OK && o->form != FORM_LOGNORMAL && o->output == NULL)
-    return gl_fail(err, GL_EINPUT,
-                   "--law %s keeps its measurements in a file: add -o FILE.yaml, and FILE.csv is "
-                   "written beside it",
-                   name);
+    return gl_fail(
+        err, GL_EINPUT,
+        "--distribution %s keeps its measurements in a file: add -o FILE.yaml, and FILE.csv "
+        "is written beside it",
+        name);
   return status;
 }
 
@@ -247,7 +249,9 @@ static gl_status run_profile(args *a, gl_error *err) {
   const char *dist = NULL;
   const args_option options[] = {
       {"repetitions", 'n', ARGS_COUNT, "N", "batches and updates measured (10)", &o.repetitions},
-      {"law", 0, ARGS_TEXT, "lognormal|empirical|lengths", "lognormal is the default", &dist},
+      {"distribution", 0, ARGS_TEXT, "lognormal|empirical|lengths", "lognormal is the default",
+       &dist},
+      {"law", 0, ARGS_TEXT, "", NULL, &dist},
       {"output", 'o', ARGS_WRITE, "FILE.yaml", "the section in a file, FILE.csv beside it",
        &o.output},
       {"overrides", 0, ARGS_FLAG, NULL, "as key=value words for a command line", &o.overrides},
@@ -280,6 +284,6 @@ const command command_llm_profile = {
         "  lengths    generation follows measured response lengths: prompts, then tokens_per_s\n"
         "`weights_bytes` is the model's size; it costs time where links have a bandwidth.",
     .examples = "  gepolab llm profile llm_quick\n"
-                "  gepolab llm profile llm_quick --law lengths -o machine.yaml -n 30\n"
+                "  gepolab llm profile llm_quick --distribution lengths -o machine.yaml -n 30\n"
                 "  gepolab run llm_quick $(gepolab llm profile llm_quick --overrides)",
     .run = run_profile};

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* --- printing --- */
 
@@ -308,6 +309,17 @@ static gl_status train_and_report(const sweep_cell *cell, const recipe *r, const
   return status;
 }
 
+/* The words of the study in that file, which may not exist yet. */
+static gl_status words_of_file(cfg_words *out, const char *file, const char *study, gl_error *err) {
+  store *s = NULL;
+  *out = CFG_WORDS_NOW;
+  if (file == NULL || access(file, F_OK) != 0) return GL_OK;
+  gl_status status = store_open(&s, file, STORE_READ, err);
+  if (status == GL_OK) status = store_words(s, study, out, err);
+  store_close(s);
+  return status;
+}
+
 /* Treats the recipe as the only cell of a study, which gives the key of the run in study files and
  * checkpoints. */
 gl_status run_recipe(const cfg_doc *doc, const recipe *r, const run_options *q, gl_error *err) {
@@ -317,7 +329,9 @@ gl_status run_recipe(const cfg_doc *doc, const recipe *r, const run_options *q, 
   if (status == GL_OK) status = recipe_check(r, NULL, err);
   char note[LLM_NOTE_SIZE];
   if (status == GL_OK && llm_note(r->world, note) != NULL) run_note(NULL, note);
-  if (status == GL_OK) status = sweep_expand(&one, doc, &no_axes, &(sweep_expansion){0}, err);
+  sweep_expansion how = {0};
+  if (status == GL_OK) status = words_of_file(&how.words, q->file, r->name, err);
+  if (status == GL_OK) status = sweep_expand(&one, doc, &no_axes, &how, err);
   if (status == GL_OK) status = train_and_report(&one.cells[0], r, q, err);
   sweep_cells_fini(&one);
   return status;

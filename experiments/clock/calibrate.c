@@ -184,7 +184,7 @@ void calibrate_dist(char *text, size_t size, const delay_fit *of) {
   if (of->chosen < FIT_FAMILIES) best = of->chosen;
   assert(best < FIT_FAMILIES);
   const fit_row *r = &of->row[best];
-  int n = snprintf(text, size, "{law: %s", delay_dist_about(r->dist.kind)->name);
+  int n = snprintf(text, size, "{distribution: %s", delay_dist_about(r->dist.kind)->name);
   for (size_t p = 0; p < r->n_parameters && n > 0 && (size_t)n < size; ++p)
     n += snprintf(text + n, size - (size_t)n, ", %s: %.6g", r->name[p], r->value[p]);
   if (n > 0 && (size_t)n < size) snprintf(text + n, size - (size_t)n, "}");

@@ -65,7 +65,7 @@ typedef struct calibrate_prediction {
  * part. */
 typedef struct calibrate_field {
   const char *series; /* NULL: not in the log; the recipe's own distribution is used */
-  char text[160];     /* "{law: lognormal, mu: 3, sigma: 0.5}" */
+  char text[160];     /* "{distribution: lognormal, mu: 3, sigma: 0.5}" */
   size_t n_first, n_rest;
   double mean_first, mean_rest;
   double distance, p; /* Kolmogorov-Smirnov distance of both parts' values; p-value */

@@ -397,10 +397,11 @@ static gl_status describe_lengths(describing *d, gl_error *err) {
   if (is_given(d, "cluster.lengths")) return GL_OK;
   if (has_response(d, FIT_FIELD_LENGTHS)) return fit_lengths(d, err);
   if (!log_has(d, CALIBRATE_LENGTH))
-    return gl_fail(err, GL_EINPUT,
-                   "the log has no mean length of responses, such as response_length/mean or "
-                   "completions/mean_length; add cluster.lengths='{law: lognormal, mu: 6.5, sigma: "
-                   "0.8}' and plan.sampler.decoding='[{concurrency: 64, tokens_per_s: 40}]'");
+    return gl_fail(
+        err, GL_EINPUT,
+        "the log has no mean length of responses, such as response_length/mean or "
+        "completions/mean_length; add cluster.lengths='{distribution: lognormal, mu: 6.5, sigma: "
+        "0.8}' and plan.sampler.decoding='[{concurrency: 64, tokens_per_s: 40}]'");
   const bool has_most = log_has(d, CALIBRATE_LENGTH_MOST);
   d->mean_length = log_mean(d, CALIBRATE_LENGTH);
   double sigma = PRESET_SIGMA;
@@ -415,7 +416,7 @@ static gl_status describe_lengths(describing *d, gl_error *err) {
                    "the mean length %g and the longest response, %g tokens, are those of no "
                    "lognormal distribution; add cluster.lengths=…",
                    d->mean_length, d->most_length);
-  snprintf(text, sizeof text, "{law: lognormal, mu: %.6g, sigma: %.6g}",
+  snprintf(text, sizeof text, "{distribution: lognormal, mu: %.6g, sigma: %.6g}",
            log(d->mean_length) - sigma * sigma / 2, sigma);
   gl_status status = set_field(d->doc, "cluster.lengths", text, err);
   if (!has_most) {

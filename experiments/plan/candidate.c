@@ -47,7 +47,7 @@ static bool has_limits(const delay_dist *dist) {
 
 /* A clamp without an upper bound gets the longest duration, because JSON has no infinity. */
 static void put_dist(cJSON *to, const delay_dist *dist, const cfg_node *node, double factor) {
-  json_put(to, "law %s", delay_dist_about(dist->kind)->name);
+  json_put(to, "distribution %s", delay_dist_about(dist->kind)->name);
   if (dist->kind == DELAY_EMPIRICAL) {
     put_empirical(to, node, factor);
   } else if (dist->kind == DELAY_GILBERT_ELLIOTT) {
@@ -66,7 +66,7 @@ static void put_dist(cJSON *to, const delay_dist *dist, const cfg_node *node, do
 gl_status plan_dist_times(char **out, const cfg_node *node, double factor, gl_error *err) {
   delay_dist *dist = NULL;
   *out = NULL;
-  gl_status status = delay_parse(&dist, node, "law", NAN, err);
+  gl_status status = delay_parse(&dist, node, "distribution", NAN, err);
   if (status != GL_OK) return status;
   const bool is_number = (dist->kind == DELAY_NONE || dist->kind == DELAY_CONSTANT) &&
                          dist->offset == 0 && !has_limits(dist);

@@ -179,7 +179,7 @@ static gl_status read_decoding(plan_description *d, const cfg_node *node, gl_err
   if (!complete)
     return cfg_fail(node, err,
                     "an entry of plan.sampler.decoding is a measurement, {concurrency: 64, "
-                    "tokens_per_s: 40}; `gepolab llm profile --law lengths` makes it");
+                    "tokens_per_s: 40}; `gepolab llm profile --distribution lengths` makes it");
   for (size_t i = 0; i < d->n_decoding; ++i)
     if (d->decoding[i].concurrency == to->concurrency)
       return cfg_fail(node, err, "plan.sampler.decoding has two speeds at concurrency %zu",

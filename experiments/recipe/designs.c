@@ -430,13 +430,13 @@ static gl_status read_dist(drawn_field *f, const cfg_node *node, gl_error *err) 
   cfg_begin(&r, node, section, err);
   const cfg_node *choice = cfg_child(&r, "choice");
   if (choice != NULL) return cfg_end(&r) == GL_OK ? read_choice(f, choice, err) : GL_EINPUT;
-  if (!cfg_has(&r, "law") && r.status == GL_OK)
-    return cfg_fail(
-        node, err,
-        "%s has no distribution; write {law: log_uniform, from: 1e-4, to: 1e-1}, another of "
-        "uniform, integer, log_integer and normal, or {choice: [4, 8, 16]}",
-        section);
-  f->kind = (dist_kind)(DIST_UNIFORM + cfg_choice(&r, "law", 0, dists, 5));
+  if (!cfg_has(&r, "distribution") && r.status == GL_OK)
+    return cfg_fail(node, err,
+                    "%s has no distribution; write {distribution: log_uniform, from: 1e-4, to: "
+                    "1e-1}, another of "
+                    "uniform, integer, log_integer and normal, or {choice: [4, 8, 16]}",
+                    section);
+  f->kind = (dist_kind)(DIST_UNIFORM + cfg_choice(&r, "distribution", 0, dists, 5));
   const int is_normal = f->kind == DIST_NORMAL;
   f->from = cfg_double(&r, is_normal ? "mean" : "from", NAN, -DBL_MAX, DBL_MAX);
   f->to = is_normal ? cfg_positive(&r, "sd", NAN) : cfg_double(&r, "to", NAN, -DBL_MAX, DBL_MAX);
@@ -456,7 +456,7 @@ static gl_status read_search(search *s, const cfg_doc *doc, const cfg_node *node
   if (s->draws == 0 || fields == NULL || cfg_kind_of(fields) != CFG_MAP || cfg_size(fields) == 0)
     return cfg_fail(node, err,
                     "sweep.random needs draws and fields, as in {draws: 32, fields: {optimizer.lr: "
-                    "{law: log_uniform, from: 1e-4, to: 1e-1}}}");
+                    "{distribution: log_uniform, from: 1e-4, to: 1e-1}}}");
   if (cfg_size(fields) > MOST_FIELDS)
     return cfg_fail(fields, err, "sweep.random draws at most %d fields", MOST_FIELDS);
   const set_once who = {.doc = doc, .sets = "sweep.random draws"};

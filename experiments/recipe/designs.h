@@ -66,7 +66,7 @@ gl_status one_at_a_time_expand(cfg_doc *doc, gl_error *err);
  *       draws: 32
  *       seed: 1
  *       fields:
- *         optimizer.lr: {law: log_uniform, from: 1e-4, to: 1e-1}
+ *         optimizer.lr: {distribution: log_uniform, from: 1e-4, to: 1e-1}
  *         train.group_size: {choice: [4, 8, 16]}
  *     algorithm: [grpo, gepo]
  *

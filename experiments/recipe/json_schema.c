@@ -66,6 +66,16 @@ static void schema_add_number(cJSON *any, bool is_integer, double lo, double hi,
                           has_unit ? "^" NUMBER_PATTERN UNIT_PATTERN "$" : "^" NUMBER_PATTERN "$");
 }
 
+/* Adds `distribution` with this schema, and the old key, `law`. */
+static void schema_add_kind(cJSON *properties, cJSON *schema) {
+  cJSON *old = cJSON_Duplicate(schema, true);
+  cJSON_DeleteItemFromObjectCaseSensitive(old, "description");
+  cJSON_AddStringToObject(old, "description", "the old word for `distribution`");
+  cJSON_AddTrueToObject(old, "deprecated");
+  cJSON_AddItemToObject(properties, "distribution", schema);
+  cJSON_AddItemToObject(properties, "law", old);
+}
+
 static cJSON *schema_add_words(cJSON *any) {
   cJSON *one = cJSON_CreateObject(), *words = cJSON_AddArrayToObject(one, "enum");
   cJSON_AddItemToArray(any, one);
@@ -95,11 +105,14 @@ static void schema_add_values(cJSON *any, const field *f) {
     schema_add_type(any, "string");
     schema_add_type(any, "number");
     break;
-  case VALUE_DIST:
+  case VALUE_DIST: {
     schema_add_number(any, false, 0, INFINITY, true);
     cJSON_AddItemToArray(schema_add_words(any), cJSON_CreateString("none"));
-    schema_add_type(any, "object");
+    cJSON *kind = cJSON_CreateObject();
+    cJSON_AddStringToObject(kind, "type", "string");
+    schema_add_kind(cJSON_AddObjectToObject(schema_add_type(any, "object"), "properties"), kind);
     break;
+  }
   case VALUE_LIST:
     schema_add_type(any, "array");
     schema_add_type(any, "number");
@@ -147,7 +160,10 @@ static size_t schema_add_fields(cJSON *properties, const char *section) {
     if (n > 0 && (strncmp(path, section, n) != 0 || path[n] != '.')) continue;
     if (strchr(key, '.') != NULL || cJSON_GetObjectItemCaseSensitive(properties, key) != NULL)
       continue;
-    cJSON_AddItemToObject(properties, key, schema_of(path));
+    if (strcmp(key, "distribution") == 0)
+      schema_add_kind(properties, schema_of(path));
+    else
+      cJSON_AddItemToObject(properties, key, schema_of(path));
     ++found;
   }
   return found;

@@ -34,6 +34,7 @@ typedef struct sweep {
   double *score;    /* [tuning.n_cells] -INFINITY: not known yet */
   int machine_fits; /* 1: all cells were already checked against this machine */
   store *store;
+  cfg_words words; /* of the study in the file */
   sweep_report *report;
   watch watch;
   gl_error *err;
@@ -287,6 +288,7 @@ static int show_listing(void *self, size_t done, size_t total) {
 static gl_status sweep_list(const sweep *s, sweep_cells *out, const sweep_grid *grid,
                             sweep_expansion how) {
   listing l = {.mode = s->options->progress};
+  how.words = s->words;
   how.tick = show_listing;
   how.self = &l;
   gl_status status = sweep_expand(out, s->doc, grid, &how, s->err);
@@ -469,6 +471,18 @@ static gl_status sweep_check(sweep *s) {
   return status;
 }
 
+/* Lists the cells again if the file's study has old words. */
+static gl_status follow_words(sweep *s) {
+  gl_status status = store_words(s->store, s->base.name, &s->words, s->err);
+  if (status != GL_OK || s->words == CFG_WORDS_NOW) return status;
+  sweep_cells_fini(&s->cells);
+  sweep_cells_fini(&s->tuning);
+  status = sweep_list(s, &s->cells, &s->grid, (sweep_expansion){0});
+  if (status == GL_OK && s->plan.grid.n_axes > 0)
+    status = sweep_list(s, &s->tuning, &s->plan.grid, (sweep_expansion){0});
+  return status;
+}
+
 /* Frees the results of sweep_check() and the scores. */
 static void sweep_fini(sweep *s) {
   sweep_cells_fini(&s->cells);
@@ -513,7 +527,8 @@ static size_t plan_cells(planned_cell *to, const sweep_cells *from, const unsign
 static gl_status put_plan(const sweep *s, const unsigned char *in, int with_grid) {
   planned_cell *cells =
       MUST_ARRAY(planned_cell, s->tuning.n_cells + s->cells.n_cells, "the plan of the study");
-  char *recipe_text = must_have(cfg_canonical(cfg_root(s->doc)), "the plan of the study");
+  char *recipe_text =
+      must_have(cfg_canonical_in(cfg_root(s->doc), s->words), "the plan of the study");
   study_plan plan = {.study = s->base.name,
                      .recipe = recipe_text,
                      .shard = s->options->ranks.index,
@@ -580,6 +595,7 @@ gl_status sweep_run(sweep_report *out, const cfg_doc *doc, const sweep_options *
   if (status == GL_OK) status = store_open(&s.store, path, STORE_WRITE, err);
   if (status == GL_OK) store_set_waiting(s.store, waiting);
   if (status == GL_OK) status = sweep_verify(&s);
+  if (status == GL_OK) status = follow_words(&s);
   if (status == GL_OK) status = put_first_plan(&s);
   /* From here on all ranks of an MPI job continue together or stop together. */
   status = ranks_share(&options->ranks, NULL, 0, status);
@@ -624,7 +640,8 @@ static gl_status open_existing(sweep *s) {
   gl_status status = ranks_path(path, sizeof path, o->file, &o->ranks, o->ranks.index, s->err);
   if (status != GL_OK || access(path, F_OK) != 0) return status;
   status = store_open(&s->store, path, STORE_READ, s->err);
-  return status == GL_OK ? sweep_verify(s) : status;
+  if (status == GL_OK) status = sweep_verify(s);
+  return status == GL_OK ? follow_words(s) : status;
 }
 
 /* Lists the missing tuning runs: for each rung up to the first incomplete one, those that it makes.

@@ -1,4 +1,4 @@
-"""The exact laboratory, the clock of a cluster, delay laws and statistics."""
+"""The exact laboratory, the clock of a cluster, delay distributions and statistics."""
 
 from __future__ import annotations
 
@@ -110,10 +110,10 @@ def sim(
 
 
 class Delay:
-    """A delay law: seconds, a time with its unit ("30m"), or a map as a recipe has it ("{law: gamma, mean: 90, sd: 30}", or a dict)."""
+    """A delay distribution: seconds, a time with its unit ("30m"), or a map as a recipe has it ("{distribution: gamma, mean: 90, sd: 30}", or a dict)."""
 
-    def __init__(self, law: "Union[float, str, dict[str, Any]]") -> None:
-        text = flow(law) if isinstance(law, dict) else str(law)
+    def __init__(self, distribution: "Union[float, str, dict[str, Any]]") -> None:
+        text = flow(distribution) if isinstance(distribution, dict) else str(distribution)
         self._owned = Owned("gepolab_delay_new", "gepolab_delay_free", text_of(text, "delay"))
 
     def quantile(self, p: float) -> float:

@@ -1,4 +1,4 @@
-"""Laboratory, clock, laws, statistics and readers."""
+"""Laboratory, clock, distributions, statistics and readers."""
 
 import json
 import os
@@ -38,11 +38,11 @@ def test_recipes_in_files_find_what_they_name_beside_them(tmp_path, monkeypatch)
     (tmp_path / "delays.csv").write_text("3\n3\n")
     (tmp_path / "base.yaml").write_text("steps: 30\ncluster: {preset: fifo, samplers: 1, generation: 1, learner: {step: 1, eval_pause: 0}}\n")
     recipe = tmp_path / "mine.yaml"
-    recipe.write_text("include: base.yaml\nsteps: 20\ncluster: {delay: {law: empirical, file: delays.csv}}\n")
+    recipe.write_text("include: base.yaml\nsteps: 20\ncluster: {delay: {distribution: empirical, file: delays.csv}}\n")
     assert gepolab.sim(recipe).staleness[-1] == gepolab.sim(str(recipe)).staleness[-1] == 4
     monkeypatch.chdir(tmp_path)
-    law = {"law": "empirical", "file": "delays.csv"}
-    clock = {"preset": "fifo", "samplers": 1, "generation": 1, "learner": {"step": 1, "eval_pause": 0}, "delay": law}
+    dist = {"distribution": "empirical", "file": "delays.csv"}
+    clock = {"preset": "fifo", "samplers": 1, "generation": 1, "learner": {"step": 1, "eval_pause": 0}, "delay": dist}
     assert gepolab.sim({"steps": 20, "cluster": clock}).staleness[-1] == 4
     with pytest.raises(gepolab.InputError, match="recipe:1:10: .*only a recipe that is a file can include files"):
         gepolab.sim(recipe.read_text())
@@ -78,18 +78,18 @@ def test_laws_have_units():
     with pytest.raises(gepolab.InputError, match="is neither a number"):
         gepolab.sim({"steps": 20, "cluster": {"delay": object()}})
     assert gepolab.Delay("30m").quantile(0.5) == gepolab.Delay(1800).quantile(0.5) == 1800
-    law = gepolab.Delay({"law": "lognormal", "interval": ["1m", "30m"], "confidence": 0.9})
-    assert law.quantile(0.05) == pytest.approx(60)
+    dist = gepolab.Delay({"distribution": "lognormal", "interval": ["1m", "30m"], "confidence": 0.9})
+    assert dist.quantile(0.05) == pytest.approx(60)
     with pytest.raises(gepolab.InputError, match="delay:1:1: the text is empty"):
         gepolab.Delay("")
     with pytest.raises(gepolab.InputError, match="first is 0.5, and a whole number is expected"):
-        law.draw(4, first=0.5)
+        dist.draw(4, first=0.5)
 
 
 def test_laws_and_statistics():
-    law = gepolab.Delay({"law": "lognormal", "interval": [60, 1800], "confidence": 0.9})
-    assert law.quantile(0.05) == pytest.approx(60) and law.quantile(0.95) == pytest.approx(1800)
-    assert np.array_equal(law.draw(8)[4:], law.draw(4, first=4))
+    dist = gepolab.Delay({"distribution": "lognormal", "interval": [60, 1800], "confidence": 0.9})
+    assert dist.quantile(0.05) == pytest.approx(60) and dist.quantile(0.95) == pytest.approx(1800)
+    assert np.array_equal(dist.draw(8)[4:], dist.draw(4, first=4))
     value, low, high = gepolab.iqm([1, 2, 3, 4, 100])
     assert low <= value <= high
     assert gepolab.spearman([1, 2, 3, 4, 5], [1, 2, 3, 4, 5])[0] == pytest.approx(1)

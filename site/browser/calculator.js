@@ -21,12 +21,12 @@ function calculator_recipe(s, streams) {
   const groups = speeds || near ? (speeds || [1]).map(speed => `{count: ${speeds ? 1 : s.samplers}, speed: ${speed}${near}}`) : null;
   cluster.push(groups ? `samplers: [${groups.join(', ')}]` : `samplers: ${s.samplers}`);
   if (streams) {
-    cluster.push(`lengths: {law: lognormal, mu: ${Math.log(Number(s.median)).toFixed(6)}, sigma: ${s.sigma}}`, `tokens_per_s: ${s.tokens_per_s}`);
+    cluster.push(`lengths: {distribution: lognormal, mu: ${Math.log(Number(s.median)).toFixed(6)}, sigma: ${s.sigma}}`, `tokens_per_s: ${s.tokens_per_s}`);
     if (s.concurrency !== '') cluster.push(`concurrency: ${s.concurrency}`);
   } else {
     cluster.push(`generation: ${s.generation} s`);
     const spread = Number(s.spread) / 100;
-    if (spread > 0) cluster.push(`jitter: {law: uniform, min: ${number(1 - spread)}, max: ${number(1 + spread)}}`);
+    if (spread > 0) cluster.push(`jitter: {distribution: uniform, min: ${number(1 - spread)}, max: ${number(1 + spread)}}`);
   }
   if (Number(s.weights) > 0) cluster.push(`weights_bytes: ${s.weights} GB`);
   if (Number(s.bandwidth) > 0) cluster.push(`down: {bandwidth: ${s.bandwidth} Gbit/s}`);

@@ -37,10 +37,12 @@ static const made_run made[] = {
     {"grpo", "0", "\"none\"", "false", 1, RUN_DONE, 2},
     {"grpo", "0", "\"none\"", "false", 2, RUN_DONE, 2},
     {"grpo", "0", "\"none\"", "false", 3, RUN_FAILED, 2},
-    {"gepo, \"quoted\"", "600", "{\"law\":\"exponential\",\"mean\":3}", "true", 1, RUN_DONE, 2},
-    {"gepo, \"quoted\"", "600", "{\"law\":\"exponential\",\"mean\":3}", "true", 2, RUN_DIVERGED, 2},
-    {"gepo, \"quoted\"", "600", "{\"law\":\"exponential\",\"mean\":3}", "true", INT64_MAX - 1,
+    {"gepo, \"quoted\"", "600", "{\"distribution\":\"exponential\",\"mean\":3}", "true", 1,
      RUN_DONE, 2},
+    {"gepo, \"quoted\"", "600", "{\"distribution\":\"exponential\",\"mean\":3}", "true", 2,
+     RUN_DIVERGED, 2},
+    {"gepo, \"quoted\"", "600", "{\"distribution\":\"exponential\",\"mean\":3}", "true",
+     INT64_MAX - 1, RUN_DONE, 2},
 };
 enum { MADE = sizeof made / sizeof *made };
 
@@ -291,7 +293,8 @@ TEST(axes_have_a_column_of_one_type) {
   sheet_export(&t, s, "runs");
   CU_ASSERT_STRING_EQUAL(at(&t, 3, "cluster.max_delay"), "600");
   CU_ASSERT_STRING_EQUAL(at(&t, 0, "cluster.delay"), "none");
-  CU_ASSERT_STRING_EQUAL(at(&t, 3, "cluster.delay"), "{\"law\":\"exponential\",\"mean\":3}");
+  CU_ASSERT_STRING_EQUAL(at(&t, 3, "cluster.delay"),
+                         "{\"distribution\":\"exponential\",\"mean\":3}");
   CU_ASSERT_STRING_EQUAL(at(&t, 3, "cluster.shared_delays"), "true");
   CU_ASSERT_STRING_EQUAL(at(&t, 5, "seed"), "9223372036854775806");
   CU_ASSERT_STRING_EQUAL(at(&t, 3, "algorithm"), "gepo, \"quoted\"");
@@ -319,7 +322,7 @@ TEST(axes_have_a_column_of_one_type) {
   CU_ASSERT_EQUAL(study_export(s, study_export_named("runs"), RECORDS_JSONL, to, NULL), GL_OK);
   fclose(to);
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"cluster.delay\":\"none\""));
-  CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"cluster.delay\":\"{\\\"law\\\":"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"cluster.delay\":\"{\\\"distribution\\\":"));
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"cluster.shared_delays\":true"));
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"seed\":9223372036854775806"));
   free(text);

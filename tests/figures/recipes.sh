@@ -28,7 +28,7 @@ shortened() { # RECIPE
     ten_thousand_samplers | slow_prompts | three_continents | restarts | staleness_counters | decoding_load | prefix_cache | grader | environment | colocated | cancelling | rejection | lengths | oversampling | sources) clock $1 steps=60 ;;
     weights_in_flight) study $1 $tiny 'world.warmup={steps: 20}' 'sweep.optimizer.lr=[5.0e-4]' 'sweep.seed=[1, 2]' ;;
     what_arrives | dropping) selection $1 steps=60 ;;
-    quickstart) study $1 steps=30 'cluster={preset: heterorl}' 'sweep={algorithm: [gepo, grpo], seed: [1, 2], cluster.delay: [30, {law: uniform, min: 1, max: 60}]}' ;;
+    quickstart) study $1 steps=30 'cluster={preset: heterorl}' 'sweep={algorithm: [gepo, grpo], seed: [1, 2], cluster.delay: [30, {distribution: uniform, min: 1, max: 60}]}' ;;
     frontier_automaton) study $1 steps=40 eval_every=2 world.vocabulary=4 world.horizon=4 'sweep.optimizer.lr=[0.3, 3, 30, 300]' 'sweep.seed=[1, 2]' ;;
     confirmation_mixture | mixture_shares | remedies | remedies_stale | tuned | gepo_parts_sorting)
       study $1 $tiny 'world.warmup={steps: 20}' 'sweep.seed=[1, 2]' $([ $1 != tuned ] || echo tune=null) ;;

@@ -19,7 +19,8 @@ typedef struct input {
 static int find(void *self, const char *name, const char **text, size_t *size, const char **shown) {
   static const char base[] =
       "world: {kind: llm, task: addition}\nalgorithm: gepo\n"
-      "cluster: {max_delay: 10m, delay: {law: lognormal, interval: [1m, 30m]}, up: &u {bandwidth: "
+      "cluster: {max_delay: 10m, delay: {distribution: lognormal, interval: [1m, 30m]}, up: &u "
+      "{bandwidth: "
       "100Mbit/s}, down: {<<: *u, rto: 3ms}}\nsweep: {optimizer.lr: {from: 1e-3, to: 1, n: 4, "
       "scale: log}}\n";
   const input *in = self;

@@ -193,13 +193,13 @@ def text(case):
     prefill = f"prefill_tokens_per_s: {case['prefill']}, " if case["prefill"] else ""
     return (f"{{preset: fifo, unit: response, partial: continue, kv_cache: {case.get('kv_cache', 'keep')}, sync: push, "
             f"samples_per_batch: {case.get('per', 1)}, "
-            f"samplers: [{{speed: {case['speed']}}}], lengths: {{law: uniform, min: {case['lengths'][0]}, max: "
+            f"samplers: [{{speed: {case['speed']}}}], lengths: {{distribution: uniform, min: {case['lengths'][0]}, max: "
             f"{case['lengths'][1]}}}, max_tokens: {case['lengths'][1]}, prompt_tokens: {case['prompt']}, {prefill}"
             f"concurrency: {case['concurrency']}, decoding: {{{decoding}}}, {environment(case)}learner: {{batches: 1, step: {case.get('step', 1e-6)}}}}}")
 
 
 def environment(case):
-    law = lambda x: f"{{law: uniform, min: {x[0]}, max: {x[1]}}}"
+    law = lambda x: f"{{distribution: uniform, min: {x[0]}, max: {x[1]}}}"
     return (f"environment: {{turns: {law(case['turns'])}, time: {law(case['time'])}, places: {case['places']}, "
             f"slot: {case['slot']}}}, ") if "turns" in case else ""
 

@@ -15,14 +15,14 @@ from fractions import Fraction as F
 
 CASES = [  # cluster, seed, updates, publish_every, optimiser updates of an update, keys and values kept
     ("{preset: sync, samplers: 2}", 1, 20, 1, 1, False),
-    ("{preset: fifo, samplers: 3, generation: {law: lognormal, mu: 3, sigma: 1}, delay: 30, learner: {step: 9}}", 2, 60, 1, 4, False),
-    ("{preset: areal, samplers: 3, generation: {law: lognormal, mu: 3, sigma: 1}, lengths: {law: lognormal, mu: 4, sigma: 1}, "
-     "prompt_lengths: {law: lognormal, mu: 0, sigma: 0.5}, tokens_per_s: 20, delay: 3, learner: {step: 9}}", 3, 60, 1, 1, False),
-    ("{preset: areal, samplers: 3, unit: group, concurrency: 24, lengths: {law: lognormal, mu: 6, sigma: 0.8}, tokens_per_s: 40, "
+    ("{preset: fifo, samplers: 3, generation: {distribution: lognormal, mu: 3, sigma: 1}, delay: 30, learner: {step: 9}}", 2, 60, 1, 4, False),
+    ("{preset: areal, samplers: 3, generation: {distribution: lognormal, mu: 3, sigma: 1}, lengths: {distribution: lognormal, mu: 4, sigma: 1}, "
+     "prompt_lengths: {distribution: lognormal, mu: 0, sigma: 0.5}, tokens_per_s: 20, delay: 3, learner: {step: 9}}", 3, 60, 1, 1, False),
+    ("{preset: areal, samplers: 3, unit: group, concurrency: 24, lengths: {distribution: lognormal, mu: 6, sigma: 0.8}, tokens_per_s: 40, "
      "delay: 2, kv_cache: keep, learner: {batches: 1, step: 5}}", 4, 80, 1, 2, True),
-    ("{preset: verl_async, samplers: [{count: 2}, {count: 1, speed: 0.4}], concurrency: 16, lengths: {law: lognormal, mu: 6, "
+    ("{preset: verl_async, samplers: [{count: 2}, {count: 1, speed: 0.4}], concurrency: 16, lengths: {distribution: lognormal, mu: 6, "
      "sigma: 0.8}, tokens_per_s: 40, kv_cache: recompute, learner: {batches: 1, step: 4}}", 5, 80, 4, 1, False),
-    ("{preset: pipelinerl, samplers: 2, unit: response, concurrency: 32, lengths: {law: lognormal, mu: 6, sigma: 0.8}, "
+    ("{preset: pipelinerl, samplers: 2, unit: response, concurrency: 32, lengths: {distribution: lognormal, mu: 6, sigma: 0.8}, "
      "tokens_per_s: 40, kv_cache: recompute, learner: {batches: 1, step: 6}}", 6, 40, 1, 3, False),
     ("{preset: fifo, samplers: 2, unit: group, partial: wait, concurrency: 32, lengths: 300, tokens_per_s: 40, "
      "learner: {batches: 1, step: 3}}", 7, 50, 1, 1, False),

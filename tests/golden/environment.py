@@ -77,7 +77,7 @@ def simulate(case):
 
 
 def text(case):
-    law = lambda x: f"{{law: uniform, min: {x[0]}, max: {x[1]}}}"
+    law = lambda x: f"{{distribution: uniform, min: {x[0]}, max: {x[1]}}}"
     samplers = ", ".join(f"{{speed: {v}}}" for v in case["speeds"])
     return (f"{{preset: fifo, unit: response, samples_per_batch: 1, samplers: [{samplers}], lengths: {law(case['lengths'])}, "
             f"tokens_per_s: 10, concurrency: {case['concurrency']}, environment: {{turns: {law(case['turns'])}, time: "

@@ -159,7 +159,7 @@ class Job:
 
 
 def text(case):
-    law = lambda x: f"{{law: uniform, min: {x[0]}, max: {x[1]}}}"
+    law = lambda x: f"{{distribution: uniform, min: {x[0]}, max: {x[1]}}}"
     samplers = ", ".join(f"{{speed: {v}, colocated: {'true' if case['colocated'] and i in case['shared'] else 'false'}}}"
                          for i, v in enumerate(case["speeds"]))
     shared = (f"colocated: {{to_training: {case['colocated'][0]}, to_generation: {case['colocated'][1]}, switch: "

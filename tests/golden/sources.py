@@ -142,7 +142,7 @@ def simulate(case):
 
 
 def text(case):
-    sources = ", ".join(f"{{name: s{k}, weight: {w}, reject: {reject}, lengths: {{law: uniform, min: {law[0]}, max: {law[1]}}}}}"
+    sources = ", ".join(f"{{name: s{k}, weight: {w}, reject: {reject}, lengths: {{distribution: uniform, min: {law[0]}, max: {law[1]}}}}}"
                         for k, (w, reject, law) in enumerate(case["sources"]))
     speeds = ", ".join(f"{{speed: {v}}}" for v in case["speeds"])
     limits = (f"ahead: {case['ahead']}, " if case["ahead"] < INF else "") + f"window: {min(case['window'], 1000)}, "

@@ -201,11 +201,11 @@ def simulate(case):
 def text(case):
     rest = [f"unit: {case['unit']}, partial: {case['partial']}, sync: push",
             "samplers: [" + ", ".join(f"{{speed: {v}}}" for v in case["speeds"]) + "]",
-            "lengths: {law: uniform, min: %g, max: %g}" % case["lengths"],
+            "lengths: {distribution: uniform, min: %g, max: %g}" % case["lengths"],
             f"tokens_per_s: {case['tokens_per_s']}, concurrency: {case['concurrency']}",
             f"delay: {case['delay']}, data_delay: {case['data_delay']}"]
     if case["prompts"]:
-        rest.append("prompt_lengths: {law: uniform, min: %g, max: %g}" % case["prompts"])
+        rest.append("prompt_lengths: {distribution: uniform, min: %g, max: %g}" % case["prompts"])
     if case["interrupt"]:
         rest.append(f"interrupt: {case['interrupt']}")
     if case["kv_cache"] != "recompute":

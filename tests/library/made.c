@@ -28,7 +28,7 @@ TEST(messages_name_the_argument_and_the_place_in_it) {
               {"", "algorithm:1:1: ", "the text is empty"},
               {"# nothing", "algorithm:", "the text is empty"}},
     dists[] = {{"nosuch", "delay:1:1: ", "is no distribution"},
-               {"{law: lognormall}", "delay:1:7: ", "did you mean 'lognormal'"},
+               {"{distribution: lognormall}", "delay:1:16: ", "did you mean 'lognormal'"},
                {"5 kg", "delay:1:1: ", "kg"},
                {"", "delay:1:1: ", "the text is empty"}},
     recipes[] = {{"steps: 0", "recipe:1:8: ", "steps is '0'"},
@@ -83,8 +83,8 @@ static double median_of(const char *text) {
 TEST(dists_have_units_of_time) {
   CU_ASSERT_EQUAL(median_of("30m"), 1800);
   CU_ASSERT_EQUAL(median_of("250 ms"), 0.25);
-  CU_ASSERT_EQUAL(median_of("{law: lognormal, interval: [1m, 30m]}"),
-                  median_of("{law: lognormal, interval: [60, 1800]}"));
+  CU_ASSERT_EQUAL(median_of("{distribution: lognormal, interval: [1m, 30m]}"),
+                  median_of("{distribution: lognormal, interval: [60, 1800]}"));
 }
 
 /* Whatever a recipe may have at its top may be there; only what the clock needs is looked at. */
@@ -116,7 +116,7 @@ TEST(a_recipe_in_a_file_finds_files_beside_it) {
   files_put(base, "steps: 30\ncluster: {preset: fifo, samplers: 1, generation: 1,\n"
                   "  learner: {step: 1, eval_pause: 0}}\n");
   files_put(recipe, "include: base.yaml\nsteps: 20\n"
-                    "cluster: {delay: {law: empirical, file: delays.csv}}\n");
+                    "cluster: {delay: {distribution: empirical, file: delays.csv}}\n");
   gepolab_simulation *run;
   gepolab_trained last;
   gepolab_error err = {.text = ""};

@@ -72,7 +72,7 @@ TEST(own_presets_are_their_fields) {
   gepolab_error err;
   files_put("build/tests/library_delays.csv", "3\n3\n");
   files_put(path, "presets:\n  mine: {base: fifo, samplers: 1, generation: 1, learner: {step: 1, "
-                  "eval_pause: 0}, delay: {law: empirical, file: library_delays.csv}}\n");
+                  "eval_pause: 0}, delay: {distribution: empirical, file: library_delays.csv}}\n");
   CU_ASSERT_EQUAL_FATAL(gepolab_simulate_own(&a, text, NULL, path, 1, &err), GEPOLAB_OK);
   CU_ASSERT_EQUAL_FATAL(gepolab_simulate(&b, stated, 1, &err), GEPOLAB_OK);
   CU_ASSERT_STRING_EQUAL(gepolab_simulation_json(a), gepolab_simulation_json(b));
@@ -99,7 +99,8 @@ TEST(draws_are_those_of_the_dist) {
   delay_source source = {.stream = rng_stream_at(5, RNG_DELAY, 0)};
   delay_dist same;
   CU_ASSERT_EQUAL_FATAL(
-      gepolab_delay_new(&dist, "{law: lognormal, interval: [60, 1800], confidence: 0.9}", NULL),
+      gepolab_delay_new(&dist, "{distribution: lognormal, interval: [60, 1800], confidence: 0.9}",
+                        NULL),
       GEPOLAB_OK);
   memset(&same, 0, sizeof same);
   same.clamp_hi = INFINITY;
@@ -118,7 +119,7 @@ TEST(draws_are_those_of_the_dist) {
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "from number 9223372036854775807 on"));
   for (int k = 0; k < 8; ++k) ASSERT_CLOSE(draw[k], delay_draw(&same, &source), 1e-12);
   gepolab_delay_free(dist);
-  CU_ASSERT_EQUAL(gepolab_delay_new(&dist, "{law: normal}", NULL), GEPOLAB_EINPUT);
+  CU_ASSERT_EQUAL(gepolab_delay_new(&dist, "{distribution: normal}", NULL), GEPOLAB_EINPUT);
   CU_ASSERT_PTR_NULL(dist);
 }
 

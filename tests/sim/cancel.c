@@ -70,15 +70,17 @@ TEST(books_balance_where_units_are_cancelled) {
       "preset: fifo, samplers: 3, unit: group, partial: continue, interrupt: 2, delay: 3",
       "preset: fifo, samplers: 3, unit: group, partial: wait, delay: 3",
       "preset: fifo, samplers: 3, unit: group, sync: pull, delay: 30",
-      "preset: prime_rl, samplers: 3, mtbf: {law: exponential, mean: 500}, mttr: 50",
-      "preset: lifo, samplers: 3, unit: response, partial: continue, prompt_lengths: {law: "
+      "preset: prime_rl, samplers: 3, mtbf: {distribution: exponential, mean: 500}, mttr: 50",
+      "preset: lifo, samplers: 3, unit: response, partial: continue, prompt_lengths: "
+      "{distribution: "
       "lognormal, mu: 0, sigma: 0.7}, restarts: {every: 400, down: 20, keeps: queue}"};
   for (size_t i = 0; i < sizeof clusters / sizeof *clusters; ++i) {
     schedule s[2];
     for (int cancels = 0; cancels < 2; ++cancels) {
       char text[768];
       snprintf(text, sizeof text,
-               "{%s, window: 2, cancel_stale: %s, concurrency: 16, lengths: {law: lognormal, mu: "
+               "{%s, window: 2, cancel_stale: %s, concurrency: 16, lengths: {distribution: "
+               "lognormal, mu: "
                "5.5, sigma: 1}, tokens_per_s: 20, learner: {batches: 1, step: 4}}",
                clusters[i], cancels ? "true" : "false");
       s[cancels] = sim_must_build(text, 5, 200);

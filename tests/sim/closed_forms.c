@@ -124,50 +124,58 @@ TEST(synchronous_updates_wait_for_the_longest_of_their_batches) {
   must_equal("{preset: sync, samplers: [{count: 2}, {speed: 2}], generation: 80, data_delay: 3, "
              "delay: 5, learner: {step: 30}}",
              "synchronous", 200);
-  must_agree("{preset: sync, samplers: 8, generation: {law: lognormal, mu: 3, sigma: 1}, "
-             "data_delay: 3, delay: {law: uniform, min: 1, max: 9}, shared_delays: true, learner: "
-             "{step: {law: gamma, shape: 2, scale: 5}}}",
+  must_agree("{preset: sync, samplers: 8, generation: {distribution: lognormal, mu: 3, sigma: 1}, "
+             "data_delay: 3, delay: {distribution: uniform, min: 1, max: 9}, shared_delays: true, "
+             "learner: "
+             "{step: {distribution: gamma, shape: 2, scale: 5}}}",
              "synchronous", 20000);
-  must_agree("{preset: sync, samplers: [{count: 3}, {count: 2, speed: 0.5}], generation: {law: "
-             "uniform, min: 10, max: 30}, learner: {step: 3}}",
-             "synchronous", 10000);
-  must_agree("{preset: sync, samplers: 6, generation: 20, data_delay: {law: exponential, mean: 7}, "
+  must_agree(
+      "{preset: sync, samplers: [{count: 3}, {count: 2, speed: 0.5}], generation: {distribution: "
+      "uniform, min: 10, max: 30}, learner: {step: 3}}",
+      "synchronous", 10000);
+  must_agree("{preset: sync, samplers: 6, generation: 20, data_delay: {distribution: exponential, "
+             "mean: 7}, "
              "learner: {step: 3, batches: 4}}",
              "synchronous", 10000);
-  must_agree("{preset: sync, samplers: 4, generation: 20, jitter: {law: weibull, shape: 3}, "
-             "learner: {step: 3}}",
-             "synchronous", 10000);
+  must_agree(
+      "{preset: sync, samplers: 4, generation: 20, jitter: {distribution: weibull, shape: 3}, "
+      "learner: {step: 3}}",
+      "synchronous", 10000);
 }
 
 TEST(synchronous_updates_wait_for_the_longest_of_all_lengths) {
-  must_agree("{preset: areal, ahead: 0, samplers: 3, lengths: {law: lognormal, mu: 6, sigma: 1}, "
-             "max_tokens: 4096, samples_per_batch: 16, learner: {step: 3, batches: 2}}",
-             "synchronous", 5000);
-  must_agree("{preset: sync, lengths: {law: lognormal, mu: 6, sigma: 1}, generation: {law: "
-             "exponential, mean: 9}, jitter: {law: uniform, min: 0.5, max: 1.5}, batching: padded, "
+  must_agree(
+      "{preset: areal, ahead: 0, samplers: 3, lengths: {distribution: lognormal, mu: 6, sigma: 1}, "
+      "max_tokens: 4096, samples_per_batch: 16, learner: {step: 3, batches: 2}}",
+      "synchronous", 5000);
+  must_agree("{preset: sync, lengths: {distribution: lognormal, mu: 6, sigma: 1}, generation: "
+             "{distribution: "
+             "exponential, mean: 9}, jitter: {distribution: uniform, min: 0.5, max: 1.5}, "
+             "batching: padded, "
              "concurrency: 7, samples_per_batch: 16, learner: {step: 3, batches: 2}}",
              "synchronous", 5000);
 }
 
 TEST(poisson_batches_meet_a_queue_at_the_learner) {
+  must_agree("{preset: fifo, samplers: 3, generation: {distribution: exponential, mean: 40}, "
+             "data_delay: 20, "
+             "delay: 30, learner: {step: {distribution: exponential, mean: 8}}}",
+             "Poisson batches", 40000);
   must_agree(
-      "{preset: fifo, samplers: 3, generation: {law: exponential, mean: 40}, data_delay: 20, "
-      "delay: 30, learner: {step: {law: exponential, mean: 8}}}",
+      "{preset: fifo, samplers: [{count: 2}, {count: 1, speed: 2}], generation: {distribution: "
+      "exponential, mean: 40}, delay: 15, learner: {step: {distribution: gamma, shape: 2, scale: "
+      "3}}}",
       "Poisson batches", 40000);
-  must_agree(
-      "{preset: fifo, samplers: [{count: 2}, {count: 1, speed: 2}], generation: {law: "
-      "exponential, mean: 40}, delay: 15, learner: {step: {law: gamma, shape: 2, scale: 3}}}",
-      "Poisson batches", 40000);
-  must_agree(
-      "{preset: fifo, samplers: 2, generation: {law: exponential, mean: 40}, jitter: 0.5, delay: "
-      "30, learner: {step: 0}}",
-      "Poisson batches", 20000);
+  must_agree("{preset: fifo, samplers: 2, generation: {distribution: exponential, mean: 40}, "
+             "jitter: 0.5, delay: "
+             "30, learner: {step: 0}}",
+             "Poisson batches", 20000);
 }
 
 /* A block counts what was generated in it, though some of it is trained after it or never. */
 TEST(samplers_that_never_wait_are_busy_all_the_time) {
-  static const char *const text =
-      "{preset: fifo, samplers: 3, generation: {law: exponential, mean: 100}, learner: {step: 20}}";
+  static const char *const text = "{preset: fifo, samplers: 3, generation: {distribution: "
+                                  "exponential, mean: 100}, learner: {step: 20}}";
   for (uint64_t seed = 1; seed <= 8; ++seed) {
     schedule s;
     cluster_spec *spec;
@@ -179,37 +187,41 @@ TEST(samplers_that_never_wait_are_busy_all_the_time) {
 }
 
 TEST(the_bounds_of_one_sampler_of_any_dist_hold) {
-  must_agree("{preset: fifo, samplers: 1, generation: {law: lognormal, mu: 3, sigma: 1}, "
-             "data_delay: 5, delay: 40, learner: {step: {law: gamma, shape: 0.5, scale: 50}}}",
-             "G/G/1 bounds", 40000);
   must_agree(
-      "{preset: fifo, samplers: 1, generation: 10, learner: {step: {law: weibull, shape: 0.6, "
-      "scale: 5}}}",
+      "{preset: fifo, samplers: 1, generation: {distribution: lognormal, mu: 3, sigma: 1}, "
+      "data_delay: 5, delay: 40, learner: {step: {distribution: gamma, shape: 0.5, scale: 50}}}",
       "G/G/1 bounds", 40000);
-  must_agree(
-      "{preset: fifo, samplers: 1, generation: {law: uniform, min: 5, max: 15}, jitter: {law: "
-      "uniform, min: 0.5, max: 1.5}, lengths: 80, tokens_per_s: 10, learner: {step: 12}}",
-      "G/G/1 bounds", 20000);
+  must_agree("{preset: fifo, samplers: 1, generation: 10, learner: {step: {distribution: weibull, "
+             "shape: 0.6, "
+             "scale: 5}}}",
+             "G/G/1 bounds", 40000);
+  must_agree("{preset: fifo, samplers: 1, generation: {distribution: uniform, min: 5, max: 15}, "
+             "jitter: {distribution: "
+             "uniform, min: 0.5, max: 1.5}, lengths: 80, tokens_per_s: 10, learner: {step: 12}}",
+             "G/G/1 bounds", 20000);
 }
 
 TEST(an_exponential_sampler_behind_a_gate_is_a_closed_tandem) {
-  must_agree(
-      "{preset: one_step_off, generation: {law: exponential, mean: 20}, learner: {step: {law: "
-      "exponential, mean: 12}}}",
-      "closed exponential", 20000);
-  must_agree("{preset: one_step_off, ahead: 4, generation: {law: exponential, mean: 12}, learner: "
-             "{step: {law: exponential, mean: 20}}}",
+  must_agree("{preset: one_step_off, generation: {distribution: exponential, mean: 20}, learner: "
+             "{step: {distribution: "
+             "exponential, mean: 12}}}",
+             "closed exponential", 20000);
+  must_agree("{preset: one_step_off, ahead: 4, generation: {distribution: exponential, mean: 12}, "
+             "learner: "
+             "{step: {distribution: exponential, mean: 20}}}",
              "closed exponential", 20000);
 }
 
 TEST(the_bounds_of_one_sampler_behind_a_gate_hold) {
   must_agree(
-      "{preset: areal, samplers: 1, ahead: 2, generation: {law: lognormal, mu: 3, sigma: 1}, "
-      "delay: 9, data_delay: 2, learner: {batches: 3, step: {law: gamma, shape: 2, scale: "
+      "{preset: areal, samplers: 1, ahead: 2, generation: {distribution: lognormal, mu: 3, sigma: "
+      "1}, "
+      "delay: 9, data_delay: 2, learner: {batches: 3, step: {distribution: gamma, shape: 2, scale: "
       "20}}}",
       "gated bounds", 5000);
-  must_agree("{preset: one_step_off, lengths: {law: lognormal, mu: 6, sigma: 1}, max_tokens: 4096, "
-             "learner: {step: {law: uniform, min: 10, max: 90}}}",
+  must_agree("{preset: one_step_off, lengths: {distribution: lognormal, mu: 6, sigma: 1}, "
+             "max_tokens: 4096, "
+             "learner: {step: {distribution: uniform, min: 10, max: 90}}}",
              "gated bounds", 5000);
 }
 
@@ -230,22 +242,27 @@ TEST(staleness_is_that_of_an_independent_program) {
     theory_quantity quantity;
     size_t shares;
   } cases[] = {
-      {"{preset: one_step_off, generation: {law: exponential, mean: 20}, learner: {step: {law: "
+      {"{preset: one_step_off, generation: {distribution: exponential, mean: 20}, learner: {step: "
+       "{distribution: "
        "exponential, mean: 12}}}",
        THEORY_SAMPLES_PER_S, 2},
-      {"{preset: one_step_off, ahead: 4, generation: {law: exponential, mean: 12}, learner: {step: "
-       "{law: exponential, mean: 20}}}",
+      {"{preset: one_step_off, ahead: 4, generation: {distribution: exponential, mean: 12}, "
+       "learner: {step: "
+       "{distribution: exponential, mean: 20}}}",
        THEORY_SAMPLES_PER_S, 5},
-      {"{preset: one_step_off, ahead: 3, generation: {law: exponential, mean: 15}, learner: {step: "
-       "{law: exponential, mean: 15}}}",
+      {"{preset: one_step_off, ahead: 3, generation: {distribution: exponential, mean: 15}, "
+       "learner: {step: "
+       "{distribution: exponential, mean: 15}}}",
        THEORY_SAMPLES_PER_S, 4},
-      {"{preset: fifo, samplers: 3, generation: {law: exponential, mean: 40}, data_delay: 20, "
+      {"{preset: fifo, samplers: 3, generation: {distribution: exponential, mean: 40}, data_delay: "
+       "20, "
        "delay: "
-       "30, learner: {step: {law: exponential, mean: 8}}}",
+       "30, learner: {step: {distribution: exponential, mean: 8}}}",
        THEORY_STALENESS, 12},
-      {"{preset: fifo, samplers: [{count: 2}, {speed: 2}], generation: {law: exponential, mean: "
+      {"{preset: fifo, samplers: [{count: 2}, {speed: 2}], generation: {distribution: exponential, "
+       "mean: "
        "40}, "
-       "delay: 15, learner: {step: {law: gamma, shape: 2, scale: 3}}}",
+       "delay: 15, learner: {step: {distribution: gamma, shape: 2, scale: 3}}}",
        THEORY_STALENESS, 0},
       {"{preset: fifo, samplers: 1, generation: 7, data_delay: 2, delay: 31, learner: {step: 5}}",
        THEORY_STALENESS, 0},
@@ -276,10 +293,13 @@ TEST(staleness_is_that_of_an_independent_program) {
 TEST(forms_meet_at_their_borders) {
   theory constant =
       say("{preset: fifo, samplers: 1, generation: 10, delay: 34, learner: {step: 4}}");
-  theory renewal = say("{preset: fifo, samplers: 1, generation: {law: uniform, min: 9.999999, max: "
-                       "10.000001}, delay: 34, learner: {step: 4}}");
-  theory synchronous = say("{preset: sync, generation: {law: lognormal, mu: 3, sigma: 1}}");
-  theory gated = say("{preset: one_step_off, generation: {law: lognormal, mu: 3, sigma: 1}}");
+  theory renewal =
+      say("{preset: fifo, samplers: 1, generation: {distribution: uniform, min: 9.999999, max: "
+          "10.000001}, delay: 34, learner: {step: 4}}");
+  theory synchronous =
+      say("{preset: sync, generation: {distribution: lognormal, mu: 3, sigma: 1}}");
+  theory gated =
+      say("{preset: one_step_off, generation: {distribution: lognormal, mu: 3, sigma: 1}}");
   const double pace = constant.value[THEORY_SAMPLES_PER_S].low;
   const theory_value v = renewal.value[THEORY_STALENESS];
   ASSERT_CLOSE(renewal.value[THEORY_SAMPLES_PER_S].low, pace, 1e-9);
@@ -302,16 +322,17 @@ TEST(clusters_outside_of_every_range_are_told_the_condition) {
   static const outside cases[] = {
       {"{preset: heterorl}", "all need: cluster.sync is push"},
       {"{preset: fifo, learner: {queue: heterorl}}", "all need: cluster.learner.queue is"},
-      {"{preset: sync, mtbf: {law: exponential, mean: 900}}", "all need: cluster.mtbf is 0"},
+      {"{preset: sync, mtbf: {distribution: exponential, mean: 900}}",
+       "all need: cluster.mtbf is 0"},
       {"{preset: sync, up: {loss: 0.1}}", "all need: cluster.up loses no packets"},
       {"{preset: fifo, learner: {publish_every: 2}}", "all need: cluster.learner.publish_every is"},
       {"{preset: fifo, learner: {capacity: 9}}", "all need: cluster.learner.capacity is 0"},
       {"{preset: sync, learner: {eval_pause: 9}}", "all need: cluster.learner.eval_pause is 0"},
-      {"{preset: sync, generation: {law: pareto, shape: 1, scale: 9}}",
+      {"{preset: sync, generation: {distribution: pareto, shape: 1, scale: 9}}",
        "all need: every distribution has a finite mean"},
-      {"{preset: fifo, delay: {law: gilbert_elliott, good: 1, bad: 9}}",
+      {"{preset: fifo, delay: {distribution: gilbert_elliott, good: 1, bad: 9}}",
        "all need: no distribution is gilbert_elliott"},
-      {"{preset: sync, lengths: {law: uniform, min: 1, max: 90}, concurrency: 7}",
+      {"{preset: sync, lengths: {distribution: uniform, min: 1, max: 90}, concurrency: 7}",
        "all need: cluster.concurrency holds all responses of a batch"},
       {"{preset: fifo, samplers: 3, learner: {step: 60}}",
        "constant times needs: the learner keeps up"},
@@ -319,33 +340,39 @@ TEST(clusters_outside_of_every_range_are_told_the_condition) {
        "constant times needs: cluster.learner.batches divides the number of samplers"},
       {"{preset: fifo, window: 2, delay: 1000}",
        "constant times needs: cluster.window is at least"},
-      {"{preset: fifo, samplers: 3, generation: {law: weibull, shape: 2}}",
+      {"{preset: fifo, samplers: 3, generation: {distribution: weibull, shape: 2}}",
        "Poisson batches needs: cluster.generation is exponential"},
-      {"{preset: fifo, samplers: 3, generation: {law: exponential, mean: 60}, learner: {step: 0}}",
+      {"{preset: fifo, samplers: 3, generation: {distribution: exponential, mean: 60}, learner: "
+       "{step: 0}}",
        "Poisson batches needs: cluster.learner.step, data_delay or delay is always above 0"},
-      {"{preset: fifo, samplers: 3, generation: {law: exponential, mean: 60}}",
+      {"{preset: fifo, samplers: 3, generation: {distribution: exponential, mean: 60}}",
        "Poisson batches needs: the learner keeps up"},
-      {"{preset: fifo, samplers: 3, generation: {law: exponential, mean: 24}, learner: {step: "
-       "{law: "
+      {"{preset: fifo, samplers: 3, generation: {distribution: exponential, mean: 24}, learner: "
+       "{step: "
+       "{distribution: "
        "gamma, shape: 2, scale: 4}}}",
        "Poisson batches needs: the learner keeps up"},
-      {"{preset: fifo, samplers: 1, generation: {law: gamma, shape: 3, scale: 4}, learner: {step: "
-       "{law: gamma, shape: 2, scale: 6}}}",
+      {"{preset: fifo, samplers: 1, generation: {distribution: gamma, shape: 3, scale: 4}, "
+       "learner: {step: "
+       "{distribution: gamma, shape: 2, scale: 6}}}",
        "G/G/1 bounds needs: the learner keeps up"},
-      {"{preset: fifo, samplers: 1, generation: {law: uniform, max: 90}, delay: {law: uniform}}",
+      {"{preset: fifo, samplers: 1, generation: {distribution: uniform, max: 90}, delay: "
+       "{distribution: uniform}}",
        "G/G/1 bounds needs: cluster.delay is constant"},
-      {"{preset: fifo, samplers: 1, generation: {law: uniform, max: 90}, rollout_bytes: 9, up: "
+      {"{preset: fifo, samplers: 1, generation: {distribution: uniform, max: 90}, rollout_bytes: "
+       "9, up: "
        "{bandwidth: 9}}",
        "G/G/1 bounds needs: cluster.rollout_bytes is 0"},
-      {"{preset: fifo, samplers: 1, generation: {law: pareto, shape: 1.5, scale: 90}}",
+      {"{preset: fifo, samplers: 1, generation: {distribution: pareto, shape: 1.5, scale: 90}}",
        "G/G/1 bounds needs: cluster.generation and cluster.jitter have finite variances"},
-      {"{preset: areal, generation: {law: uniform, max: 90}}",
+      {"{preset: areal, generation: {distribution: uniform, max: 90}}",
        "gated bounds needs: cluster.samplers is 1"},
-      {"{preset: one_step_off, window: 0, generation: {law: uniform, max: 90}}",
+      {"{preset: one_step_off, window: 0, generation: {distribution: uniform, max: 90}}",
        "gated bounds needs: cluster.window is at least cluster.ahead"},
-      {"{preset: sync, samplers: 2, delay: {law: uniform, min: 1, max: 2}}",
+      {"{preset: sync, samplers: 2, delay: {distribution: uniform, min: 1, max: 2}}",
        "synchronous needs: cluster.delay is the same for all samplers"},
-      {"{preset: sync, samplers: 2, generation: {law: uniform, min: 1, max: 2}, jitter: {law: "
+      {"{preset: sync, samplers: 2, generation: {distribution: uniform, min: 1, max: 2}, jitter: "
+       "{distribution: "
        "uniform, min: 1, max: 2}}",
        "synchronous needs: at most one of cluster.generation, lengths, jitter"},
   };

@@ -105,7 +105,7 @@ TEST(a_cycle_of_several_updates_takes_its_mean_time) {
     snprintf(
         text, sizeof text,
         "{preset: verl_v1_colocate, unit: response, samples_per_batch: 1, ahead: 1000, window: "
-        "100000, samplers: 2, concurrency: 8, lengths: {law: exponential, mean: 50000}, "
+        "100000, samplers: 2, concurrency: 8, lengths: {distribution: exponential, mean: 50000}, "
         "max_tokens: 1e9, tokens_per_s: 1000, colocated: {to_training: 4, to_generation: 3, "
         "switch: idle, high: %d}, learner: {batches: 5, step: 11}}",
         highs[i]);
@@ -131,7 +131,7 @@ TEST(a_cycle_takes_its_mean_time) {
     snprintf(
         text, sizeof text,
         "{preset: verl_v1_colocate, unit: response, samples_per_batch: 1, ahead: 1000, window: "
-        "100000, samplers: 2, concurrency: %d, lengths: {law: exponential, mean: 50000}, "
+        "100000, samplers: 2, concurrency: %d, lengths: {distribution: exponential, mean: 50000}, "
         "max_tokens: 1e9, tokens_per_s: 1000, colocated: {to_training: 4, to_generation: 3}, "
         "learner: {batches: %d, step: 11}}",
         cases[i][0] / 2, cases[i][1]);
@@ -144,20 +144,23 @@ TEST(a_cycle_takes_its_mean_time) {
 
 TEST(books_balance_with_colocated_gpus) {
   static const char *const rules[] = {
-      "preset: areal, unit: group, samplers: 3, data_delay: 9, interrupt: 2, lengths: {law: "
+      "preset: areal, unit: group, samplers: 3, data_delay: 9, interrupt: 2, lengths: "
+      "{distribution: "
       "uniform, "
       "min: 9, max: 900}",
       "preset: verl_v1, samplers: [{count: 2}, {count: 2, colocated: true}], delay: 3",
       "preset: nemo_rl, samplers: 3, oversample: 1.4, surplus: abort",
       "preset: prime_rl_08, samplers: 3, window: 2, prefill_tokens_per_s: 900, interrupt: 1",
       "preset: streamrl, samplers: 3, partial: drop",
-      "preset: areal, samplers: 3, lengths: {law: uniform, min: 9, max: 900}, in_flight: true",
+      "preset: areal, samplers: 3, lengths: {distribution: uniform, min: 9, max: 900}, in_flight: "
+      "true",
       "preset: verl_v1_colocate, samplers: 3, environment: {turns: 3, time: 9, places: 40, slot: "
       "freed}"};
   for (size_t i = 0; i < 2 * sizeof rules / sizeof *rules; ++i) {
     char text[700];
     snprintf(text, sizeof text,
-             "{%s, concurrency: 32, tokens_per_s: 20, colocated: {to_training: {law: exponential, "
+             "{%s, concurrency: 32, tokens_per_s: 20, colocated: {to_training: {distribution: "
+             "exponential, "
              "mean: 5}, to_generation: 4, switch: %s}, learner: {batches: 1, step: 14, eval_every: "
              "9, eval_pause: 30}}",
              rules[i / 2], i % 2 ? "idle" : "always");

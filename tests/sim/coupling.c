@@ -127,8 +127,10 @@ static int same_schedule(const schedule *a, const schedule *b) {
 }
 
 #define TROUBLE                                                                                    \
-  "mtbf: {law: exponential, mean: 4000}, mttr: 60, rollout_bytes: 0, bytes_per_token: 4, "         \
-  "delay: {law: exponential, mean: 40}, weights_bytes: 1500, jitter: {law: uniform, min: 0.5, "    \
+  "mtbf: {distribution: exponential, mean: 4000}, mttr: 60, rollout_bytes: 0, bytes_per_token: "   \
+  "4, "                                                                                            \
+  "delay: {distribution: exponential, mean: 40}, weights_bytes: 1500, jitter: {distribution: "     \
+  "uniform, min: 0.5, "                                                                            \
   "max: "                                                                                          \
   "2}, up: {loss: 0.3, max_retries: 1, bandwidth: 1e4}, down: {loss: 0.4, max_retries: 0, "        \
   "bandwidth: 1e5}, tokens_per_s: 1, concurrency: 4"

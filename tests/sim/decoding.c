@@ -53,7 +53,7 @@ TEST(responses_begun_together_end_at_their_closed_form) {
   schedule s = sim_must_build(
       "{preset: sync, unit: response, samples_per_batch: 12, samplers: 1, concurrency: 12, "
       "lengths: "
-      "{law: uniform, min: 10, max: 400}, prompt_tokens: 25, decoding: {running: [1, 12], "
+      "{distribution: uniform, min: 10, max: 400}, prompt_tokens: 25, decoding: {running: [1, 12], "
       "tokens_per_s: [100, 50], cached_token_s: 1e-5}, learner: {batches: 1, step: 3}}",
       5, 20);
   for (size_t u = 0; u < s.n_updates; ++u) {
@@ -85,7 +85,8 @@ TEST(full_slots_decode_at_the_measured_speed) {
     snprintf(
         text, sizeof text,
         "{preset: pipelinerl, unit: response, samples_per_batch: 20, samplers: 1, concurrency: "
-        "%d, lengths: {law: exponential, mean: 200}, max_tokens: 8000, decoding: {running: [1, "
+        "%d, lengths: {distribution: exponential, mean: 200}, max_tokens: 8000, decoding: "
+        "{running: [1, "
         "4, 8], tokens_per_s: [80, 60, 40]}, learner: {batches: 1, step: 0.001}}",
         cases[i].slots);
     schedule s = sim_must_build(text, 3, 2000);
@@ -104,7 +105,8 @@ TEST(a_constant_speed_is_the_one_without_load) {
       "503.3, "
       "prompt_tokens: 40",
       "preset: fifo, unit: group, samplers: 3, partial: drop, delay: 3.1",
-      "preset: prime_rl, samplers: 3, mtbf: {law: exponential, mean: 500}, mttr: 50, cancel_stale: "
+      "preset: prime_rl, samplers: 3, mtbf: {distribution: exponential, mean: 500}, mttr: 50, "
+      "cancel_stale: "
       "true, window: 2",
       "preset: pipelinerl, samplers: 2, interrupt: 1.01, restarts: {at: [300, 700], down: 50, "
       "keeps: "
@@ -112,13 +114,15 @@ TEST(a_constant_speed_is_the_one_without_load) {
       "preset: verl_async, samplers: 2, restarts: {every: 413.7, down: 20, keeps: queue}"};
   /* with turns of random lengths, because the order of what ends together is not the same */
   static const char *const turns[] = {
-      "", "jitter: {law: uniform, min: 0.8, max: 1.2}, ",
-      "jitter: {law: uniform, min: 0.8, max: 1.2}, environment: {turns: {law: uniform, min: 1, "
+      "", "jitter: {distribution: uniform, min: 0.8, max: 1.2}, ",
+      "jitter: {distribution: uniform, min: 0.8, max: 1.2}, environment: {turns: {distribution: "
+      "uniform, min: 1, "
       "max: "
-      "5}, time: {law: uniform, min: 1, max: 9}, places: 20}, ",
-      "jitter: {law: uniform, min: 0.8, max: 1.2}, environment: {turns: {law: uniform, min: 1, "
+      "5}, time: {distribution: uniform, min: 1, max: 9}, places: 20}, ",
+      "jitter: {distribution: uniform, min: 0.8, max: 1.2}, environment: {turns: {distribution: "
+      "uniform, min: 1, "
       "max: "
-      "5}, time: {law: uniform, min: 1, max: 9}, places: 20, slot: freed}, "};
+      "5}, time: {distribution: uniform, min: 1, max: 9}, places: 20, slot: freed}, "};
   enum { RULES = sizeof rules / sizeof *rules };
   for (size_t i = 0; i < 4 * RULES; ++i) {
     schedule s[2];
@@ -127,7 +131,8 @@ TEST(a_constant_speed_is_the_one_without_load) {
     for (int load = 0; load < 2; ++load) {
       char text[900];
       snprintf(text, sizeof text,
-               "{%s, concurrency: 16, lengths: {law: lognormal, mu: 5.5, sigma: 1}, %s%s, learner: "
+               "{%s, concurrency: 16, lengths: {distribution: lognormal, mu: 5.5, sigma: 1}, %s%s, "
+               "learner: "
                "{batches: 1, step: 4.07}}",
                rules[i % RULES], turns[i / RULES],
                load ? "decoding: {running: [1], tokens_per_s: [19.37]}" : "tokens_per_s: 19.37");
@@ -209,7 +214,8 @@ TEST(books_balance_where_responses_are_preempted) {
       "preset: areal, samplers: 2, unit: group, interrupt: 2, delay: 3",
       "preset: fifo, samplers: 2, unit: group, partial: drop, delay: 30",
       "preset: fifo, samplers: 2, unit: group, sync: pull, delay: 30",
-      "preset: prime_rl_08, samplers: 2, window: 2, mtbf: {law: exponential, mean: 500}, mttr: 50",
+      "preset: prime_rl_08, samplers: 2, window: 2, mtbf: {distribution: exponential, mean: 500}, "
+      "mttr: 50",
       "preset: pipelinerl, samplers: 2, restarts: {at: [300, 700], down: 50, keeps: responses}"};
   for (size_t i = 0; i < sizeof rules / sizeof *rules; ++i) {
     double seconds[2];
@@ -220,7 +226,8 @@ TEST(books_balance_where_responses_are_preempted) {
       waits w = {0};
       const schedule_trace trace = {&w, note_wait};
       snprintf(text, sizeof text,
-               "{%s, concurrency: 24, lengths: {law: lognormal, mu: 5.5, sigma: 0.8}, max_tokens: "
+               "{%s, concurrency: 24, lengths: {distribution: lognormal, mu: 5.5, sigma: 0.8}, "
+               "max_tokens: "
                "2000, prompt_tokens: 50, prefill_tokens_per_s: 5000, decoding: {running: [1, 24], "
                "tokens_per_s: [40, 20], kv_tokens: %s}, learner: {batches: 1, step: 4}}",
                rules[i], tight ? "2500" : "1e9");
@@ -249,8 +256,10 @@ TEST(books_balance_where_prompts_are_cached) {
       "preset: areal, samplers: 2, unit: group, interrupt: 2, delay: 3",
       "preset: fifo, samplers: 2, unit: group, partial: drop, delay: 30",
       "preset: fifo, samplers: 2, unit: response, sync: pull, delay: 30",
-      "preset: prime_rl_08, samplers: 2, window: 2, mtbf: {law: exponential, mean: 500}, mttr: 50",
-      "preset: fifo, unit: group, samplers: 2, partial: wait, environment: {turns: {law: uniform, "
+      "preset: prime_rl_08, samplers: 2, window: 2, mtbf: {distribution: exponential, mean: 500}, "
+      "mttr: 50",
+      "preset: fifo, unit: group, samplers: 2, partial: wait, environment: {turns: {distribution: "
+      "uniform, "
       "min: 1, max: 5}, time: 9, places: 20, slot: freed}",
       "preset: fifo, unit: group, samplers: 2, restarts: {every: 413.7, down: 20, keeps: queue}"};
   for (size_t i = 0; i < 3 * (sizeof rules / sizeof *rules); ++i) {
@@ -261,7 +270,8 @@ TEST(books_balance_where_prompts_are_cached) {
     const schedule_trace trace = {&w, note_wait};
     const char *cache = i % 3 == 0 ? "none" : i % 3 == 1 || i < 3 ? "version" : "all";
     snprintf(text, sizeof text,
-             "{%s, concurrency: 24, lengths: {law: lognormal, mu: 5.5, sigma: 0.8}, max_tokens: "
+             "{%s, concurrency: 24, lengths: {distribution: lognormal, mu: 5.5, sigma: 0.8}, "
+             "max_tokens: "
              "2000, prompt_tokens: 350, prefill_tokens_per_s: 5000, kv_cache: %s, decoding: "
              "{running: [1, 24], tokens_per_s: [40, 20], kv_tokens: 4500, prefix_cache: %s}, "
              "learner: {batches: 1, step: 4}}",

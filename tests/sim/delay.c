@@ -189,12 +189,12 @@ TEST(crashes_and_losses_lose_batches_but_the_gate_goes_on) {
   const char *presets[] = {"sync", "areal", "heterorl", "lifo"};
   for (size_t i = 0; i < 4; ++i) {
     char text[300];
-    snprintf(
-        text, sizeof text,
-        "{preset: %s, samplers: 4, mtbf: {law: exponential, mean: 900}, mttr: 60, weights_bytes:"
-        " 1e6, rollout_bytes: 1e5, down: {bandwidth: 1e5, loss: 0.1}, up: {loss: 0.2, "
-        "max_retries: 2}}",
-        presets[i]);
+    snprintf(text, sizeof text,
+             "{preset: %s, samplers: 4, mtbf: {distribution: exponential, mean: 900}, mttr: 60, "
+             "weights_bytes:"
+             " 1e6, rollout_bytes: 1e5, down: {bandwidth: 1e5, loss: 0.1}, up: {loss: 0.2, "
+             "max_retries: 2}}",
+             presets[i]);
     schedule s = sim_must_build(text, 1, 150);
     CU_ASSERT_EQUAL(s.n_updates, 150);
     CU_ASSERT(s.clock.batches_lost > 10 && s.clock.retransmissions > 0);

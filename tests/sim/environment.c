@@ -95,9 +95,9 @@ TEST(waits_are_those_of_a_closed_network) {
     int n, c;
     double z;
     const char *lengths;
-  } cases[] = {{12, 1, 90, "{law: exponential, mean: 9000}"},
-               {12, 4, 20, "{law: lognormal, mu: 7.1009, sigma: 1}"}, /* mean 2,000 */
-               {6, 1, 100, "{law: uniform, min: 5000, max: 15000}"}};
+  } cases[] = {{12, 1, 90, "{distribution: exponential, mean: 9000}"},
+               {12, 4, 20, "{distribution: lognormal, mu: 7.1009, sigma: 1}"}, /* mean 2,000 */
+               {6, 1, 100, "{distribution: uniform, min: 5000, max: 15000}"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     enum { RUNS = 20 };
     double wait, busy, sum[2] = {0}, squares[2] = {0};
@@ -105,7 +105,8 @@ TEST(waits_are_those_of_a_closed_network) {
     machine_repair(cases[i].n, cases[i].c, cases[i].z, &wait, &busy);
     snprintf(text, sizeof text,
              "{preset: fifo, unit: response, samples_per_batch: 1, samplers: 1, concurrency: %d, "
-             "lengths: %s, max_tokens: 1e9, tokens_per_s: 100, environment: {turns: 2, time: {law: "
+             "lengths: %s, max_tokens: 1e9, tokens_per_s: 100, environment: {turns: 2, time: "
+             "{distribution: "
              "exponential, mean: 10}, places: %d}, learner: {batches: 1, step: 1e-9, "
              "publish_every: 1000000}}",
              cases[i].n, cases[i].lengths, cases[i].c);
@@ -126,7 +127,7 @@ TEST(waits_are_those_of_a_closed_network) {
 TEST(books_balance_with_environments) {
   static const char *const rules[] = {
       "preset: areal, unit: group, samplers: 3, data_delay: 9, interrupt: 2",
-      "preset: verl_async, samplers: 3, mtbf: {law: exponential, mean: 500}, mttr: 50",
+      "preset: verl_async, samplers: 3, mtbf: {distribution: exponential, mean: 500}, mttr: 50",
       "preset: nemo_rl, samplers: 3, oversample: 1.4, surplus: abort",
       "preset: prime_rl_08, samplers: 3, window: 2, prefill_tokens_per_s: 900",
       "preset: streamrl, samplers: 3, partial: drop",
@@ -137,12 +138,13 @@ TEST(books_balance_with_environments) {
   enum { RULES = sizeof rules / sizeof *rules };
   for (size_t i = 0; i < 4 * RULES; ++i) {
     char text[800];
-    snprintf(
-        text, sizeof text,
-        "{%s, concurrency: 32, lengths: {law: lognormal, mu: 5.5, sigma: 1}, max_tokens: 4000, %s, "
-        "environment: {turns: {law: uniform, min: 1, max: 6}, time: {law: lognormal, mu: -0.5, "
-        "sigma: 1}, places: 20, slot: %s}, learner: {batches: 1, step: 4}}",
-        rules[i / 2 % RULES], speeds[i / (2 * RULES)], i % 2 ? "freed" : "held");
+    snprintf(text, sizeof text,
+             "{%s, concurrency: 32, lengths: {distribution: lognormal, mu: 5.5, sigma: 1}, "
+             "max_tokens: 4000, %s, "
+             "environment: {turns: {distribution: uniform, min: 1, max: 6}, time: {distribution: "
+             "lognormal, mu: -0.5, "
+             "sigma: 1}, places: 20, slot: %s}, learner: {batches: 1, step: 4}}",
+             rules[i / 2 % RULES], speeds[i / (2 * RULES)], i % 2 ? "freed" : "held");
     schedule s = sim_must_build(text, 5, 100);
     uint64_t units = 0, wrong = 0;
     for (int f = 0; f < FATES; ++f) units += s.fate[f].units;
@@ -160,8 +162,9 @@ TEST(books_balance_with_environments) {
 
 /* Calls that take no time to speak of leave a response of one turn. */
 TEST(short_calls_change_nothing) {
-  static const char cluster[] = "{preset: verl_v1, samplers: 3, concurrency: 20, lengths: {law: "
-                                "uniform, min: 9, max: 900}, learner: {batches: 1, step: 4}";
+  static const char cluster[] =
+      "{preset: verl_v1, samplers: 3, concurrency: 20, lengths: {distribution: "
+      "uniform, min: 9, max: 900}, learner: {batches: 1, step: 4}";
   char with[400];
   snprintf(with, sizeof with, "%s, environment: {turns: 1, time: 50, places: 1}}", cluster);
   char without[400];

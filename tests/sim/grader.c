@@ -42,8 +42,9 @@ TEST(waits_are_those_of_erlangs_formula) {
     char text[400];
     snprintf(
         text, sizeof text,
-        "{preset: fifo, samplers: %d, generation: {law: exponential, mean: 100}, grader: "
-        "{places: %d, time: {law: exponential, mean: %.17g}}, learner: {batches: 1, step: 1e-6}}",
+        "{preset: fifo, samplers: %d, generation: {distribution: exponential, mean: 100}, grader: "
+        "{places: %d, time: {distribution: exponential, mean: %.17g}}, learner: {batches: 1, step: "
+        "1e-6}}",
         N, c, 1 / mu);
     schedule s = sim_must_build(text, 3, UPDATES);
     ASSERT_CLOSE(s.grader.wait_s / (waits / (c * mu - lambda)), 1, 0.12);
@@ -55,11 +56,11 @@ TEST(waits_are_those_of_erlangs_formula) {
  * and take m (1 - exp(-T / m)) on average. 20,000 units that are not rejected; four standard
  * errors. */
 TEST(what_takes_too_long_is_rejected) {
-  schedule s =
-      sim_must_build("{preset: fifo, samplers: 8, generation: 50, grader: {places: 100, "
-                     "time: {law: exponential, mean: 10}, timeout: 12}, learner: {batches: "
-                     "1, step: 0.001}}",
-                     3, 20000);
+  schedule s = sim_must_build(
+      "{preset: fifo, samplers: 8, generation: 50, grader: {places: 100, "
+      "time: {distribution: exponential, mean: 10}, timeout: 12}, learner: {batches: "
+      "1, step: 0.001}}",
+      3, 20000);
   const double p = exp(-1.2), n = (double)s.fate[FATE_REJECTED].units + 20000;
   CU_ASSERT_EQUAL(s.grader.timed_out, (double)s.fate[FATE_REJECTED].units);
   ASSERT_CLOSE(s.grader.timed_out / n, p, 4 * sqrt(p * (1 - p) / n));
@@ -70,17 +71,18 @@ TEST(what_takes_too_long_is_rejected) {
 TEST(books_balance_with_a_grader) {
   static const char *const rules[] = {
       "preset: areal, unit: group, samplers: 3, data_delay: 9",
-      "preset: verl_async, samplers: 3, mtbf: {law: exponential, mean: 500}, mttr: 50",
+      "preset: verl_async, samplers: 3, mtbf: {distribution: exponential, mean: 500}, mttr: 50",
       "preset: nemo_rl, samplers: 3, oversample: 1.4, surplus: abort",
       "preset: prime_rl_08, samplers: 3, window: 2"};
   for (size_t i = 0; i < sizeof rules / sizeof *rules; ++i) {
     char text[600];
-    snprintf(
-        text, sizeof text,
-        "{%s, concurrency: 32, lengths: {law: lognormal, mu: 5.5, sigma: 1}, tokens_per_s: 20, "
-        "grader: {places: 12, time: {law: lognormal, mu: 2, sigma: 1}, timeout: 40}, learner: "
-        "{batches: 1, step: 4}}",
-        rules[i]);
+    snprintf(text, sizeof text,
+             "{%s, concurrency: 32, lengths: {distribution: lognormal, mu: 5.5, sigma: 1}, "
+             "tokens_per_s: 20, "
+             "grader: {places: 12, time: {distribution: lognormal, mu: 2, sigma: 1}, timeout: 40}, "
+             "learner: "
+             "{batches: 1, step: 4}}",
+             rules[i]);
     schedule s = sim_must_build(text, 5, 100);
     uint64_t units = 0;
     for (int f = 0; f < FATES; ++f) units += s.fate[f].units;

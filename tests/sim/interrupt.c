@@ -87,8 +87,9 @@ TEST(weights_that_come_meanwhile_are_taken_over_next) {
 
 /* What takes no time changes nothing. */
 TEST(no_time_is_what_it_was) {
-  const char *rest = "unit: group, lengths: {law: lognormal, mu: 5, sigma: 1}, tokens_per_s: 9, "
-                     "concurrency: 20, delay: 5, learner: {step: 20}";
+  const char *rest =
+      "unit: group, lengths: {distribution: lognormal, mu: 5, sigma: 1}, tokens_per_s: 9, "
+      "concurrency: 20, delay: 5, learner: {step: 20}";
   for (size_t i = 0; i < 2; ++i) {
     char plain[400], keeps[400];
     snprintf(plain, sizeof plain, "{preset: areal, %s}", rest);
@@ -125,12 +126,12 @@ TEST(a_trace_is_told_of_every_interruption) {
   schedule s, again;
   heard h = {0};
   const schedule_trace trace = {&h, hear};
-  ASSERT_OK(
-      sim_build(&s, &spec,
-                "{preset: areal, unit: group, lengths: {law: lognormal, mu: 5, sigma: 1}, "
-                "tokens_per_s: 5, concurrency: 12, mtbf: {law: exponential, mean: 400}, mttr: 60, "
-                "interrupt: 9, prefill_tokens_per_s: 300, learner: {step: 20}}",
-                5, 150, &err));
+  ASSERT_OK(sim_build(
+      &s, &spec,
+      "{preset: areal, unit: group, lengths: {distribution: lognormal, mu: 5, sigma: 1}, "
+      "tokens_per_s: 5, concurrency: 12, mtbf: {distribution: exponential, mean: 400}, mttr: 60, "
+      "interrupt: 9, prefill_tokens_per_s: 300, learner: {step: 20}}",
+      5, 150, &err));
   ASSERT_OK(schedule_build_traced(&again, spec, 5, 150, &trace, &err));
   CU_ASSERT(h.n > 100 && h.lost > 0);
   CU_ASSERT_EQUAL((uint64_t)h.n, s.n_interrupts);

@@ -90,7 +90,7 @@ TEST(poisson_batches_take_what_queueing_theory_says) {
   for (int queue = 0; queue < 2; ++queue) {
     char text[400];
     snprintf(text, sizeof text,
-             "{preset: fifo, samplers: 400, generation: {law: exponential, mean: %.17g}, "
+             "{preset: fifo, samplers: 400, generation: {distribution: exponential, mean: %.17g}, "
              "rollout_bytes: 100, network: {ingress: {bandwidth: 100, share: %s}}, learner: {step: "
              "0, batches: 100}}",
              400 * size / rho, queue ? "queue" : "fair");
@@ -192,7 +192,8 @@ TEST(an_outage_stops_what_flows) {
 TEST(drawn_outages_last_as_long_as_their_dists) {
   const char *text =
       "{preset: fifo, samplers: [{count: 3, site: far}], generation: 50, network: {sites: [{name: "
-      "home}, {name: far, mtbf: {law: exponential, mean: 300}, mttr: {law: exponential, mean: "
+      "home}, {name: far, mtbf: {distribution: exponential, mean: 300}, mttr: {distribution: "
+      "exponential, mean: "
       "100}}], interrupted: lost}}";
   schedule s = sim_must_build(text, 7, 12000), other = sim_must_build(text, 8, 200),
            again = sim_must_build(text, 8, 200);
@@ -269,7 +270,8 @@ TEST(relays_skip_versions_that_they_cannot_keep_up_with) {
       "4e3, "
       "down: {bandwidth: 300, loss: 0.2, packet_bytes: 100, max_retries: 1}, up: {bandwidth: 100}, "
       "network: {relay: {kind: tree, fanout: 2, shards: 4}, delta: {share: 0.5, full_every: 3}, "
-      "sites: [{name: a, latency: 1}, {name: b, mtbf: {law: exponential, mean: 600}, mttr: 60}], "
+      "sites: [{name: a, latency: 1}, {name: b, mtbf: {distribution: exponential, mean: 600}, "
+      "mttr: 60}], "
       "interrupted: %s}, learner: {step: 10, batches: 4}}";
   for (int i = 0; i < 4; ++i) {
     char text[900];
@@ -288,18 +290,21 @@ TEST(relays_skip_versions_that_they_cannot_keep_up_with) {
 /* A bandwidth that nobody fills changes nothing: the clock without a network, with other code. */
 TEST(a_network_of_plenty_is_no_network) {
   const char *clusters[] = {
-      "preset: fifo, samplers: 5, mtbf: {law: exponential, mean: 900}, mttr: 40",
-      "preset: heterorl, max_delay: none, delay: {law: uniform, min: 40, max: 90}",
-      "preset: areal, samplers: 3, delay: {law: exponential, mean: 3}",
-      "preset: lifo, unit: group, lengths: {law: lognormal, mu: 5, sigma: 1}, tokens_per_s: 9"};
+      "preset: fifo, samplers: 5, mtbf: {distribution: exponential, mean: 900}, mttr: 40",
+      "preset: heterorl, max_delay: none, delay: {distribution: uniform, min: 40, max: 90}",
+      "preset: areal, samplers: 3, delay: {distribution: exponential, mean: 3}",
+      "preset: lifo, unit: group, lengths: {distribution: lognormal, mu: 5, sigma: 1}, "
+      "tokens_per_s: 9"};
   for (size_t i = 0; i < 4; ++i) {
     char with[900], without[900];
     const char *form =
-        "{%s%s, data_delay: {law: uniform, min: 0, max: 2}, weights_bytes: 2e6, "
+        "{%s%s, data_delay: {distribution: uniform, min: 0, max: 2}, weights_bytes: 2e6, "
         "rollout_bytes: 1e6, down: {bandwidth: 1e6, loss: 0.05}, up: {bandwidth: "
-        "2e5, loss: 0.2, packet_bytes: 1e5, max_retries: 1}, %s learner: {step: {law: exponential, "
+        "2e5, loss: 0.2, packet_bytes: 1e5, max_retries: 1}, %s learner: {step: {distribution: "
+        "exponential, "
         "mean: 9}}}";
-    const char *generation = i < 3 ? ", generation: {law: lognormal, mu: 3, sigma: 1}" : "";
+    const char *generation =
+        i < 3 ? ", generation: {distribution: lognormal, mu: 3, sigma: 1}" : "";
     snprintf(without, sizeof without, form, clusters[i], generation, "");
     snprintf(with, sizeof with, form, clusters[i], generation,
              "network: {egress: {bandwidth: 1e15}, ingress: {bandwidth: 1e15}},");
@@ -321,14 +326,17 @@ TEST(a_network_of_plenty_is_no_network) {
 
 TEST(everything_balances_under_trouble) {
   const char *form =
-      "{preset: %s, samplers: [{count: 3}, {count: 3, site: b}], unit: group, lengths: {law: "
-      "lognormal, mu: 5, sigma: 1}, tokens_per_s: 9, mtbf: {law: exponential, mean: 300}, mttr: "
+      "{preset: %s, samplers: [{count: 3}, {count: 3, site: b}], unit: group, lengths: "
+      "{distribution: "
+      "lognormal, mu: 5, sigma: 1}, tokens_per_s: 9, mtbf: {distribution: exponential, mean: 300}, "
+      "mttr: "
       "40, "
       "weights_bytes: 3e6, bytes_per_token: 400, delay: 5, down: {bandwidth: 1e6, loss: 0.3, "
       "max_retries: 1, packet_bytes: 1e6}, up: {loss: 0.3, max_retries: 1, packet_bytes: 1e6}, "
       "network: {egress: {bandwidth: 1.1e6, share: %s}, ingress: {bandwidth: 4e5, share: %s}, "
       "sites: "
-      "[{name: a, latency: 0.1, bandwidth: 9e5}, {name: b, mtbf: {law: exponential, mean: 200}, "
+      "[{name: a, latency: 0.1, bandwidth: 9e5}, {name: b, mtbf: {distribution: exponential, mean: "
+      "200}, "
       "mttr: 20}], interrupted: %s, handshake: {round_trips: 2}, delta: {share: 0.3, full_every: "
       "7}}, learner: {step: 6}}";
   const char *presets[] = {"fifo", "heterorl", "areal, partial: drop", "one_step_off"};

@@ -71,7 +71,7 @@ static int same_schedule(const schedule *a, const schedule *b) {
 
 /* Random lengths, unlike samplers, fewer slots than responses, and times on the way. */
 #define REST                                                                                       \
-  "samplers: [{count: 2}, {speed: 2}], lengths: {law: lognormal, mu: 5, sigma: 0.7}, "             \
+  "samplers: [{count: 2}, {speed: 2}], lengths: {distribution: lognormal, mu: 5, sigma: 0.7}, "    \
   "concurrency: 24, data_delay: 3, learner: {step: 11, publish_every: 1}"
 
 TEST(every_gated_preset_is_synchronous_at_a_bound_of_zero) {
@@ -187,7 +187,7 @@ static const char own_text[] =
     "algorithms: {mine: {base: grpo, clip: none}}\n"
     "presets:\n"
     "  mine: {base: areal, samplers: 8, delay: 2m, learner: {step: 3, queue: fifo}}\n"
-    "  far: {base: mine, delay: {law: gamma, shape: 4, scale: 15s}}\n";
+    "  far: {base: mine, delay: {distribution: gamma, shape: 4, scale: 15s}}\n";
 
 /* Reads a text as the file of presets. */
 static gl_status read_own(cfg_own **own, const char *text, gl_error *err) {
@@ -210,7 +210,7 @@ static char *replaced(const char *recipe, const cfg_own *own, gl_error *err) {
 }
 
 #define MINE "preset: areal, samplers: 8, learner: {step: 3, queue: fifo}"
-#define GAMMA "delay: {law: gamma, shape: 4, scale: 15}"
+#define GAMMA "delay: {distribution: gamma, shape: 4, scale: 15}"
 
 TEST(own_presets_become_their_fields_wherever_a_recipe_has_clusters) {
   static const char *const pairs[][2] = {

@@ -33,12 +33,14 @@ TEST(an_update_takes_generations_until_enough_are_accepted) {
 TEST(rejected_units_have_their_fate_and_give_their_places_back) {
   static const char *const clusters[] = {
       "preset: heterorl, samplers: 3, learner: {step: 20, ",
-      "preset: areal, samplers: 3, generation: {law: lognormal, mu: 3, sigma: 1}, learner: {step: "
+      "preset: areal, samplers: 3, generation: {distribution: lognormal, mu: 3, sigma: 1}, "
+      "learner: {step: "
       "20, ",
       "preset: fifo, samplers: 3, ahead: 3, window: 3, stale: wait, learner: {step: 20, queue: "
       "oldest_version, ",
       "preset: prime_rl_08, samplers: 3, concurrency: 16, window: 2, learner: {step: 9, ",
-      "preset: areal_2, samplers: 3, concurrency: 16, prompt_lengths: {law: lognormal, mu: 0, "
+      "preset: areal_2, samplers: 3, concurrency: 16, prompt_lengths: {distribution: lognormal, "
+      "mu: 0, "
       "sigma: "
       "0.5}, restarts: {every: 3000, down: 60}, learner: {batches: 1, step: 9, "};
   for (size_t i = 0; i < sizeof clusters / sizeof *clusters; ++i) {

@@ -93,8 +93,9 @@ TEST(lengths_set_the_time_and_the_bytes_of_batches) {
 /* Batch k of a sampler has the same lengths whatever the network does; new weights still split it.
  */
 TEST(lengths_depend_on_the_batch_alone) {
-  const char *form = "{preset: areal, samplers: 3, lengths: {law: lognormal, interval: [50, 900]}, "
-                     "samples_per_batch: 16, delay: %d, learner: {step: 4}}";
+  const char *form =
+      "{preset: areal, samplers: 3, lengths: {distribution: lognormal, interval: [50, 900]}, "
+      "samples_per_batch: 16, delay: %d, learner: {step: 4}}";
   schedule s[2];
   double tokens[2][3][40] = {{{0}}};
   size_t split = 0, both = 0;
@@ -121,7 +122,7 @@ TEST(lengths_depend_on_the_batch_alone) {
 TEST(wrong_lengths_are_refused_at_their_place) {
   const char *wrong[] = {
       "{preset: fifo, lengths: -5}",
-      "{preset: fifo, lengths: {law: empirical, file: /no/such.csv}}",
+      "{preset: fifo, lengths: {distribution: empirical, file: /no/such.csv}}",
       "{preset: fifo, lengths: 100, tokens_per_s: 0}",
       "{preset: fifo, lengths: 100, concurrency: 0}",
       "{preset: fifo, lengths: 100, batching: paded}",

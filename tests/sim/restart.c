@@ -78,8 +78,9 @@ TEST(what_survives_decides_the_staleness_after_a_restart) {
  * time down, and else the same. */
 static void check_frozen(const char *responses, int at) {
   static const char form[] =
-      "{preset: pipelinerl, samplers: 2, unit: group, concurrency: 16, lengths: {law: lognormal, "
-      "mu: 5, sigma: 1}, %s, jitter: {law: uniform, min: 0.9, max: 1.1}, interrupt: "
+      "{preset: pipelinerl, samplers: 2, unit: group, concurrency: 16, lengths: {distribution: "
+      "lognormal, "
+      "mu: 5, sigma: 1}, %s, jitter: {distribution: uniform, min: 0.9, max: 1.1}, interrupt: "
       "2, delay: 3, data_delay: 4, up: {bandwidth: "
       "1000}, rollout_bytes: 9000, learner: {batches: 1, step: 1}%s}";
   char with[900], without[900], restart[80];
@@ -109,7 +110,8 @@ static void check_frozen(const char *responses, int at) {
 
 TEST(what_is_frozen_goes_on_where_it_was) {
 #define TURNS                                                                                      \
-  ", environment: {turns: {law: uniform, min: 1, max: 5}, time: {law: uniform, min: 1, max: 30}, " \
+  ", environment: {turns: {distribution: uniform, min: 1, max: 5}, time: {distribution: uniform, " \
+  "min: 1, max: 30}, "                                                                             \
   "places: 30, slot: "
 #define LOAD                                                                                       \
   "decoding: {running: [1, 16], tokens_per_s: [20, 10], kv_tokens: 2500}, max_tokens: 2000, "      \
@@ -120,7 +122,7 @@ TEST(what_is_frozen_goes_on_where_it_was) {
   check_frozen("tokens_per_s: 10" TURNS "freed}", 64);
   check_frozen(LOAD TURNS "held}", 64);
   check_frozen(LOAD TURNS "freed}", 64);
-#define GRADER ", grader: {places: 5, time: {law: uniform, min: 1, max: 9}}"
+#define GRADER ", grader: {places: 5, time: {distribution: uniform, min: 1, max: 9}}"
 #define SHARED ", colocated: {to_training: 3, to_generation: 7, switch: "
   check_frozen("tokens_per_s: 10" GRADER, 64);
   /* at 92 and 96 s the GPUs switch, to training and back */
@@ -254,7 +256,7 @@ TEST(the_time_of_an_update_has_its_closed_form) {
     char text[256];
     const double m = 100, d = 30, t = 15.0 * every[i], updates = 20000;
     snprintf(text, sizeof text,
-             "{preset: sync, generation: 10, learner: {step: 5}, restarts: {every: {law: "
+             "{preset: sync, generation: 10, learner: {step: 5}, restarts: {every: {distribution: "
              "exponential, mean: %g}, down: 20, recovery: 10, checkpoint_every: %d}}",
              m, every[i]);
     schedule s = sim_must_build(text, 7, (size_t)updates);
@@ -308,33 +310,39 @@ TEST(books_balance_with_restarts) {
   static const char *const clusters[] = {
       "preset: heterorl, samplers: 3, learner: {step: 20}",
       "preset: intellect2, samplers: 3, delay: 9, learner: {step: 20}",
-      "preset: areal, samplers: 3, generation: {law: lognormal, mu: 3, sigma: 1}, delay: 9, "
-      "interrupt: 3, mtbf: {law: exponential, mean: 700}, mttr: 50, learner: {step: 20}",
+      "preset: areal, samplers: 3, generation: {distribution: lognormal, mu: 3, sigma: 1}, delay: "
+      "9, "
+      "interrupt: 3, mtbf: {distribution: exponential, mean: 700}, mttr: 50, learner: {step: 20}",
       "preset: fifo, samplers: 3, ahead: 3, window: 3, stale: wait, learner: {step: 20, queue: "
       "oldest_version}",
-      "preset: verl_async, samplers: 3, concurrency: 16, prompt_lengths: {law: lognormal, mu: 0, "
-      "sigma: 0.5}, delay: 3, mtbf: {law: exponential, mean: 700}, mttr: 50, learner: {step: 4}",
+      "preset: verl_async, samplers: 3, concurrency: 16, prompt_lengths: {distribution: lognormal, "
+      "mu: 0, "
+      "sigma: 0.5}, delay: 3, mtbf: {distribution: exponential, mean: 700}, mttr: 50, learner: "
+      "{step: 4}",
       "preset: prime_rl, samplers: 3, concurrency: 16, interrupt: 1, prefill_tokens_per_s: 9000, "
       "kv_cache: recompute, delay: 3, learner: {step: 4, eval_every: 7, eval_pause: 90}",
       "preset: fifo, samplers: 3, unit: group, partial: drop, lengths: 200, concurrency: 16, "
       "window: "
       "2, stale: downweight, up: {loss: 0.2, max_retries: 0}, learner: {step: 4, capacity: 40}",
-      "preset: prime_rl_08, samplers: 3, concurrency: 16, window: 2, mtbf: {law: exponential, "
+      "preset: prime_rl_08, samplers: 3, concurrency: 16, window: 2, mtbf: {distribution: "
+      "exponential, "
       "mean: "
-      "700}, mttr: 50, environment: {turns: 3, time: {law: exponential, mean: 5}, places: 99, "
+      "700}, mttr: 50, environment: {turns: 3, time: {distribution: exponential, mean: 5}, places: "
+      "99, "
       "slot: "
       "freed}, learner: {step: 4}",
-      "preset: areal, unit: group, samplers: 3, concurrency: 16, lengths: {law: lognormal, mu: "
+      "preset: areal, unit: group, samplers: 3, concurrency: 16, lengths: {distribution: "
+      "lognormal, mu: "
       "6.5, sigma: 0.8}, decoding: {running: [1, 16], "
       "tokens_per_s: [90, 50], kv_tokens: 9000}, max_tokens: 8000, prefill_tokens_per_s: 9000, "
       "environment: {turns: "
-      "3, time: {law: exponential, mean: 5}, places: 9}, learner: {step: 4}",
+      "3, time: {distribution: exponential, mean: 5}, places: 9}, learner: {step: 4}",
       "preset: verl_v1_colocate, samplers: 3, concurrency: 16, interrupt: 1, "
-      "prefill_tokens_per_s: 9000, kv_cache: recompute, grader: {places: 9, time: {law: "
+      "prefill_tokens_per_s: 9000, kv_cache: recompute, grader: {places: 9, time: {distribution: "
       "exponential, mean: 3}, timeout: 9}, environment: {turns: 3, time: 5, places: 40, slot: "
       "freed}, learner: {step: 14, eval_every: 7, eval_pause: 30}",
       "preset: areal, in_flight: true, interrupt: 2, samplers: [{count: 2}, {count: 2, colocated: "
-      "true}], generation: {law: lognormal, mu: 3, sigma: 1}, colocated: {to_training: 5, "
+      "true}], generation: {distribution: lognormal, mu: 3, sigma: 1}, colocated: {to_training: 5, "
       "to_generation: 4, switch: idle}, grader: {places: 2, time: 9}, learner: {step: 14}"};
   static const char *const survive[] = {"keeps: nothing", "keeps: nothing, checkpoint_every: 4",
                                         "keeps: queue", "keeps: queue, checkpoint_every: 4",
@@ -343,7 +351,8 @@ TEST(books_balance_with_restarts) {
     for (size_t k = 0; k < sizeof survive / sizeof *survive; ++k) {
       char text[768];
       snprintf(text, sizeof text,
-               "{%s, restarts: {every: {law: exponential, mean: %d}, down: {law: uniform, min: 5, "
+               "{%s, restarts: {every: {distribution: exponential, mean: %d}, down: {distribution: "
+               "uniform, min: 5, "
                "max: 90}, recovery: 7, %s}}",
                clusters[i], strstr(clusters[i], "lengths: 200") != NULL ? 60 : 250, survive[k]);
       schedule s = sim_must_build(text, 11, 120);

@@ -26,9 +26,9 @@ TEST(sync_updates_take_the_sum_of_their_parts) {
   CU_ASSERT_EQUAL(s.clock.staleness_max, 0);
 }
 
-static const char noise[] =
-    "generation: {law: lognormal, interval: [20, 200]}, delay: {law: exponential, mean: 40}, "
-    "data_delay: {law: pareto, shape: 1.5, scale: 2}";
+static const char noise[] = "generation: {distribution: lognormal, interval: [20, 200]}, delay: "
+                            "{distribution: exponential, mean: 40}, "
+                            "data_delay: {distribution: pareto, shape: 1.5, scale: 2}";
 
 TEST(bounded_staleness_holds_for_many_unequal_samplers) {
   const struct {
@@ -38,7 +38,8 @@ TEST(bounded_staleness_holds_for_many_unequal_samplers) {
   for (size_t i = 0; i < 4; ++i) {
     char text[600];
     snprintf(text, sizeof text,
-             "{preset: %s, ahead: %d, samplers: [{count: 5}, {count: 3, speed: 0.3, mtbf: {law: "
+             "{preset: %s, ahead: %d, samplers: [{count: 5}, {count: 3, speed: 0.3, mtbf: "
+             "{distribution: "
              "exponential, mean: 2000}}], %s, up: {loss: 0.2, max_retries: 1}, rollout_bytes: 1e4, "
              "learner: {step: 10, batches: 4}}",
              cases[i].preset, cases[i].ahead, noise);
@@ -78,7 +79,8 @@ TEST(batches_and_waiting_times_balance_under_every_rule) {
   for (size_t i = 0; i < sizeof rules / sizeof *rules; ++i) {
     char text[700];
     snprintf(text, sizeof text,
-             "{%s, samplers: 6, %s, mtbf: {law: exponential, mean: 900}, mttr: 60, up: {loss: 0.3, "
+             "{%s, samplers: 6, %s, mtbf: {distribution: exponential, mean: 900}, mttr: 60, up: "
+             "{loss: 0.3, "
              "max_retries: 1}, rollout_bytes: 1e4, learner: {step: 20, batches: 2, capacity: 5}}",
              rules[i], noise);
     schedule s = sim_must_build(text, 5, 300);
@@ -109,8 +111,8 @@ TEST(empirical_dists_interpolate_what_was_measured) {
   CU_ASSERT_EQUAL(write(file, csv, sizeof csv - 1), (ssize_t)sizeof csv - 1);
   close(file);
   char text[200];
-  snprintf(text, sizeof text, "{law: empirical, file: %s, column: delay, scale: 2, offset: 5}",
-           path);
+  snprintf(text, sizeof text,
+           "{distribution: empirical, file: %s, column: delay, scale: 2, offset: 5}", path);
   cfg_doc *doc = NULL;
   delay_dist *dist = NULL;
   ASSERT_OK(cfg_load_text(&doc, text, strlen(text), "test", &err));
@@ -132,7 +134,8 @@ TEST(measured_files_are_found_beside_the_recipe) {
   char folder[] = "/tmp/gepolab-recipeXXXXXX", recipe[100], csv[100];
   CU_ASSERT_FATAL(mkdtemp(folder) != NULL);
   put_file(folder, "lengths.csv", "40\n60\n");
-  put_file(folder, "r.yaml", "{preset: fifo, lengths: {law: empirical, file: lengths.csv}}");
+  put_file(folder, "r.yaml",
+           "{preset: fifo, lengths: {distribution: empirical, file: lengths.csv}}");
   snprintf(recipe, sizeof recipe, "%s/r.yaml", folder);
   snprintf(csv, sizeof csv, "%s/lengths.csv", folder);
   cfg_doc *doc = NULL;
@@ -206,10 +209,10 @@ TEST(summaries_have_the_documented_keys) {
 /* A preset is its defaults: written out, they give the same schedule. */
 TEST(a_preset_is_its_defaults_written_out) {
   schedule a = sim_must_build("{preset: fifo, window: 3}", 1, 40);
-  schedule b =
-      sim_must_build("{learner: {batches: 1, queue: fifo, step: 30}, window: 3, samplers: 4, sync: "
-                     "push, preset: sync, ahead: 1000000, generation: {law: constant, value: 120}}",
-                     1, 40);
+  schedule b = sim_must_build(
+      "{learner: {batches: 1, queue: fifo, step: 30}, window: 3, samplers: 4, sync: "
+      "push, preset: sync, ahead: 1000000, generation: {distribution: constant, value: 120}}",
+      1, 40);
   CU_ASSERT_EQUAL_FATAL(a.n_batches, b.n_batches);
   for (size_t i = 0; i < a.n_updates; ++i) CU_ASSERT(a.updates[i].end_s == b.updates[i].end_s);
   for (size_t i = 0; i < a.n_batches; ++i)
@@ -222,10 +225,10 @@ TEST(names_that_no_table_has_are_refused_with_the_nearest) {
     const char *text, *says;
   } wrong[] = {
       {"{preset: heterrl}", "did you mean 'heterorl'"},
-      {"{delay: {law: lognorml, interval: [60, 90]}}", "did you mean 'lognormal'"},
-      {"{delay: {law: gilbert_eliott}}", "did you mean 'gilbert_elliott'"},
-      {"{delay: {law: weibull, mean: 3}}", "it knows: law, shape, scale"},
-      {"{delay: {law: empirical, interval: [60, 90]}}",
+      {"{delay: {distribution: lognorml, interval: [60, 90]}}", "did you mean 'lognormal'"},
+      {"{delay: {distribution: gilbert_eliott}}", "did you mean 'gilbert_elliott'"},
+      {"{delay: {distribution: weibull, mean: 3}}", "it knows: distribution, shape, scale"},
+      {"{delay: {distribution: empirical, interval: [60, 90]}}",
        "a distribution of kind empirical has no interval"},
   };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
@@ -249,8 +252,8 @@ TEST(hostile_sections_are_refused_at_their_place) {
       "{preset: fifo, window: -1}",
       "{preset: fifo, up: {bandwidth: 0}}",
       "{preset: fifo, up: {loss: 1.5}}",
-      "{preset: fifo, delay: {law: gamma, interval: [1, 1.0000001]}}",
-      "{preset: fifo, delay: {law: lognormal, interval: [60, 30], confidence: 2}}",
+      "{preset: fifo, delay: {distribution: gamma, interval: [1, 1.0000001]}}",
+      "{preset: fifo, delay: {distribution: lognormal, interval: [60, 30], confidence: 2}}",
   };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) sim_must_refuse(wrong[i]);
 }
@@ -258,7 +261,8 @@ TEST(hostile_sections_are_refused_at_their_place) {
 /* --- queues that wait for units in progress --- */
 
 #define IN_ORDER_CLUSTER                                                                           \
-  "samplers: [{count: 2}, {count: 1, speed: 0.4}], concurrency: 12, lengths: {law: lognormal, "    \
+  "samplers: [{count: 2}, {count: 1, speed: 0.4}], concurrency: 12, lengths: {distribution: "      \
+  "lognormal, "                                                                                    \
   "mu: "                                                                                           \
   "5.5, sigma: 1}, tokens_per_s: 20, ahead: 2, delay: 3, learner: {batches: 1, step: 4, queue: "
 
@@ -300,11 +304,11 @@ TEST(queues_in_order_wait_for_what_is_in_progress) {
   count_out_of_order("in_order", "", &versions, &places);
   CU_ASSERT_EQUAL(places, 0);
   /* what is lost does not stop them */
-  count_out_of_order("version_order", "mtbf: {law: exponential, mean: 400}, mttr: 30, ", &versions,
-                     &places);
+  count_out_of_order("version_order", "mtbf: {distribution: exponential, mean: 400}, mttr: 30, ",
+                     &versions, &places);
   CU_ASSERT_EQUAL(versions, 0);
-  count_out_of_order("in_order", "mtbf: {law: exponential, mean: 400}, mttr: 30, ", &versions,
-                     &places);
+  count_out_of_order("in_order", "mtbf: {distribution: exponential, mean: 400}, mttr: 30, ",
+                     &versions, &places);
   CU_ASSERT(places > 0);
 }
 

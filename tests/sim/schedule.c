@@ -30,8 +30,9 @@ TEST(one_sampler_is_ceil_of_step_plus_delay_over_generation_stale) {
 }
 
 TEST(sync_is_never_stale_and_one_step_off_is_one_stale) {
-  const char *rest = "samplers: 3, delay: {law: lognormal, interval: [5, 50]}, data_delay: {law: "
-                     "exponential, mean: 4}, jitter: {law: uniform, min: 0.5, max: 1.5}}";
+  const char *rest = "samplers: 3, delay: {distribution: lognormal, interval: [5, 50]}, "
+                     "data_delay: {distribution: "
+                     "exponential, mean: 4}, jitter: {distribution: uniform, min: 0.5, max: 1.5}}";
   char text[300];
   snprintf(text, sizeof text, "{preset: sync, %s", rest);
   schedule s = sim_must_build(text, 1, 200);
@@ -45,10 +46,10 @@ TEST(sync_is_never_stale_and_one_step_off_is_one_stale) {
 }
 
 TEST(areal_bounds_staleness_by_ahead_and_splits_batches_at_new_weights) {
-  schedule s =
-      sim_must_build("{preset: areal, samplers: 1, ahead: 3, generation: {law: lognormal, mu: "
-                     "4, sigma: 1}, learner: {step: 60}, delay: 7}",
-                     4, 400);
+  schedule s = sim_must_build(
+      "{preset: areal, samplers: 1, ahead: 3, generation: {distribution: lognormal, mu: "
+      "4, sigma: 1}, learner: {step: 60}, delay: 7}",
+      4, 400);
   CU_ASSERT(s.clock.staleness_max <= 3);
   size_t split = 0;
   for (size_t i = 0; i < s.n_batches; ++i) {
@@ -228,13 +229,13 @@ TEST(a_cluster_that_cannot_deliver_says_what_it_waits_for) {
 TEST(wrong_sections_are_refused_at_their_place) {
   const char *wrong[] = {
       "{preset: heterorl, max_delay: 60}",
-      "{preset: heterorl, delay: {law: lognormal, interval: [100, 60]}}",
-      "{preset: heterorl, max_delay: 600, delay: {law: lognormal, interval: [100, 60]}}",
-      "{preset: heterorl, max_delay: 0, delay: {law: lognormal, interval: [100, 60]}}",
-      "{preset: fifo, delay: {law: lognormal, interval: [0, 60]}}",
-      "{preset: fifo, delay: {law: uniform, interval: [1, 1000], confidence: 0.5}}",
-      "{preset: fifo, delay: {law: constant, interval: [1, 2]}}",
-      "{preset: fifo, delay: {law: empirical, file: /no/such/file.csv}}",
+      "{preset: heterorl, delay: {distribution: lognormal, interval: [100, 60]}}",
+      "{preset: heterorl, max_delay: 600, delay: {distribution: lognormal, interval: [100, 60]}}",
+      "{preset: heterorl, max_delay: 0, delay: {distribution: lognormal, interval: [100, 60]}}",
+      "{preset: fifo, delay: {distribution: lognormal, interval: [0, 60]}}",
+      "{preset: fifo, delay: {distribution: uniform, interval: [1, 1000], confidence: 0.5}}",
+      "{preset: fifo, delay: {distribution: constant, interval: [1, 2]}}",
+      "{preset: fifo, delay: {distribution: empirical, file: /no/such/file.csv}}",
       "{preset: fifo, delay: -1}",
       "{preset: fifo, delay: [1, 2]}",
       "{preset: fifo, generation: 0}",

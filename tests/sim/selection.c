@@ -9,9 +9,10 @@
 SUITE("sim: selection");
 
 static const char slow[] =
-    "lengths: {law: lognormal, mu: 5, sigma: 1}, prompt_lengths: {law: lognormal, mu: 0, sigma: "
+    "lengths: {distribution: lognormal, mu: 5, sigma: 1}, prompt_lengths: {distribution: "
+    "lognormal, mu: 0, sigma: "
     "0.7}, "
-    "tokens_per_s: 5, concurrency: 24, delay: {law: exponential, mean: 9}, samplers: 3";
+    "tokens_per_s: 5, concurrency: 24, delay: {distribution: exponential, mean: 9}, samplers: 3";
 
 static uint64_t sum_of(const uint64_t *count, size_t n) {
   uint64_t sum = 0;
@@ -26,12 +27,12 @@ static uint64_t drawn_of(const schedule *s) {
 }
 
 TEST(every_unit_has_one_fate) {
-  static const char *const rules[] = {"unit: group, window: 2",
-                                      "unit: response, partial: drop, window: 3",
-                                      "unit: group, learner: {capacity: 80, step: 600}",
-                                      "window: 2, learner: {capacity: 2, step: 600}",
-                                      "unit: group, mtbf: {law: exponential, mean: 800}, mttr: 30, "
-                                      "up: {loss: 0.1, max_retries: 0}"};
+  static const char *const rules[] = {
+      "unit: group, window: 2", "unit: response, partial: drop, window: 3",
+      "unit: group, learner: {capacity: 80, step: 600}",
+      "window: 2, learner: {capacity: 2, step: 600}",
+      "unit: group, mtbf: {distribution: exponential, mean: 800}, mttr: 30, "
+      "up: {loss: 0.1, max_retries: 0}"};
   for (size_t i = 0; i < sizeof rules / sizeof *rules; ++i) {
     char text[700];
     snprintf(text, sizeof text, "{preset: fifo, %s, %s}", slow, rules[i]);
@@ -57,7 +58,7 @@ TEST(every_unit_has_one_fate) {
 
 TEST(classes_are_those_of_the_longest_response) {
   schedule s = sim_must_build(
-      "{preset: sync, unit: group, lengths: {law: uniform, min: 30, max: 70}}", 4, 50);
+      "{preset: sync, unit: group, lengths: {distribution: uniform, min: 30, max: 70}}", 4, 50);
   uint64_t expected[LENGTH_CLASSES] = {0};
   for (size_t i = 0; i < s.n_batches; ++i) ++expected[s.batches[i].longest < 64 ? 5 : 6];
   CU_ASSERT(expected[5] > 10 && expected[6] > 10);
@@ -94,12 +95,13 @@ TEST(waiting_keeps_every_unit_within_the_window) {
   for (size_t i = 0; i < 12; ++i) {
     const int ahead = (int)(i % 4);
     char text[900];
-    snprintf(
-        text, sizeof text,
-        "{preset: fifo, %s, unit: %s, ahead: %d, window: %d, stale: wait, data_delay: {law: "
-        "exponential, mean: 40}, mtbf: {law: exponential, mean: 1500}, mttr: 60, up: {loss: 0.05, "
-        "max_retries: 0}, learner: {queue: oldest_version, step: 6, batches: %zu}}",
-        slow, units[i % 3], ahead, ahead + (int)(i % 2), 1 + i % 2);
+    snprintf(text, sizeof text,
+             "{preset: fifo, %s, unit: %s, ahead: %d, window: %d, stale: wait, data_delay: "
+             "{distribution: "
+             "exponential, mean: 40}, mtbf: {distribution: exponential, mean: 1500}, mttr: 60, up: "
+             "{loss: 0.05, "
+             "max_retries: 0}, learner: {queue: oldest_version, step: 6, batches: %zu}}",
+             slow, units[i % 3], ahead, ahead + (int)(i % 2), 1 + i % 2);
     schedule s = sim_must_build(text, 4, 150);
     CU_ASSERT_EQUAL(s.n_updates, 150);
     CU_ASSERT(s.clock.staleness_max <= ahead + (double)(i % 2));
@@ -112,7 +114,8 @@ TEST(waiting_keeps_every_unit_within_the_window) {
 TEST(without_waiting_the_window_throws_away) {
   char text[700];
   snprintf(text, sizeof text,
-           "{preset: fifo, %s, unit: group, ahead: 2, data_delay: {law: exponential, mean: 40}, "
+           "{preset: fifo, %s, unit: group, ahead: 2, data_delay: {distribution: exponential, "
+           "mean: 40}, "
            "learner: "
            "{queue: oldest_version, step: 6}}",
            slow);

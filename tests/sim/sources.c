@@ -84,14 +84,16 @@ TEST(an_update_takes_the_slots_of_its_quotas) {
   static const double quota[] = {10, 5, 1}, mean[] = {200, 500, 2000}, reject[] = {0.1, 0.5, 0.8};
   for (int quotas = 0; quotas < 2; ++quotas) {
     char text[800];
-    snprintf(text, sizeof text,
-             "{preset: fifo, unit: group, partial: continue, kv_cache: keep, sync: push, "
-             "samples_per_batch: 128, samplers: 1, concurrency: 32, lengths: 9, tokens_per_s: 20, "
-             "sources: [{name: a, weight: 10, reject: 0.1, lengths: {law: uniform, min: 100, max: "
-             "300}}, {name: b, weight: 5, reject: 0.5, lengths: {law: uniform, min: 250, max: "
-             "750}}, {name: c, reject: 0.8, lengths: {law: uniform, min: 1000, max: 3000}}], "
-             "learner: {batches: 1, step: 0.01, quotas: %s}}",
-             quotas ? "true" : "false");
+    snprintf(
+        text, sizeof text,
+        "{preset: fifo, unit: group, partial: continue, kv_cache: keep, sync: push, "
+        "samples_per_batch: 128, samplers: 1, concurrency: 32, lengths: 9, tokens_per_s: 20, "
+        "sources: [{name: a, weight: 10, reject: 0.1, lengths: {distribution: uniform, min: 100, "
+        "max: "
+        "300}}, {name: b, weight: 5, reject: 0.5, lengths: {distribution: uniform, min: 250, max: "
+        "750}}, {name: c, reject: 0.8, lengths: {distribution: uniform, min: 1000, max: 3000}}], "
+        "learner: {batches: 1, step: 0.01, quotas: %s}}",
+        quotas ? "true" : "false");
     const size_t updates = 1000;
     schedule s = sim_must_build(text, 3, updates);
     double slots = 0, variance = 0, accepted = 0;
@@ -117,22 +119,26 @@ TEST(an_update_takes_the_slots_of_its_quotas) {
 TEST(books_balance_by_source) {
   static const char *const rules[] = {
       "preset: areal_2, delay: 3, oversample: 1.4, surplus: abort, learner: {quotas: true, ",
-      "preset: prime_rl_08, window: 2, mtbf: {law: exponential, mean: 700}, mttr: 50, learner: {",
+      "preset: prime_rl_08, window: 2, mtbf: {distribution: exponential, mean: 700}, mttr: 50, "
+      "learner: {",
       "preset: verl_v1, restarts: {every: 413.7, down: 20, checkpoint_every: 3}, learner: {quotas: "
       "true, ",
       "preset: verl_v1_colocate, learner: {quotas: true, ",
-      "preset: fifo, unit: group, grader: {places: 3, time: {law: uniform, min: 1, max: 9}, "
+      "preset: fifo, unit: group, grader: {places: 3, time: {distribution: uniform, min: 1, max: "
+      "9}, "
       "timeout: 8}, learner: {quotas: "
       "true, queue: lifo, ",
       "preset: areal_2, decoding: {running: [1, 16], tokens_per_s: [30, 12]}, learner: {quotas: "
       "true, "};
   for (size_t i = 0; i < sizeof rules / sizeof *rules; ++i) {
     char text[800];
-    snprintf(text, sizeof text,
-             "{samplers: 3, concurrency: 16, lengths: {law: lognormal, mu: 5, sigma: 1}, sources: "
-             "[{name: a, weight: 5, reject: 0.3}, {name: b, weight: 3, lengths: {law: uniform, "
-             "min: 200, max: 900}}], %sbatches: 1, step: 7}}",
-             rules[i]);
+    snprintf(
+        text, sizeof text,
+        "{samplers: 3, concurrency: 16, lengths: {distribution: lognormal, mu: 5, sigma: 1}, "
+        "sources: "
+        "[{name: a, weight: 5, reject: 0.3}, {name: b, weight: 3, lengths: {distribution: uniform, "
+        "min: 200, max: 900}}], %sbatches: 1, step: 7}}",
+        rules[i]);
     schedule s = sim_must_build(text, 5, 100);
     uint64_t begun = 0, fate[FATES] = {0}, trained[2] = {0};
     int64_t staleness = 0, sum = 0;

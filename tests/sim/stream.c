@@ -91,9 +91,10 @@ static double harmonic(size_t n) {
  * synchronous update that of all 64. The seed is fixed; four standard errors. */
 TEST(a_group_takes_the_longest_of_its_responses) {
   enum { UPDATES = 1500 };
-  schedule s = sim_must_build("{preset: sync, samplers: 1, unit: group, tokens_per_s: 1, "
-                              "lengths: {law: exponential, mean: 3000}, learner: {step: 5}}",
-                              3, UPDATES);
+  schedule s =
+      sim_must_build("{preset: sync, samplers: 1, unit: group, tokens_per_s: 1, "
+                     "lengths: {distribution: exponential, mean: 3000}, learner: {step: 5}}",
+                     3, UPDATES);
   double sum = 0, longest = 0;
   for (size_t i = 0; i < s.n_batches; ++i) {
     sum += s.batches[i].generated_s - s.batches[i].start_s;
@@ -111,10 +112,11 @@ TEST(a_group_takes_the_longest_of_its_responses) {
  * at that over their mean length. Four standard errors of the mean of as many exponential lengths.
  */
 TEST(full_slots_make_as_many_responses_as_they_have_tokens) {
-  schedule s = sim_must_build("{preset: fifo, samplers: 3, unit: response, partial: continue, "
-                              "concurrency: 20, tokens_per_s: 5, lengths: {law: exponential, mean: "
-                              "800}, learner: {step: 0.001}}",
-                              5, 400);
+  schedule s =
+      sim_must_build("{preset: fifo, samplers: 3, unit: response, partial: continue, "
+                     "concurrency: 20, tokens_per_s: 5, lengths: {distribution: exponential, mean: "
+                     "800}, learner: {step: 0.001}}",
+                     5, 400);
   ASSERT_CLOSE(s.slot_utilisation, 1, 1e-9);
   CU_ASSERT_EQUAL(s.clock.sampler_utilisation, 1);
   CU_ASSERT_EQUAL(s.clock.batches_trained, 400 * BATCH);
@@ -125,12 +127,14 @@ TEST(full_slots_make_as_many_responses_as_they_have_tokens) {
 /* --- books --- */
 
 static const char trouble[] =
-    "lengths: {law: lognormal, mu: 5, sigma: 1}, prompt_lengths: {law: lognormal, mu: 0, sigma: "
+    "lengths: {distribution: lognormal, mu: 5, sigma: 1}, prompt_lengths: {distribution: "
+    "lognormal, mu: 0, sigma: "
     "0.5}, "
-    "tokens_per_s: 5, concurrency: 12, mtbf: {law: exponential, mean: 900}, mttr: 60, "
+    "tokens_per_s: 5, concurrency: 12, mtbf: {distribution: exponential, mean: 900}, mttr: 60, "
     "up: {loss: 0.3, max_retries: 1}, rollout_bytes: 640, bytes_per_token: 0.5, "
-    "delay: {law: exponential, mean: 40}, down: {loss: 0.4, max_retries: 0, bandwidth: 1e5}, "
-    "weights_bytes: 1500, jitter: {law: uniform, min: 0.5, max: 2}";
+    "delay: {distribution: exponential, mean: 40}, down: {loss: 0.4, max_retries: 0, bandwidth: "
+    "1e5}, "
+    "weights_bytes: 1500, jitter: {distribution: uniform, min: 0.5, max: 2}";
 
 static const char *const rules[] = {"preset: sync, samplers: 4",
                                     "preset: areal",
@@ -210,10 +214,10 @@ TEST(prompts_are_slow_for_all_their_responses) {
   static const char *const units[] = {"batch", "group", "response"};
   for (size_t i = 0; i < 3; ++i) {
     char text[400];
-    snprintf(
-        text, sizeof text,
-        "{preset: sync, unit: %s, lengths: 100, prompt_lengths: {law: uniform, min: 1, max: 9}}",
-        units[i]);
+    snprintf(text, sizeof text,
+             "{preset: sync, unit: %s, lengths: 100, prompt_lengths: {distribution: uniform, min: "
+             "1, max: 9}}",
+             units[i]);
     schedule s = sim_must_build(text, 1, 20);
     double sum = 0;
     for (size_t k = 0; k < s.n_batches; ++k) sum += s.batches[k].tokens;
@@ -240,7 +244,8 @@ TEST(an_update_of_tokens_takes_units_until_it_has_them) {
   for (size_t i = 0; i < 8; ++i) {
     char text[600];
     snprintf(text, sizeof text,
-             "{preset: fifo, unit: %s, lengths: {law: exponential, mean: 300}, window: 6, learner: "
+             "{preset: fifo, unit: %s, lengths: {distribution: exponential, mean: 300}, window: 6, "
+             "learner: "
              "{tokens: 20000, queue: %s, step: 3}}",
              i < 4 ? "group" : "batch", queues[i % 4]);
     schedule s = sim_must_build(text, 2, 100);

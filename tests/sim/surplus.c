@@ -49,12 +49,13 @@ TEST(exponential_lengths_have_their_order_statistics) {
       const int begun = (int)ceil(N * factors[i]);
       double mean = 0, variance = 0;
       for (int k = begun - N + 1; k <= begun; ++k) mean += m / k, variance += m * m / k / k;
-      snprintf(text, sizeof text,
-               "{preset: sync, unit: response, partial: continue, samples_per_batch: %d, samplers: "
-               "1, concurrency: %d, "
-               "lengths: {law: exponential, mean: 100000}, max_tokens: 1e8, tokens_per_s: 100, "
-               "oversample: %g, surplus: %s, learner: {batches: 1, step: 1e-6}}",
-               N, 10 * N, factors[i], aborts ? "abort" : "carry");
+      snprintf(
+          text, sizeof text,
+          "{preset: sync, unit: response, partial: continue, samples_per_batch: %d, samplers: "
+          "1, concurrency: %d, "
+          "lengths: {distribution: exponential, mean: 100000}, max_tokens: 1e8, tokens_per_s: 100, "
+          "oversample: %g, surplus: %s, learner: {batches: 1, step: 1e-6}}",
+          N, 10 * N, factors[i], aborts ? "abort" : "carry");
       schedule s = sim_must_build(text, 3, UPDATES);
       ASSERT_CLOSE(s.clock.simulated_s / UPDATES, mean, 4 * sqrt(variance / UPDATES) / mean);
       CU_ASSERT_EQUAL(
@@ -67,17 +68,17 @@ TEST(books_balance_with_a_surplus) {
   static const char *const rules[] = {
       "preset: areal_2, samplers: 3, delay: 3",
       "preset: areal, unit: group, samplers: 3, data_delay: 9",
-      "preset: verl_async, samplers: 3, mtbf: {law: exponential, mean: 500}, mttr: 50",
+      "preset: verl_async, samplers: 3, mtbf: {distribution: exponential, mean: 500}, mttr: 50",
       "preset: nemo_rl, samplers: 3, network: {ingress: {bandwidth: 1000}}, bytes_per_token: 4",
       "preset: skyrl, samplers: 3, restarts: {every: 400, down: 20, keeps: queue}"};
   for (size_t i = 0; i < sizeof rules / sizeof *rules; ++i)
     for (int aborts = 0; aborts < 2; ++aborts) {
       char text[600];
-      snprintf(
-          text, sizeof text,
-          "{%s, concurrency: 32, lengths: {law: lognormal, mu: 5.5, sigma: 1}, tokens_per_s: 20, "
-          "oversample: 1.4, surplus: %s, learner: {batches: 1, step: 4}}",
-          rules[i], aborts ? "abort" : "carry");
+      snprintf(text, sizeof text,
+               "{%s, concurrency: 32, lengths: {distribution: lognormal, mu: 5.5, sigma: 1}, "
+               "tokens_per_s: 20, "
+               "oversample: 1.4, surplus: %s, learner: {batches: 1, step: 4}}",
+               rules[i], aborts ? "abort" : "carry");
       schedule s = sim_must_build(text, 5, 100);
       uint64_t units = 0;
       double tokens = 0;

@@ -24,11 +24,13 @@ static void hear(void *self, const schedule_span *s) {
 
 /* With everything that can happen: slow links that lose messages, crashes, a full queue, pauses. */
 static const char busy[] =
-    "{preset: %s, samplers: 5, generation: {law: lognormal, mu: 3, sigma: 1}, "
-    "mtbf: {law: exponential, mean: 900}, mttr: 40, delay: {law: uniform, min: 1, max: 30}, "
+    "{preset: %s, samplers: 5, generation: {distribution: lognormal, mu: 3, sigma: 1}, "
+    "mtbf: {distribution: exponential, mean: 900}, mttr: 40, delay: {distribution: uniform, min: "
+    "1, max: 30}, "
     "data_delay: 2, weights_bytes: 2e6, rollout_bytes: 1e6, "
     "down: {bandwidth: 1e6, loss: 0.001}, up: {bandwidth: 2e5, loss: 0.002, max_retries: 0}, "
-    "learner: {capacity: 3, step: {law: exponential, mean: 9}, eval_every: 16, eval_pause: 100}}";
+    "learner: {capacity: 3, step: {distribution: exponential, mean: 9}, eval_every: 16, "
+    "eval_pause: 100}}";
 
 static told *listen(const char *preset, schedule *s, schedule *silent) {
   char text[700];

@@ -31,22 +31,26 @@ TEST(counters_agree_with_a_count_from_the_events) {
     size_t updates, optimiser;
   } cases[] = {
       {"{preset: sync, samplers: 2}", 1, 20, 1},
-      {"{preset: fifo, samplers: 3, generation: {law: lognormal, mu: 3, sigma: 1}, delay: 30, "
+      {"{preset: fifo, samplers: 3, generation: {distribution: lognormal, mu: 3, sigma: 1}, delay: "
+       "30, "
        "learner: {step: 9}}",
        2, 60, 4},
-      {"{preset: areal, samplers: 3, generation: {law: lognormal, mu: 3, sigma: 1}, lengths: {law: "
-       "lognormal, mu: 4, sigma: 1}, prompt_lengths: {law: lognormal, mu: 0, sigma: 0.5}, "
+      {"{preset: areal, samplers: 3, generation: {distribution: lognormal, mu: 3, sigma: 1}, "
+       "lengths: {distribution: "
+       "lognormal, mu: 4, sigma: 1}, prompt_lengths: {distribution: lognormal, mu: 0, sigma: 0.5}, "
        "tokens_per_s: 20, delay: 3, learner: {step: 9}}",
        3, 60, 1},
-      {"{preset: areal, samplers: 3, unit: group, concurrency: 24, lengths: {law: lognormal, mu: "
+      {"{preset: areal, samplers: 3, unit: group, concurrency: 24, lengths: {distribution: "
+       "lognormal, mu: "
        "6, sigma: 0.8}, tokens_per_s: 40, delay: 2, kv_cache: keep, learner: {batches: 1, step: "
        "5}}",
        4, 80, 2},
       {"{preset: verl_async, samplers: [{count: 2}, {count: 1, speed: 0.4}], concurrency: 16, "
-       "lengths: {law: lognormal, mu: 6, sigma: 0.8}, tokens_per_s: 40, kv_cache: recompute, "
+       "lengths: {distribution: lognormal, mu: 6, sigma: 0.8}, tokens_per_s: 40, kv_cache: "
+       "recompute, "
        "learner: {batches: 1, step: 4}}",
        5, 80, 1},
-      {"{preset: pipelinerl, samplers: 2, unit: response, concurrency: 32, lengths: {law: "
+      {"{preset: pipelinerl, samplers: 2, unit: response, concurrency: 32, lengths: {distribution: "
        "lognormal, mu: 6, sigma: 0.8}, tokens_per_s: 40, kv_cache: recompute, learner: {batches: "
        "1, step: 6}}",
        6, 40, 3},
@@ -96,12 +100,15 @@ static void add_tokens(void *self, const token_run *run) {
 
 TEST(runs_have_the_tokens_that_the_clock_sent) {
   static const char *const cases[] = {
-      "{preset: areal, samplers: 3, lengths: {law: lognormal, mu: 4, sigma: 1}, prompt_lengths: "
-      "{law: lognormal, mu: 0, sigma: 0.5}, tokens_per_s: 20, delay: 3, learner: {step: 9}}",
-      "{preset: pipelinerl, samplers: [{count: 1, lengths: 20}, {count: 1, lengths: {law: "
-      "lognormal, mu: 4, sigma: 1}}], unit: group, prompt_lengths: {law: lognormal, mu: 0, sigma: "
+      "{preset: areal, samplers: 3, lengths: {distribution: lognormal, mu: 4, sigma: 1}, "
+      "prompt_lengths: "
+      "{distribution: lognormal, mu: 0, sigma: 0.5}, tokens_per_s: 20, delay: 3, learner: {step: "
+      "9}}",
+      "{preset: pipelinerl, samplers: [{count: 1, lengths: 20}, {count: 1, lengths: {distribution: "
+      "lognormal, mu: 4, sigma: 1}}], unit: group, prompt_lengths: {distribution: lognormal, mu: "
+      "0, sigma: "
       "0.5}, concurrency: 32, learner: {batches: 1, step: 6}}",
-      "{preset: pipelinerl, samplers: 2, unit: response, concurrency: 32, lengths: {law: "
+      "{preset: pipelinerl, samplers: 2, unit: response, concurrency: 32, lengths: {distribution: "
       "lognormal, mu: 4, sigma: 1}, learner: {batches: 1, step: 6}}"};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     schedule s;

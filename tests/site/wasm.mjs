@@ -32,8 +32,8 @@ const cases = [
   ...['heterorl_trace', 'packet_loss', 'shared_egress', 'relay_tree', 'slow_prompts', 'heterogeneous_samplers', 'three_continents', 'weights_in_flight']
     .map(recipe => ({name: `sim ${recipe}`, argv: ['sim', recipe], limit: ROUNDED})),
   {name: 'sim, all distributions', argv: ['sim', 'own.yaml', '--selection'], limit: ROUNDED, files: {'own.yaml': own +
-    '  preset: prime_rl\n  lengths: {law: lognormal, mu: 6.9, sigma: 0.8}\n  delay: {law: weibull, shape: 0.7, scale: 60}\n' +
-    '  data_delay: {law: pareto, shape: 2.5, scale: 1}\n  learner: {step: {law: gamma, shape: 3, scale: 8}}\n'}},
+    '  preset: prime_rl\n  lengths: {distribution: lognormal, mu: 6.9, sigma: 0.8}\n  delay: {distribution: weibull, shape: 0.7, scale: 60}\n' +
+    '  data_delay: {distribution: pareto, shape: 2.5, scale: 1}\n  learner: {step: {distribution: gamma, shape: 3, scale: 8}}\n'}},
   {name: 'sim --theory', argv: ['sim', 'quickstart', 'steps=500', 'cluster={preset: sync, samplers: 4}', '--theory'], limit: ROUNDED},
   {name: 'sim --schedule csv', argv: ['sim', 'quickstart', '--schedule', 'csv'], limit: EXACT, text: true},
   {name: 'lab bias four_arms', argv: ['lab', 'bias', 'four_arms'], limit: ROUNDED},

@@ -21,8 +21,9 @@ static const field entries[] = {
         "they are drawn from. Of llm in `gepolab lab bias`: a number per response (by length, then "
         "lexicographically), or such a list per prompt, instead of a task",
         .rule = "the uniform distribution"),
-    FIELD("world.rewards.law", "distribution of rewards", CHOICE("uniform", "normal", "bernoulli"),
-          "", "uniform", "uniform, normal or bernoulli", .when = {{"world.kind", "bandit"}}),
+    FIELD("world.rewards.distribution", "distribution of rewards",
+          CHOICE("uniform", "normal", "bernoulli"), "", "uniform", "uniform, normal or bernoulli",
+          .when = {{"world.kind", "bandit"}}),
     FIELD("world.rewards.low", "lowest reward", REAL(-1e9, 1e9), "", "0",
           "least mean reward of uniform", .when = {{"world.kind", "bandit"}}),
     FIELD("world.rewards.high", "highest reward", REAL(-1e9, 1e9), "", "1",
@@ -53,7 +54,7 @@ typedef enum reward_dist { DIST_UNIFORM, DIST_NORMAL, DIST_BERNOULLI } reward_di
 static gl_status random_rewards(toy_world *w, const cfg_node *node, uint64_t seed, gl_error *err) {
   cfg_reader r;
   cfg_begin(&r, node, "world.rewards", err);
-  reward_dist dist = (reward_dist)field_choice(&r, "law");
+  reward_dist dist = (reward_dist)field_choice(&r, "distribution");
   double low = field_real(&r, "low"), high = field_real(&r, "high");
   double mean = field_real(&r, "mean"), sd = field_real(&r, "sd");
   double p = field_real(&r, "p");
@@ -122,7 +123,7 @@ static gl_status bandit_parse(toy_world *w, cfg_reader *r, const cfg_node *secti
   if (rewards != NULL && !listed && cfg_kind_of(rewards) != CFG_MAP)
     return cfg_fail(rewards, err,
                     "rewards must be a list with a number per arm, a list of such lists, one per "
-                    "context, or a map like {law: uniform, low: 0, high: 1}");
+                    "context, or a map like {distribution: uniform, low: 0, high: 1}");
   if (listed && given != arms)
     return cfg_fail(cfg_find(section, "arms"), err, "arms is %zu, but rewards has %zu", given,
                     arms);

@@ -397,7 +397,7 @@ TEST(a_figure_names_the_settings_it_does_not_show) {
                                      "{\"cluster.max_delay\":480}", "{\"cluster.max_delay\":960}"};
   static const char *const dists[] = {
       "{\"cluster.delay\":0}", "{\"cluster.delay\":60}",
-      "{\"cluster.delay\":{\"law\":\"uniform\",\"min\":1,\"max\":9}}"};
+      "{\"cluster.delay\":{\"distribution\":\"uniform\",\"min\":1,\"max\":9}}"};
   news heard;
   ASSERT_OK(draw(axes, 6, "best_last", NULL, &heard, &err));
   CU_ASSERT_STRING_EQUAL(heard.not_shown, "best_last: max delay 60 s; max delay 480 s; "
@@ -407,7 +407,7 @@ TEST(a_figure_names_the_settings_it_does_not_show) {
   ASSERT_OK(draw(axes, 6, "divergence", "true", &heard, &err));
   CU_ASSERT_PTR_NULL(strstr(heard.not_shown, "delay 5 s"));
   ASSERT_OK(draw(dists, 3, "throughput_delay", "true", &heard, &err));
-  CU_ASSERT_PTR_NOT_NULL(strstr(heard.not_shown, "\"law\":\"uniform\""));
+  CU_ASSERT_PTR_NOT_NULL(strstr(heard.not_shown, "\"distribution\":\"uniform\""));
   CU_ASSERT(says("throughput_delay", "not shown: "));
 }
 
@@ -415,9 +415,10 @@ TEST(a_figure_names_the_settings_it_does_not_show) {
  * and where it stands in the text, does not matter. */
 TEST(a_swept_dist_is_marked_by_its_own_name_and_not_by_that_of_a_dist_inside_it) {
   static const char *const dists[] = {
-      "{\"cluster.delay\":{\"good\":{\"law\":\"constant\",\"value\":1},\"bad\":{\"law\":\"pareto\","
-      "\"shape\":2,\"scale\":9},\"law\":\"gilbert_elliott\",\"to_bad\":0.1}}",
-      "{\"cluster.delay\":{\"law\":\"uniform\",\"min\":1,\"max\":9}}"};
+      "{\"cluster.delay\":{\"good\":{\"distribution\":\"constant\",\"value\":1},\"bad\":{"
+      "\"distribution\":\"pareto\","
+      "\"shape\":2,\"scale\":9},\"distribution\":\"gilbert_elliott\",\"to_bad\":0.1}}",
+      "{\"cluster.delay\":{\"distribution\":\"uniform\",\"min\":1,\"max\":9}}"};
   news heard;
   ASSERT_OK(draw(dists, 2, "sensitivity", "true", &heard, &err));
   CU_ASSERT(says("sensitivity", "= 'gilbert\\_elliott'"));

@@ -96,8 +96,8 @@ TEST(values_are_numbers_words_or_absent) {
   const axes_run runs[] = {
       run_of("{\"cluster\":{\"delay\":\"none\"}}", 1),
       run_of("{\"cluster\":{\"delay\":60,\"window\":4}}", 1),
-      run_of("{\"cluster\":{\"delay\":{\"law\":\"constant\",\"value\":9}}}", 1),
-      run_of("{\"cluster\":{\"delay\":{\"law\":\"gamma\",\"shape\":2}}}", 1)};
+      run_of("{\"cluster\":{\"delay\":{\"distribution\":\"constant\",\"value\":9}}}", 1),
+      run_of("{\"cluster\":{\"delay\":{\"distribution\":\"gamma\",\"shape\":2}}}", 1)};
   axis_table t;
   find(&t, runs, 4);
   CU_ASSERT_EQUAL_FATAL(t.n, 2);
@@ -108,7 +108,7 @@ TEST(values_are_numbers_words_or_absent) {
   CU_ASSERT_STRING_EQUAL(t.axis[window].label, "window");
   CU_ASSERT(t.value[0].number == 0 && t.value[2].number == 60 && t.value[4].number == 9);
   CU_ASSERT(isnan(t.value[6].number));
-  CU_ASSERT_STRING_EQUAL(t.value[6].text, "{\"law\":\"gamma\",\"shape\":2}");
+  CU_ASSERT_STRING_EQUAL(t.value[6].text, "{\"distribution\":\"gamma\",\"shape\":2}");
   CU_ASSERT(t.value[1].text == NULL && isnan(t.value[1].number) && t.value[3].number == 4);
   axes_fini(&t);
 }

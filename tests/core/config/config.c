@@ -239,7 +239,7 @@ TEST(every_kind_of_value_is_read_and_absence_gives_the_default) {
   CU_ASSERT_EQUAL(cfg_positive(&r, "time", 1), 1e-3);
   CU_ASSERT_EQUAL(cfg_double(&r, "forever", 0, 0, INFINITY), INFINITY);
   CU_ASSERT_EQUAL(cfg_bool(&r, "on", 0), 1);
-  CU_ASSERT_EQUAL(cfg_choice(&r, "law", 0, dists, 2), 1);
+  CU_ASSERT_EQUAL(cfg_choice(&r, "distribution", 0, dists, 2), 1);
   CU_ASSERT_STRING_EQUAL(cfg_string(&r, "name", ""), "007");
   CU_ASSERT_EQUAL(cfg_doubles(&r, "delays", &list, 0, 1e9), 3);
   CU_ASSERT(list[0] == 0 && list[1] == 60 && list[2] == 100);
@@ -292,14 +292,14 @@ TEST(the_nearest_name_is_a_likely_one_or_none) {
 TEST(a_value_stands_alone_under_the_name_that_messages_give_it) {
   static const struct {
     const char *text, *wanted; /* canonical, or the message */
-  } values[] = {
-      {"30m", "{\"cluster\":{\"delay\":1800}}"},
-      {"law: uniform\nmin: 1m\n", "{\"cluster\":{\"delay\":{\"law\":\"uniform\",\"min\":60}}}"},
-      {"- 1\n- [2, x]", "{\"cluster\":{\"delay\":[1,[2,\"x\"]]}}"},
-      {"null", "{\"cluster\":{\"delay\":null}}"},
-      {"", "mine:1:1: the text is empty"},
-      {"{a: 1,\n b: [}", "mine:2:6: not valid YAML"},
-      {"a: 1\na: 2", "mine:2:1: "}};
+  } values[] = {{"30m", "{\"cluster\":{\"delay\":1800}}"},
+                {"law: uniform\nmin: 1m\n",
+                 "{\"cluster\":{\"delay\":{\"distribution\":\"uniform\",\"min\":60}}}"},
+                {"- 1\n- [2, x]", "{\"cluster\":{\"delay\":[1,[2,\"x\"]]}}"},
+                {"null", "{\"cluster\":{\"delay\":null}}"},
+                {"", "mine:1:1: the text is empty"},
+                {"{a: 1,\n b: [}", "mine:2:6: not valid YAML"},
+                {"a: 1\na: 2", "mine:2:1: "}};
   for (size_t i = 0; i < sizeof values / sizeof *values; ++i) {
     cfg_doc *doc = NULL;
     gl_error err = {0};
@@ -332,7 +332,7 @@ static gl_status read_recipe(const cfg_doc *doc, gl_error *err) {
   cfg_count(&r, "steps", 1, 1, 1000);
   cfg_positive(&r, "time", 1);
   cfg_bool(&r, "paired", 0);
-  cfg_choice(&r, "law", 0, dists, 3);
+  cfg_choice(&r, "distribution", 0, dists, 3);
   cfg_string(&r, "name", "");
   cfg_doubles(&r, "delays", &list, 0, 1e9);
   cfg_child(&r, "cluster");
@@ -364,7 +364,7 @@ static const wrong recipes[] = {
     {"delays: [1, -2]", NULL, "r.yaml:1:13: ", "from 0 to"},
     {"paired: yes", NULL, "r.yaml:1:9: ", "did you mean 'true'"},
     {"paired: flase", NULL, "r.yaml:1:9: ", "did you mean 'false'"},
-    {"law: lognormel", NULL, "r.yaml:1:6: ", "did you mean 'lognormal'"},
+    {"distribution: lognormel", NULL, "r.yaml:1:15: ", "did you mean 'lognormal'"},
     {"name: {a: 1}", NULL, "r.yaml:1:7: ", "must be text"},
     {"steps: 1\nsteps: 2", NULL, "r.yaml:2:1: ", "is twice"},
     {"name: &x [*x]", NULL, "r.yaml:1:11: ", "cycle"},

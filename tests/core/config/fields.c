@@ -14,9 +14,10 @@ TEST(paths_of_designs_are_one_key_and_have_units) {
   check_resolved(
       "{}", "sweep.factorial.factors.A.cluster.max_delay=[1m, 2m]",
       "{\"sweep\":{\"factorial\":{\"factors\":{\"A\":{\"cluster.max_delay\":[60,120]}}}}}");
-  check_resolved("{}", "sweep.random.fields.cluster.max_delay={law: uniform, from: 1m, to: 2m}",
-                 "{\"sweep\":{\"random\":{\"fields\":{\"cluster.max_delay\":{\"from\":60,\"law\":"
-                 "\"uniform\",\"to\":120}}}}}");
+  check_resolved("{}",
+                 "sweep.random.fields.cluster.max_delay={distribution: uniform, from: 1m, to: 2m}",
+                 "{\"sweep\":{\"random\":{\"fields\":{\"cluster.max_delay\":{\"distribution\":"
+                 "\"uniform\",\"from\":60,\"to\":120}}}}}");
   check_resolved("{}", "tune.fields.cluster.max_delay=[1m, 2m]",
                  "{\"tune\":{\"fields\":{\"cluster.max_delay\":[60,120]}}}");
 }

@@ -206,14 +206,16 @@ TEST(the_including_recipe_wins_and_a_later_include_over_an_earlier) {
 TEST(a_value_is_replaced_whole_and_a_section_merged) {
   folder f = open_folder();
   put(&f, "a.yaml",
-      "algorithm: gepo\ncluster: {delay: {law: lognormal, interval: [60, 1800]}, window: 4}\n"
+      "algorithm: gepo\ncluster: {delay: {distribution: lognormal, interval: [60, 1800]}, window: "
+      "4}\n"
       "sweep: {cluster.max_delay: {from: 0, to: 60, n: 3, scale: linear}, seed: [1, 2]}\n");
   put(&f, "b.yaml",
-      "include: a.yaml\nalgorithm: {clip: none}\ncluster: {delay: {law: weibull, scale: 5}}\n"
+      "include: a.yaml\nalgorithm: {clip: none}\ncluster: {delay: {distribution: weibull, scale: "
+      "5}}\n"
       "sweep: {cluster.max_delay: {from: 1, to: 2, n: 2}, steps: [3]}\n");
   check_loaded(&f, "b.yaml",
                "{\"algorithm\":{\"base\":\"gepo\",\"clip\":\"none\"},"
-               "\"cluster\":{\"delay\":{\"law\":\"weibull\",\"scale\":5},\"window\":4},"
+               "\"cluster\":{\"delay\":{\"distribution\":\"weibull\",\"scale\":5},\"window\":4},"
                "\"sweep\":{\"cluster.max_delay\":{\"from\":1,\"n\":2,\"to\":2},\"seed\":[1,2],"
                "\"steps\":[3]}}");
   put(&f, "c.yaml", "include: b.yaml\nalgorithm: grpo\n"); /* a word takes the fields away */
@@ -255,12 +257,12 @@ TEST(a_file_beside_an_included_recipe_stays_that_file) {
   put(&f, "inner/delays.csv", "1\n");
   put(&f, "inner/a.yaml",
       "world: {kind: llm, task: {kind: math, path: data.jsonl, held_out_path: nowhere.jsonl}}\n"
-      "cluster: {delay: {law: empirical, file: delays.csv}}\nname: data.jsonl\n"
+      "cluster: {delay: {distribution: empirical, file: delays.csv}}\nname: data.jsonl\n"
       "sweep: {world.task.path: [data.jsonl, ../inner/data.jsonl]}\n");
   put(&f, "b.yaml", "include: inner/a.yaml\n");
   check_loaded(
       &f, "b.yaml",
-      "{\"cluster\":{\"delay\":{\"file\":\"inner/delays.csv\",\"law\":\"empirical\"}},"
+      "{\"cluster\":{\"delay\":{\"distribution\":\"empirical\",\"file\":\"inner/delays.csv\"}},"
       "\"name\":\"data.jsonl\","
       "\"sweep\":{\"world.task.path\":[\"inner/data.jsonl\",\"inner/../inner/data.jsonl\"]},"
       "\"world\":{\"kind\":\"llm\",\"task\":{\"held_out_path\":\"nowhere.jsonl\",\"kind\":"

@@ -51,19 +51,20 @@ TEST(a_number_with_a_unit_is_the_number_of_the_fields_unit) {
       {"max_tokens", "512 tokens", "512"},
       {"ahead", "1update", "1"},
       /* parameters of distributions, but for those that are pure numbers */
-      {"delay", "{law: uniform, min: 1m, max: 1h}",
-       "{\"law\":\"uniform\",\"max\":3600,\"min\":60}"},
-      {"delay", "{law: lognormal, interval: [1m, 0.5h], clamp: [0s, 1h], offset: 1s}",
-       "{\"clamp\":[0,3600],\"interval\":[60,1800],\"law\":\"lognormal\",\"offset\":1}"},
-      {"delay", "{law: weibull, shape: 2, scale: 1m}",
-       "{\"law\":\"weibull\",\"scale\":60,\"shape\":2}"},
-      {"delay", "{law: gilbert_elliott, good: 1m, bad: {value: 1h}}",
-       "{\"bad\":{\"value\":3600},\"good\":60,\"law\":\"gilbert_elliott\"}"},
-      {"lengths", "{law: constant, value: 7tokens}", "{\"law\":\"constant\",\"value\":7}"},
+      {"delay", "{distribution: uniform, min: 1m, max: 1h}",
+       "{\"distribution\":\"uniform\",\"max\":3600,\"min\":60}"},
+      {"delay", "{distribution: lognormal, interval: [1m, 0.5h], clamp: [0s, 1h], offset: 1s}",
+       "{\"clamp\":[0,3600],\"distribution\":\"lognormal\",\"interval\":[60,1800],\"offset\":1}"},
+      {"delay", "{distribution: weibull, shape: 2, scale: 1m}",
+       "{\"distribution\":\"weibull\",\"scale\":60,\"shape\":2}"},
+      {"delay", "{distribution: gilbert_elliott, good: 1m, bad: {value: 1h}}",
+       "{\"bad\":{\"value\":3600},\"distribution\":\"gilbert_elliott\",\"good\":60}"},
+      {"lengths", "{distribution: constant, value: 7tokens}",
+       "{\"distribution\":\"constant\",\"value\":7}"},
       {"samplers", "[{count: 2, delay: 1m, up: {rto: 3ms}}, {generation: 2h}]",
        "[{\"count\":2,\"delay\":60,\"up\":{\"rto\":0.003}},{\"generation\":7200}]"},
-      {"learner", "{step: 0.5m, eval_pause: {law: exponential, mean: 1m}}",
-       "{\"eval_pause\":{\"law\":\"exponential\",\"mean\":60},\"step\":30}"},
+      {"learner", "{step: 0.5m, eval_pause: {distribution: exponential, mean: 1m}}",
+       "{\"eval_pause\":{\"distribution\":\"exponential\",\"mean\":60},\"step\":30}"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     char text[256], wanted[256], assignment[256];
@@ -78,9 +79,10 @@ TEST(a_number_with_a_unit_is_the_number_of_the_fields_unit) {
 TEST(axes_and_tuning_have_the_units_of_their_fields) {
   check_resolved("sweep: {cluster.max_delay: [0, 1m, 600], seed: [1]}", NULL,
                  "{\"sweep\":{\"cluster.max_delay\":[0,60,600],\"seed\":[1]}}");
-  check_resolved("sweep: {cluster: [{max_delay: 1m}, {delay: {law: constant, value: 1h}}]}", NULL,
-                 "{\"sweep\":{\"cluster\":[{\"max_delay\":60},{\"delay\":{\"law\":\"constant\","
-                 "\"value\":3600}}]}}");
+  check_resolved(
+      "sweep: {cluster: [{max_delay: 1m}, {delay: {distribution: constant, value: 1h}}]}", NULL,
+      "{\"sweep\":{\"cluster\":[{\"max_delay\":60},{\"delay\":{\"distribution\":\"constant\","
+      "\"value\":3600}}]}}");
   check_resolved("{}", "sweep.cluster.up.bandwidth=[1MB/s, 8Mbit/s]",
                  "{\"sweep\":{\"cluster.up.bandwidth\":[1000000,1000000]}}");
   check_resolved(
@@ -119,7 +121,8 @@ TEST(wrong_units_are_refused_with_the_fields_own) {
       {"cluster: {up: {bandwidth: 5MB}}", "r.yaml:1:27: ", "'cluster.up.bandwidth' is in bytes/s"},
       {"cluster: {up: {bandwidth: 5MB/h}}", "r.yaml:1:27: ", "B/s, "},
       {"cluster: {max_tokens: 32k}", "r.yaml:1:23: ", "write the number out"},
-      {"cluster: {delay: {law: uniform, min: 5B}}", "r.yaml:1:38: ", "'cluster.delay.min' is in s"},
+      {"cluster: {delay: {distribution: uniform, min: 5B}}",
+       "r.yaml:1:47: ", "'cluster.delay.min' is in s"},
       {"cluster: {delay: {interval: [1s, 5B]}}", "r.yaml:1:34: ", "is in s"},
       {"sweep: {cluster.max_delay: [1s, 5B]}", "r.yaml:1:33: ", "'cluster.max_delay' is in s"},
   };
@@ -249,7 +252,7 @@ TEST(wrong_ranges_are_refused) {
       {"{from: 1, n: 2}", "without to"},
       {"{to: 1, n: 2}", "without from"},
       {"{}", "without from"},
-      {"{law: uniform}", "unknown key 'law'"},
+      {"{distribution: uniform}", "unknown key 'distribution'"},
       {"{from: 1, to: 2, n: 1}", "from 2 to"},
       {"{from: 1, to: 2, n: 0}", "from 2 to"},
       {"{from: 1, to: 2, n: -3}", "from 2 to"},
@@ -309,8 +312,8 @@ static void check(const char *text, const char *wanted) {
 TEST(numbers_with_units_are_converted_in_lists_and_dists) {
   check("plan: {links: [{latency: 75ms, bandwidth: 1Gbit/s}, {latency: 2m}]}",
         "{\"plan\":{\"links\":[{\"bandwidth\":125000000,\"latency\":0.075},{\"latency\":120}]}}");
-  check("plan: {links: [{latency: {law: lognormal, interval: [45ms, 1s], sigma: 2}}]}",
-        "{\"plan\":{\"links\":[{\"latency\":{\"interval\":[0.045,1],\"law\":\"lognormal\","
+  check("plan: {links: [{latency: {distribution: lognormal, interval: [45ms, 1s], sigma: 2}}]}",
+        "{\"plan\":{\"links\":[{\"latency\":{\"distribution\":\"lognormal\",\"interval\":[0.045,1],"
         "\"sigma\":2}}]}}");
   check("plan: {windows: [1, 4updates], name: 10m, other: {latency: 3m}}",
         "{\"plan\":{\"name\":\"10m\",\"other\":{\"latency\":\"3m\"},\"windows\":[1,4]}}");
@@ -336,7 +339,7 @@ TEST(files_are_named_by_their_whole_paths) {
   scratch_make(&s);
   scratch_write(scratch_path(&s, "delays.csv", csv), "delay\n1\n2\n");
   scratch_write(scratch_path(&s, "r.yaml", recipe),
-                "cluster:\n  delay: {law: empirical, file: delays.csv}\n"
+                "cluster:\n  delay: {distribution: empirical, file: delays.csv}\n"
                 "  compare: {trace: not_there.csv}\n");
   ASSERT_OK(cfg_load_file(&doc, recipe, &err));
   ASSERT_OK(cfg_settle_files(doc, &err));

@@ -239,7 +239,7 @@ TEST(groups_are_those_of_a_larger_batch) {
       "reward_noise: {flip: 0.2}}\n",
       "world: {kind: automaton, automaton: count, vocabulary: 6}\n"
       "train: {groups: 4, group_size: 4, reward_noise: {flip: 0.3}}\n",
-      "world: {kind: bandit, contexts: 3, rewards: {law: bernoulli}}\n"
+      "world: {kind: bandit, contexts: 3, rewards: {distribution: bernoulli}}\n"
       "train: {groups: 4, group_size: 4}\n"};
   for (size_t w = 0; w < sizeof worlds / sizeof *worlds; ++w) {
     learner_fixture f = learner_open(worlds[w], 3);

@@ -116,8 +116,8 @@ TEST(the_distribution_that_changes_is_named) {
 /* --- the clock as the truth: three samplers that the learner does not wait for in turn --- */
 
 #define FIFO                                                                                       \
-  "{preset: fifo, samplers: 3, generation: {law: gamma, shape: 4, scale: 10}, delay: 3, "          \
-  "learner: {step: {law: gamma, shape: 25, scale: 0.6}}}"
+  "{preset: fifo, samplers: 3, generation: {distribution: gamma, shape: 4, scale: 10}, delay: 3, " \
+  "learner: {step: {distribution: gamma, shape: 25, scale: 0.6}}}"
 
 /* A log of the simulated run, as prime-rl's file monitor would write it. */
 static void write_clock(const char *path, const char *cluster, size_t steps) {

@@ -18,7 +18,7 @@ static const char *const lines[] = {
     "  preset: areal",
     "  unit: group",
     "  partial: wait",
-    "  lengths: {law: lognormal, mu: 5, sigma: 0.5}",
+    "  lengths: {distribution: lognormal, mu: 5, sigma: 0.5}",
     "  learner: {step: 20}",
     "plan:",
     "  sites: [{name: here, gpus: 4}, {name: there, gpus: 2}]",
@@ -67,7 +67,7 @@ TEST(what_is_wrong_is_refused_with_its_line) {
       {11, "  links: []", "no link between there and here"},
       {11, "  links: [{between: [here, there], latency: 3GB}]",
        ":11:45: 'plan.links.latency' is in s"},
-      {11, "  links: [{between: [here, there], latency: {law: nrmal}}]", "law"},
+      {11, "  links: [{between: [here, there], latency: {distribution: nrmal}}]", "distribution"},
       {12, "  sampler: {decoding: [{concurrency: 8}]}", "is a measurement"},
       {12, "  sampler: {gpus: 9}", "how fast a sampler is"},
       {12, "  sampler: {gpus: 9, decoding: [{concurrency: 8, tokens_per_s: 50}]}",
@@ -131,9 +131,10 @@ TEST(the_recommended_recipe_runs_as_it_is) {
 TEST(a_measured_section_is_included) {
   static const char machine[] =
       "cluster:\n  weights_bytes: 1000000\n  generation: 0.5\n"
-      "  lengths: {\"law\":\"empirical\",\"file\":\"m.csv\",\"column\":\"tokens\"}\n"
+      "  lengths: {\"distribution\":\"empirical\",\"file\":\"m.csv\",\"column\":\"tokens\"}\n"
       "  max_tokens: 64\n  tokens_per_s: 30\n  concurrency: 8\n"
-      "  learner: {step: {\"law\":\"empirical\",\"file\":\"m.csv\",\"column\":\"step_s\"}}\n";
+      "  learner: {step: "
+      "{\"distribution\":\"empirical\",\"file\":\"m.csv\",\"column\":\"step_s\"}}\n";
   static const char own[] =
       "include: machine.yaml\ntrain: {groups: 2, group_size: 4}\n"
       "cluster: {preset: areal, unit: group, partial: wait, generation: null}\n"

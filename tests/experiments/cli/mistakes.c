@@ -113,7 +113,7 @@ TEST(forty_mistakes_of_the_first_day_are_answered) {
       {RUN("world.kind=mdp"), "write world.kind=gridworld"},
       {RUN("cluster=areal"), "write cluster.preset=areal"},
       {RUN("cluster.up.loss=5%"), "5% is 0.05"},
-      {RUN("cluster.delay=lognormal"), "{law: lognormal, interval: [60, 1800]}"},
+      {RUN("cluster.delay=lognormal"), "{distribution: lognormal, interval: [60, 1800]}"},
       {RUN("cluster.max_delay=10ms"), "0 for none"},
       {RUN("clutser.window=3"), "'cluster'"},
       {RUN("--gpu"), "world.backend=VALUE"},
@@ -190,7 +190,7 @@ TEST(settings_of_trainers_are_answered) {
       {{"run", "--config", "my.yaml"}, "gepolab run my.yaml"},
       {RUN("world=countdown"), "write 'world={kind: llm, task: countdown}'"},
       {RUN("cluster=verl"), "write cluster.preset=verl_async"},
-      {RUN("cluster.delay=[1,2]"), "{law: uniform, interval: [60, 1800]}"},
+      {RUN("cluster.delay=[1,2]"), "{distribution: uniform, interval: [60, 1800]}"},
       {{"fit", "quickstart"}, "usage: gepolab fit LOG"},
       {{"list", "fields", "report_to"}, "kept with -o runs.db"},
   };

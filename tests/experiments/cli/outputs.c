@@ -113,8 +113,8 @@ TEST(a_pipe_keeps_no_command_waiting) {
   char pipe[128], empirical[256];
   outputs_make(&s);
   CU_ASSERT_EQUAL_FATAL(mkfifo(cli_path(pipe, s.folder, "pipe"), 0666), 0);
-  snprintf(empirical, sizeof empirical, "cluster={samplers: 1, delay: {law: empirical, file: %s}}",
-           pipe);
+  snprintf(empirical, sizeof empirical,
+           "cluster={samplers: 1, delay: {distribution: empirical, file: %s}}", pipe);
   alarm(60);
   REFUSED(1, "nobody reads this pipe", "run", s.recipe, "--save", pipe, "-q");
   REFUSED(1, "nobody reads this pipe", "export", s.db, "-o", pipe);
@@ -131,9 +131,9 @@ TEST(files_that_only_the_recipe_names_are_kept) {
   char folder[64], base[128], recipe[128], times[128];
   cli_scratch_make(folder);
   put_file(base, folder, "base.yaml", one_run);
-  put_file(
-      recipe, folder, "recipe.yaml",
-      "include: base.yaml\ncluster: {samplers: 1, delay: {law: empirical, file: times.txt}}\n");
+  put_file(recipe, folder, "recipe.yaml",
+           "include: base.yaml\ncluster: {samplers: 1, delay: {distribution: empirical, file: "
+           "times.txt}}\n");
   put_file(times, folder, "times.txt", "1\n2\n3\n");
   kept one = keep(base), other = keep(times);
   static const char says[] = "are one file, which would be overwritten; name another file";
@@ -154,7 +154,7 @@ TEST(a_figure_is_not_written_onto_what_it_is_drawn_from) {
   put_file(txt, s.folder, "staleness.txt", "1\n2\n3\n");
   put_file(recipe, s.folder, "recipe.yaml",
            "steps: 20\nworld: {kind: bandit, contexts: 4, arms: 3}\nalgorithm: grpo\n"
-           "cluster: {samplers: 1, delay: {law: empirical, file: staleness.txt}}\n");
+           "cluster: {samplers: 1, delay: {distribution: empirical, file: staleness.txt}}\n");
   kept one = keep(tsv), other = keep(txt);
   CU_ASSERT(CLI_GIVES(2, "plot", s.db, "-m", tsv, "-o", s.folder));
   CU_ASSERT(CLI_GIVES(2, "sim", "quickstart", "steps=20", "--measured", tsv, "-f", s.folder));

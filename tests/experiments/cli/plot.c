@@ -108,8 +108,8 @@ TEST(hops_between_relays_are_drawn) {
  * high. */
 TEST(the_dists_of_all_cells_are_drawn_as_densities) {
   static const char sweep[] =
-      "sweep={algorithm: [grpo, gepo], cluster.delay: [none, {law: uniform, "
-      "min: 2, max: 10}, {law: lognormal, interval: [2, 10], clamp: true}]}";
+      "sweep={algorithm: [grpo, gepo], cluster.delay: [none, {distribution: uniform, "
+      "min: 2, max: 10}, {distribution: lognormal, interval: [2, 10], clamp: true}]}";
   char folder[64], figures[128], path[128];
   cli_scratch_make(folder);
   cli_path(figures, folder, "figures");

@@ -95,8 +95,9 @@ TEST(weights_that_are_not_sent_have_no_delay) {
 
 #define ASYNCHRONOUS                                                                               \
   "cluster={preset: fifo, unit: group, partial: continue, samplers: 6, concurrency: 8, "           \
-  "lengths: {law: lognormal, mu: 6, sigma: 0.6}, max_tokens: 30000, tokens_per_s: 40, ahead: 4, "  \
-  "window: 4, delay: 2, learner: {step: {law: gamma, shape: 100, scale: 0.05}}}"
+  "lengths: {distribution: lognormal, mu: 6, sigma: 0.6}, max_tokens: 30000, tokens_per_s: 40, "   \
+  "ahead: 4, "                                                                                     \
+  "window: 4, delay: 2, learner: {step: {distribution: gamma, shape: 100, scale: 0.05}}}"
 
 /* A log of the clock as verl V1 writes it where its trainer waits for the replay buffer: then
  * timing_s/gen is the wait. */
@@ -272,7 +273,8 @@ TEST(a_limit_of_the_lengths_is_found) {
   CU_ASSERT_STRING_EQUAL(line_of(j, "cluster.max_tokens", "source"), cut);
   const char *planned = line_of(j, "cluster.lengths", "value");
   cJSON *fit = CLI_JSON("fit", folder, "--at-most", "lengths=90", "--json");
-  const char *fitted = text_at(fit, "cluster.lengths.recipe"); /* "lengths: {law: …, clamp: …}" */
+  const char *fitted =
+      text_at(fit, "cluster.lengths.recipe"); /* "lengths: {distribution: …, clamp: …}" */
   CU_ASSERT_EQUAL(number_at(fit, "cluster.lengths.n_at_most"), (double)n);
   CU_ASSERT(strncmp(planned, fitted + strlen("lengths: "), strcspn(planned, ".")) == 0);
 }

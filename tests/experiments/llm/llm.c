@@ -170,8 +170,8 @@ TEST(profiles_are_dists_that_recipes_take) {
   CU_ASSERT_EQUAL(n, 6);
   CU_ASSERT(cli_gives(0, words));
   cli_path(yaml, p.folder, "machine.yaml");
-  CU_ASSERT(
-      CLI_GIVES(0, "llm", "profile", p.recipe, "-n", "3", "-q", "--law", "lengths", "-o", yaml));
+  CU_ASSERT(CLI_GIVES(0, "llm", "profile", p.recipe, "-n", "3", "-q", "--distribution", "lengths",
+                      "-o", yaml));
   snprintf(line, sizeof line, "%s/machine.csv", p.folder);
   CU_ASSERT_EQUAL(access(line, R_OK), 0);
   snprintf(line, sizeof line, "cat %s >> %s", yaml, p.recipe);

@@ -15,10 +15,10 @@ static delay_dist *parse(const char *text) {
   cfg_doc *doc = NULL;
   delay_dist *dist = NULL;
   gl_error err = {0};
-  snprintf(line, sizeof line, "law: %s", text);
-  gl_status status = cfg_load_text(&doc, line, strlen(line), "law", &err);
+  snprintf(line, sizeof line, "distribution: %s", text);
+  gl_status status = cfg_load_text(&doc, line, strlen(line), "distribution", &err);
   if (status == GL_OK)
-    status = delay_parse(&dist, cfg_find(cfg_root(doc), "law"), "law", NAN, &err);
+    status = delay_parse(&dist, cfg_find(cfg_root(doc), "distribution"), "distribution", NAN, &err);
   if (status != GL_OK) fprintf(stderr, "%s: %s\n", text, err.text);
   CU_ASSERT_EQUAL_FATAL(status, GL_OK);
   cfg_free(doc);
@@ -29,9 +29,9 @@ static void check(const char *text) {
   static const double factor = 2.5;
   char line[1024], *scaled = NULL;
   cfg_doc *doc = NULL;
-  snprintf(line, sizeof line, "law: %s", text);
-  ASSERT_OK(cfg_load_text(&doc, line, strlen(line), "law", &err));
-  ASSERT_OK(plan_dist_times(&scaled, cfg_find(cfg_root(doc), "law"), factor, &err));
+  snprintf(line, sizeof line, "distribution: %s", text);
+  ASSERT_OK(cfg_load_text(&doc, line, strlen(line), "distribution", &err));
+  ASSERT_OK(plan_dist_times(&scaled, cfg_find(cfg_root(doc), "distribution"), factor, &err));
   delay_dist *before = parse(text), *after = parse(scaled);
   delay_source a = {.stream = rng_stream_at(7, RNG_TEST, 0)}, b = a;
   for (int i = 0; i < 200; ++i)
@@ -46,15 +46,16 @@ TEST(every_kind_of_dist_is_multiplied) {
   check("12");
   check("none");
   check("{value: 3}");
-  check("{law: uniform, min: 1, max: 3}");
-  check("{law: exponential, mean: 4, shift: 1}");
-  check("{law: lognormal, mu: 2, sigma: 0.5, offset: 1, clamp: [2, 9]}");
-  check("{law: lognormal, interval: [60, 1800], confidence: 0.99, clamp: true}");
-  check("{law: weibull, shape: 0.7, scale: 10}");
-  check("{law: weibull}");
-  check("{law: gamma, shape: 3, scale: 2}");
-  check("{law: pareto, shape: 2.5, scale: 3}");
-  check("{law: gilbert_elliott, good: 1, bad: {law: exponential, mean: 5}, to_bad: 0.3}");
+  check("{distribution: uniform, min: 1, max: 3}");
+  check("{distribution: exponential, mean: 4, shift: 1}");
+  check("{distribution: lognormal, mu: 2, sigma: 0.5, offset: 1, clamp: [2, 9]}");
+  check("{distribution: lognormal, interval: [60, 1800], confidence: 0.99, clamp: true}");
+  check("{distribution: weibull, shape: 0.7, scale: 10}");
+  check("{distribution: weibull}");
+  check("{distribution: gamma, shape: 3, scale: 2}");
+  check("{distribution: pareto, shape: 2.5, scale: 3}");
+  check("{distribution: gilbert_elliott, good: 1, bad: {distribution: exponential, mean: 5}, "
+        "to_bad: 0.3}");
 }
 
 TEST(an_empirical_dist_reads_its_file_from_everywhere) {
@@ -62,7 +63,8 @@ TEST(an_empirical_dist_reads_its_file_from_everywhere) {
   char csv[SCRATCH_PATH_SIZE], text[400];
   scratch_make(&s);
   scratch_write(scratch_path(&s, "x.csv", csv), "a,b\n1,10\n2,20\n4,40\n");
-  snprintf(text, sizeof text, "{law: empirical, file: \"%s\", column: b, scale: 0.5}", csv);
+  snprintf(text, sizeof text, "{distribution: empirical, file: \"%s\", column: b, scale: 0.5}",
+           csv);
   check(text);
   scratch_remove(&s);
 }

@@ -69,22 +69,23 @@ static void check(const char *cluster, const char *const *overrides, size_t n) {
       "plan.search.publish_every=1", "plan.selection.updates=40"
 
 TEST(enumeration_agrees_on_one_node) {
-  static const char *const o[] = {SMALL, "plan.learner.choices=[1, 2, 4]",
-                                  "plan.limits.staleness=1.5",
-                                  "cluster.learner.step={law: lognormal, mu: 2.5, sigma: 0.05}"};
+  static const char *const o[] = {
+      SMALL, "plan.learner.choices=[1, 2, 4]", "plan.limits.staleness=1.5",
+      "cluster.learner.step={distribution: lognormal, mu: 2.5, sigma: 0.05}"};
   check("one_node", o, sizeof o / sizeof *o);
 }
 
 TEST(enumeration_agrees_in_a_data_centre) {
-  static const char *const o[] = {SMALL, "plan.learner.choices=[16, 32]", "plan.limits.staleness=2",
-                                  "cluster.learner.step={law: lognormal, mu: 4.5, sigma: 0.05}"};
+  static const char *const o[] = {
+      SMALL, "plan.learner.choices=[16, 32]", "plan.limits.staleness=2",
+      "cluster.learner.step={distribution: lognormal, mu: 4.5, sigma: 0.05}"};
   check("data_centre", o, sizeof o / sizeof *o);
 }
 
 TEST(enumeration_agrees_on_three_continents) {
-  static const char *const o[] = {SMALL, "plan.learner.choices=[8, 16]",
-                                  "plan.limits.staleness=2.5",
-                                  "cluster.learner.step={law: lognormal, mu: 4.0, sigma: 0.05}"};
+  static const char *const o[] = {
+      SMALL, "plan.learner.choices=[8, 16]", "plan.limits.staleness=2.5",
+      "cluster.learner.step={distribution: lognormal, mu: 4.0, sigma: 0.05}"};
   check("three_continents", o, sizeof o / sizeof *o);
 }
 

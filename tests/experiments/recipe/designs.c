@@ -208,7 +208,8 @@ static void check_dist(const char *dist, double (*cumulated)(double)) {
   cfg_doc *doc = NULL;
   /* A second field keeps apart what the first one draws twice. */
   snprintf(search, sizeof search,
-           "{draws: %d, seed: 5, fields: {optimizer.lr: %s, b: {law: uniform, from: 0, to: 1e6}}}",
+           "{draws: %d, seed: 5, fields: {optimizer.lr: %s, b: {distribution: uniform, from: 0, "
+           "to: 1e6}}}",
            N, dist);
   const cfg_node *draws = draws_of(&doc, search);
   CU_ASSERT_EQUAL_FATAL(cfg_size(draws), N);
@@ -241,18 +242,17 @@ static double normal(double x) {
 }
 
 TEST(numbers_follow_their_dists) {
-  check_dist("{law: uniform, from: 2, to: 5}", uniform);
-  check_dist("{law: log_uniform, from: 1e-4, to: 1e-1}", log_uniform);
-  check_dist("{law: integer, from: -1000000, to: 1000000}", integer);
-  check_dist("{law: log_integer, from: 1, to: 1e9}", log_integer);
-  check_dist("{law: normal, mean: 3, sd: 0.5}", normal);
+  check_dist("{distribution: uniform, from: 2, to: 5}", uniform);
+  check_dist("{distribution: log_uniform, from: 1e-4, to: 1e-1}", log_uniform);
+  check_dist("{distribution: integer, from: -1000000, to: 1000000}", integer);
+  check_dist("{distribution: log_integer, from: 1, to: 1e9}", log_integer);
+  check_dist("{distribution: normal, mean: 3, sd: 0.5}", normal);
 }
 
 TEST(whole_numbers_and_choices_reach_both_ends) {
   cfg_doc *doc = NULL;
-  const cfg_node *draws = draws_of(
-      &doc,
-      "{draws: 12, fields: {a: {law: integer, from: -1, to: 2}, b: {choice: [x, [1], {y: 2}]}}}");
+  const cfg_node *draws = draws_of(&doc, "{draws: 12, fields: {a: {distribution: integer, from: "
+                                         "-1, to: 2}, b: {choice: [x, [1], {y: 2}]}}}");
   int seen[4] = {0};
   CU_ASSERT_EQUAL_FATAL(cfg_size(draws), 12); /* all there are: 4 × 3 */
   for (size_t i = 0; i < 12; ++i) ++seen[(int)listed_number(draws, i, "a") + 1];
@@ -263,11 +263,12 @@ TEST(whole_numbers_and_choices_reach_both_ends) {
 /* The addresses of a draw: its number, its field and the seed of the search. */
 TEST(more_draws_and_other_fields_change_no_draw) {
   static const char *const searches[] = {
-      "{draws: 20, seed: 7, fields: {optimizer.lr: {law: uniform, from: 0, to: 1}}}",
-      "{draws: 9, seed: 7, fields: {steps: {law: integer, from: 1, to: 900000}, optimizer.lr: "
-      "{law: "
+      "{draws: 20, seed: 7, fields: {optimizer.lr: {distribution: uniform, from: 0, to: 1}}}",
+      "{draws: 9, seed: 7, fields: {steps: {distribution: integer, from: 1, to: 900000}, "
+      "optimizer.lr: "
+      "{distribution: "
       "uniform, from: 0, to: 1}}}",
-      "{draws: 20, seed: 8, fields: {optimizer.lr: {law: uniform, from: 0, to: 1}}}"};
+      "{draws: 20, seed: 8, fields: {optimizer.lr: {distribution: uniform, from: 0, to: 1}}}"};
   cfg_doc *doc[3] = {NULL};
   const cfg_node *draws[3];
   size_t other = 0;
@@ -284,8 +285,8 @@ TEST(more_draws_and_other_fields_change_no_draw) {
 TEST(drawn_numbers_are_short_and_in_the_fields_unit) {
   cfg_doc *doc = NULL;
   const cfg_node *draws =
-      draws_of(&doc, "{draws: 50, fields: {cluster.max_delay: {law: uniform, from: "
-                     "1m, to: 0.5h}, optimizer.lr: {law: log_uniform, from: "
+      draws_of(&doc, "{draws: 50, fields: {cluster.max_delay: {distribution: uniform, from: "
+                     "1m, to: 0.5h}, optimizer.lr: {distribution: log_uniform, from: "
                      "1e-5, to: 1e-2}}}");
   for (size_t i = 0; i < 50; ++i) {
     const double delay = listed_number(draws, i, "cluster.max_delay");
@@ -309,19 +310,21 @@ TEST(wrong_searches_are_refused) {
       {"{draws: 3, fields: {a: [1, 2]}}", "there are only 2"},
       {"{draws: 1, fields: {a: []}}", "at least one"},
       {"{draws: 1, fields: {a: {choice: 3}}}", "at least one"},
-      {"{draws: 1, fields: {a: {choice: [1], law: uniform}}}", "unknown key 'law'"},
+      {"{draws: 1, fields: {a: {choice: [1], distribution: uniform}}}",
+       "unknown key 'distribution'"},
       {"{draws: 1, fields: {a: 3}}", "must be a map"},
       {"{draws: 1, fields: {a: {from: 1, to: 2}}}", "has no distribution"},
-      {"{draws: 1, fields: {a: {law: lognormal}}}", "one of uniform, log_uniform"},
-      {"{draws: 1, fields: {a: {law: uniform, from: 1}}}", "needs from and to"},
-      {"{draws: 1, fields: {a: {law: normal, mean: 1}}}", "needs mean and sd"},
-      {"{draws: 1, fields: {a: {law: normal, mean: 1, sd: 0}}}", "above 0"},
-      {"{draws: 1, fields: {a: {law: uniform, from: 2, to: 1}}}", "must be above"},
-      {"{draws: 1, fields: {a: {law: uniform, from: 1, to: 1}}}", "must be above"},
-      {"{draws: 1, fields: {a: {law: uniform, from: nan, to: 1}}}", "is text"},
-      {"{draws: 1, fields: {a: {law: uniform, from: -1.7e308, to: 1.7e308}}}", "must be above"},
-      {"{draws: 1, fields: {a: {law: log_uniform, from: 0, to: 1}}}", "begins above 0"},
-      {"{draws: 1, fields: {a: {law: integer, from: 0.5, to: 1}}}", "must be whole"},
+      {"{draws: 1, fields: {a: {distribution: lognormal}}}", "one of uniform, log_uniform"},
+      {"{draws: 1, fields: {a: {distribution: uniform, from: 1}}}", "needs from and to"},
+      {"{draws: 1, fields: {a: {distribution: normal, mean: 1}}}", "needs mean and sd"},
+      {"{draws: 1, fields: {a: {distribution: normal, mean: 1, sd: 0}}}", "above 0"},
+      {"{draws: 1, fields: {a: {distribution: uniform, from: 2, to: 1}}}", "must be above"},
+      {"{draws: 1, fields: {a: {distribution: uniform, from: 1, to: 1}}}", "must be above"},
+      {"{draws: 1, fields: {a: {distribution: uniform, from: nan, to: 1}}}", "is text"},
+      {"{draws: 1, fields: {a: {distribution: uniform, from: -1.7e308, to: 1.7e308}}}",
+       "must be above"},
+      {"{draws: 1, fields: {a: {distribution: log_uniform, from: 0, to: 1}}}", "begins above 0"},
+      {"{draws: 1, fields: {a: {distribution: integer, from: 0.5, to: 1}}}", "must be whole"},
       {"{draws: 1, fields: {seed: [1, 2]}}", "draws no seeds"},
       {"{draws: 1, fields: {a.b: [1], a: [{b: 2}]}}", "one inside the other"},
       {"{draws: 1, fields: {a: [{b: 2}], a.b: [1]}}", "draws a and a.b, one inside the other"},
@@ -329,7 +332,8 @@ TEST(wrong_searches_are_refused) {
       {"{draws: 1, fields: {listed.x: [1]}}", "lists its values"},
       {"{draws: 1, fields: {optimizer.lr: [1]}}",
        "sweep.random draws optimizer.lr, and tune chooses it"},
-      {"{draws: 1, fields: {cluster.max_delay: {law: uniform, from: 1MB, to: 2h}}}", "is in s"},
+      {"{draws: 1, fields: {cluster.max_delay: {distribution: uniform, from: 1MB, to: 2h}}}",
+       "is in s"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     char text[512];

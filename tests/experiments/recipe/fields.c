@@ -44,8 +44,9 @@ static const base bases[] = {
     {"run", "", "{" TRAIN BANDIT "optimizer: {kind: adamw, lr: 0.1}}"},
     {"run", "", "{" TRAIN BANDIT "optimizer: {kind: sgd}, sampling: {top_k: 3}}"},
     {"run", "world",
-     "{" TRAIN "world: {kind: bandit, rewards: {law: normal}, policy: {init: {kind: normal}}}}"},
-    {"run", "world", "{" TRAIN "world: {kind: bandit, rewards: {law: bernoulli}}}"},
+     "{" TRAIN
+     "world: {kind: bandit, rewards: {distribution: normal}, policy: {init: {kind: normal}}}}"},
+    {"run", "world", "{" TRAIN "world: {kind: bandit, rewards: {distribution: bernoulli}}}"},
     {"run", "", "{" TRAIN "world: {kind: sequence}, cluster: {preset: heterorl}}"},
     {"run", "world",
      "{" TRAIN
@@ -103,7 +104,8 @@ static const base bases[] = {
     {"sim", "cluster", "{" TRAIN BANDIT "cluster: {preset: skyrl, unit: batch}}"},
     {"run", "cluster", "{" TRAIN BANDIT "cluster: {samplers: [{generation: 200}, {speed: 3}]}}"},
     {"run", "cluster",
-     "{" TRAIN BANDIT "cluster: {lengths: {law: uniform, min: 1, max: 90000}, concurrency: 2, "
+     "{" TRAIN BANDIT
+     "cluster: {lengths: {distribution: uniform, min: 1, max: 90000}, concurrency: 2, "
      "up: {bandwidth: 1000}}}"},
     {"run", "cluster",
      "{" TRAIN BANDIT "cluster: {compare: {histogram: [1, 2], name: here, source: there}}}"},
@@ -300,7 +302,7 @@ static const char *wrong_value(field_kind kind) {
   case VALUE_LIST:
     return "wrongword";
   case VALUE_DIST:
-    return "{law: wrongword}";
+    return "{distribution: wrongword}";
   case VALUE_TEXT:
     return "[[1], 2]";
   case VALUE_SECTION:

@@ -108,9 +108,10 @@ TEST(cells_are_the_recipes_one_would_write_by_hand) {
   check_cells(BASE
               "sweep: {cluster: [{preset: sync}, {preset: areal}], seed: {from: 1, to: 2, n: 2}}",
               4, "{\"cluster\":{\"preset\":\"areal\"}}");
-  check_cells(BASE "sweep: {random: {draws: 5, seed: 3, fields: {optimizer.lr: {law: log_uniform, "
-                   "from: 1e-4, to: 1}, train.group_size: [2, 4]}}, algorithm: [grpo, gepo]}",
-              10, "{\"optimizer.lr\":0.4615,\"train.group_size\":2}");
+  check_cells(
+      BASE "sweep: {random: {draws: 5, seed: 3, fields: {optimizer.lr: {distribution: log_uniform, "
+           "from: 1e-4, to: 1}, train.group_size: [2, 4]}}, algorithm: [grpo, gepo]}",
+      10, "{\"optimizer.lr\":0.4615,\"train.group_size\":2}");
 }
 
 /* One field inside another: the section is set first, whichever axis comes first. */

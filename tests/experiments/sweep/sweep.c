@@ -1,4 +1,5 @@
 /* Sweeps: the same bytes however they are executed, interrupted and continued. */
+#include "core/store/store.h"
 #include "tests/support/cli_study.h"
 #include "tests/support/sql.h"
 #include "tests/support/suite.h"
@@ -371,8 +372,9 @@ TEST(runs_that_differ_in_the_algorithm_are_paired) {
 }
 
 TEST(a_cell_finds_the_files_beside_its_recipe) {
-  static const char text[] = "steps: 5\nworld: {kind: bandit}\ncluster: {samplers: 1, delay: {law: "
-                             "empirical, file: delays.csv}}\nsweep: {seed: [1, 2]}\n",
+  static const char text[] =
+      "steps: 5\nworld: {kind: bandit}\ncluster: {samplers: 1, delay: {distribution: "
+      "empirical, file: delays.csv}}\nsweep: {seed: [1, 2]}\n",
                     delays[] = "seconds\n60\n120\n";
   bench b;
   char path[128];
@@ -382,6 +384,79 @@ TEST(a_cell_finds_the_files_beside_its_recipe) {
   cli_write(b.recipe, text, sizeof text - 1);
   CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.db, "-q"));
   CU_ASSERT_EQUAL(finished_cells(b.db), 2);
+}
+
+/* A study that version 0.1 began, with the old key `law`: the recipe as that version stored it, and
+ * the keys that it gave to the eight runs. */
+static const char words_recipe[] =
+    "name: words\nsteps: 4\neval_every: 2\n"
+    "world: {kind: bandit, rewards: {distribution: normal, sd: 2}}\n"
+    "optimizer: {kind: adam, lr: 0.05}\ntrain: {groups: 2, group_size: 4}\n"
+    "cluster: {samplers: 1, delay: {distribution: lognormal, interval: [1m, 30m]}}\n"
+    "sweep:\n"
+    "  cluster.delay: [{distribution: constant, value: 5}, {law: gamma, shape: 2, scale: 60}]\n"
+    "  world.rewards.distribution: [normal, bernoulli]\n"
+    "  seed: [1, 2]\n"
+    "tune: {lr: [0.02, 0.1], seeds: [101]}\n";
+static const char old_recipe[] =
+    "{\"cluster\":{\"delay\":{\"interval\":[60,1800],\"law\":\"lognormal\"},\"samplers\":1},"
+    "\"eval_every\":2,\"name\":\"words\",\"optimizer\":{\"kind\":\"adam\",\"lr\":0.05},\"steps\":4,"
+    "\"sweep\":{\"cluster.delay\":[{\"law\":\"constant\",\"value\":5},{\"law\":\"gamma\",\"scale\":"
+    "60,"
+    "\"shape\":2}],\"seed\":[1,2],\"world.rewards.law\":[\"normal\",\"bernoulli\"]},\"train\":{"
+    "\"group_size\":4,\"groups\":2},\"tune\":{\"lr\":[0.02,0.1],\"seeds\":[101]},\"world\":{"
+    "\"kind\":"
+    "\"bandit\",\"rewards\":{\"law\":\"normal\",\"sd\":2}}}";
+static const char *const old_keys[] = {
+    "d97c185e88c7e319a70fd7011ea88b00", "92c8c8a4606ba1b0b541ea0cd54b71c7",
+    "42f8c21c778a14b36c4b205de0cbf27f", "49c3d0a6a08e943afc4c5ccd34d99242",
+    "48be2422f5be41863eb1f56ad5134ae2", "938fbd222ac8834397639e1ae8f2c0ed",
+    "000a338c10fad587ed85af5bba9455f1", "023530ccb56cde5132649b7a7f769ba0"};
+
+static void begin_old_study(const char *path) {
+  const study_plan plan = {.study = "words", .recipe = old_recipe, .shards = 1};
+  store *s = NULL;
+  CU_ASSERT_EQUAL_FATAL(store_open(&s, path, STORE_WRITE, NULL), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(store_put_plan(s, &plan, NULL), GL_OK);
+  store_close(s);
+}
+
+TEST(a_study_with_old_words_is_gone_on_with) {
+  bench b;
+  cli_study_make(&b, "words.yaml", words_recipe);
+  begin_old_study(b.db);
+  CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.db, "-q", "-j", "1", "sweep.seed=[2]"));
+  CU_ASSERT_EQUAL(finished_cells(b.db), 4);
+  cli_result r = CLI("sweep", b.recipe, "-o", b.db, "-q", "-j", "1");
+  CU_ASSERT(r.code == 0 && strstr(r.out, "4 done, 0 diverged, 0 failed, 4 already") != NULL);
+  r = CLI("sweep", b.recipe, "-o", b.db, "--dry-run");
+  CU_ASSERT(r.code == 0 && strstr(r.out, "8, of which 8 are in the file") != NULL);
+  CU_ASSERT(CLI_GIVES(0, "study", "check", b.db));
+  cli_result runs = export_table(b.db, "runs"), stored = export_table(b.db, "recipes");
+  for (size_t i = 0; i < sizeof old_keys / sizeof *old_keys; ++i)
+    CU_ASSERT(strstr(runs.out, old_keys[i]) != NULL && strstr(stored.out, old_keys[i]) != NULL);
+  CU_ASSERT(strstr(stored.out, "distribution") == NULL && strstr(runs.out, "law") == NULL);
+}
+
+/* What readers see of a study does not depend on its words. */
+TEST(a_study_with_old_words_gives_the_tables_of_a_new_one) {
+  static const char *const tables[] = {"cells", "axes", "axis_values"};
+  bench b;
+  cli_study_make(&b, "words.yaml", words_recipe);
+  begin_old_study(b.db);
+  CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.db, "-q"));
+  CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.other, "-q"));
+  for (size_t i = 0; i < sizeof tables / sizeof *tables; ++i) {
+    cli_result x = export_table(b.db, tables[i]), y = export_table(b.other, tables[i]);
+    CU_ASSERT(x.code == 0 && y.code == 0 && strstr(y.out, "distribution") != NULL);
+    if (strcmp(tables[i], "axis_values") != 0) CU_ASSERT_STRING_EQUAL(x.out, y.out);
+    CU_ASSERT(strstr(x.out, "law") == NULL);
+  }
+  cli_result x = CLI("analyze", b.db, "--json"), y = CLI("analyze", b.other, "--json");
+  CU_ASSERT(x.code == 0 && strstr(x.out, "\"distribution\"") != NULL);
+  CU_ASSERT_STRING_EQUAL(x.out, y.out);
+  x = CLI("plot", b.db, "sensitivity", "--format", "tsv", "-o", "-");
+  CU_ASSERT(strstr(x.out, "law") == NULL);
 }
 
 /* The other study takes the place of a sweep's, in the same file or under the same name. */

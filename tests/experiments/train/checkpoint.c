@@ -24,13 +24,13 @@ SUITE("cli: checkpoints");
 #define BASE BASE_WITH("")
 static const char heterorl[] = BASE "cluster: {preset: heterorl, max_delay: 600}\n";
 /* Weights arrive while batches are generated: batches in the checkpoint are drawn in part. */
-static const char in_flight[] =
-    BASE "cluster: {preset: areal, generation: {law: uniform, min: 60, max: 300}, delay: 20}\n";
+static const char in_flight[] = BASE
+    "cluster: {preset: areal, generation: {distribution: uniform, min: 60, max: 300}, delay: 20}\n";
 
 /* Samplers draw from versions that the learner has left; the clock runs again from lengths. */
 static const char coupled[] = BASE
     "cluster: {preset: heterorl, samplers: 3, max_delay: 300, coupled: true, tokens_per_s: 0.05, "
-    "mtbf: {law: exponential, mean: 3000}, mttr: 60, learner: {capacity: 3}}\n";
+    "mtbf: {distribution: exponential, mean: 3000}, mttr: 60, learner: {capacity: 3}}\n";
 
 /* Batches take as many rounds as it takes to fill them. */
 static const char filtered[] =
@@ -38,45 +38,48 @@ static const char filtered[] =
               "max_num_gen_batches: 6}") "cluster: {preset: heterorl, samplers: 3, "
                                          "max_delay: 300, coupled: true, "
                                          "tokens_per_s: 0.05, "
-                                         "mtbf: {law: exponential, mean: 9000}, mttr: "
+                                         "mtbf: {distribution: exponential, mean: 9000}, mttr: "
                                          "60, learner: {capacity: 3}}\n";
 
 /* Groups come one by one: from several versions in an update, some thrown away, as many as hold a
  * number of tokens. */
-static const char units[] = BASE
-    "cluster: {preset: fifo, samplers: 3, unit: group, window: 4, tokens_per_s: 10, delay: 9, "
-    "lengths: {law: exponential, mean: 900}, prompt_lengths: {law: uniform, min: 0.2, max: 2}, "
-    "mtbf: {law: exponential, mean: 3000}, mttr: 60, learner: {tokens: 50000}}\n";
+static const char units[] =
+    BASE "cluster: {preset: fifo, samplers: 3, unit: group, window: 4, tokens_per_s: 10, delay: 9, "
+         "lengths: {distribution: exponential, mean: 900}, prompt_lengths: {distribution: uniform, "
+         "min: 0.2, max: 2}, "
+         "mtbf: {distribution: exponential, mean: 3000}, mttr: 60, learner: {tokens: 50000}}\n";
 /* Single responses, of which some of a group are trained while others wait. */
 static const char response_units[] = BASE
     "cluster: {preset: fifo, samplers: 3, unit: response, window: 4, tokens_per_s: 10, delay: 9, "
-    "concurrency: 12, lengths: {law: exponential, mean: 900}, mtbf: {law: exponential, mean: "
+    "concurrency: 12, lengths: {distribution: exponential, mean: 900}, mtbf: {distribution: "
+    "exponential, mean: "
     "3000}, mttr: 60}\n";
-static const char coupled_response_units[] =
-    BASE "cluster: {preset: fifo, samplers: 3, unit: response, partial: continue, window: 4, "
-         "coupled: true, tokens_per_s: 0.05, delay: {law: exponential, mean: 20}, concurrency: "
-         "12}\n";
+static const char coupled_response_units[] = BASE
+    "cluster: {preset: fifo, samplers: 3, unit: response, partial: continue, window: 4, "
+    "coupled: true, tokens_per_s: 0.05, delay: {distribution: exponential, mean: 20}, concurrency: "
+    "12}\n";
 static const char coupled_units[] =
     BASE "cluster: {preset: one_step_off, samplers: 3, unit: group, partial: drop, coupled: true, "
-         "tokens_per_s: 0.05, delay: {law: exponential, mean: 60}, concurrency: 12}\n";
+         "tokens_per_s: 0.05, delay: {distribution: exponential, mean: 60}, concurrency: 12}\n";
 
 /* Responses go on under new weights, each from a token of its own: groups in the checkpoint are
  * drawn in part, or too far. */
 #define CONTINUES                                                                                  \
-  "preset: fifo, samplers: 3, unit: group, partial: continue, window: 8, delay: {law: "            \
-  "exponential, mean: 20}, concurrency: 12, mtbf: {law: exponential, mean: 3000}, mttr: 60, "      \
+  "preset: fifo, samplers: 3, unit: group, partial: continue, window: 8, delay: {distribution: "   \
+  "exponential, mean: 20}, concurrency: 12, mtbf: {distribution: exponential, mean: 3000}, mttr: " \
+  "60, "                                                                                           \
   "interrupt: 2"
-static const char partial_units[] =
-    BASE "cluster: {" CONTINUES ", tokens_per_s: 10, lengths: {law: exponential, mean: 900}}\n";
+static const char partial_units[] = BASE
+    "cluster: {" CONTINUES ", tokens_per_s: 10, lengths: {distribution: exponential, mean: 900}}\n";
 static const char coupled_partial_units[] =
     BASE "cluster: {" CONTINUES ", tokens_per_s: 0.05, coupled: true}\n";
 
 /* Some of the groups that wait in a checkpoint will have been too old for their full weight. */
 #define WEIGHTED                                                                                   \
   "preset: fifo, samplers: 3, unit: group, window: 1, stale: downweight, stale_decay: 0.25, "      \
-  "concurrency: 12, delay: {law: exponential, mean: 60}"
-static const char weighted_units[] =
-    BASE "cluster: {" WEIGHTED ", tokens_per_s: 10, lengths: {law: exponential, mean: 900}}\n";
+  "concurrency: 12, delay: {distribution: exponential, mean: 60}"
+static const char weighted_units[] = BASE
+    "cluster: {" WEIGHTED ", tokens_per_s: 10, lengths: {distribution: exponential, mean: 900}}\n";
 static const char coupled_weighted_units[] =
     BASE "cluster: {" WEIGHTED ", tokens_per_s: 0.05, coupled: true}\n";
 

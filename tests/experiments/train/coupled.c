@@ -46,21 +46,27 @@ TEST(responses_of_one_length_give_the_run_of_a_constant_dist) {
       "sync",
       "one_step_off, samplers: 2",
       "heterorl, max_delay: 300, bytes_per_token: 10, up: {bandwidth: 50, loss: 0.1}",
-      "fifo, data_delay: {law: exponential, mean: 30}, mtbf: {law: exponential, mean: 2000}",
+      "fifo, data_delay: {distribution: exponential, mean: 30}, mtbf: {distribution: exponential, "
+      "mean: 2000}",
       "lifo, learner: {capacity: 3}",
-      "areal, in_flight: false, jitter: {law: uniform, min: 0.5, max: 2}",
+      "areal, in_flight: false, jitter: {distribution: uniform, min: 0.5, max: 2}",
       "fifo, unit: group, window: 3, delay: 20, learner: {step: 60}",
-      "one_step_off, samplers: 2, unit: group, partial: drop, delay: {law: exponential, mean: 30}",
-      "heterorl, max_delay: 300, unit: group, mtbf: {law: exponential, mean: 2000}",
+      "one_step_off, samplers: 2, unit: group, partial: drop, delay: {distribution: exponential, "
+      "mean: 30}",
+      "heterorl, max_delay: 300, unit: group, mtbf: {distribution: exponential, mean: 2000}",
       "lifo, unit: group, learner: {tokens: 100}",
       "areal, unit: group, delay: 7",
-      "fifo, unit: group, partial: continue, delay: {law: exponential, mean: 30}, interrupt: 9, "
-      "mtbf: {law: exponential, mean: 2000}, jitter: {law: uniform, min: 0.5, max: 2}",
+      "fifo, unit: group, partial: continue, delay: {distribution: exponential, mean: 30}, "
+      "interrupt: 9, "
+      "mtbf: {distribution: exponential, mean: 2000}, jitter: {distribution: uniform, min: 0.5, "
+      "max: 2}",
       "fifo, unit: response, window: 3, delay: 20, learner: {step: 60}",
-      "one_step_off, samplers: 2, unit: response, partial: drop, delay: {law: exponential, mean: "
+      "one_step_off, samplers: 2, unit: response, partial: drop, delay: {distribution: "
+      "exponential, mean: "
       "30}",
-      "fifo, unit: response, partial: continue, delay: {law: exponential, mean: 30}, mtbf: {law: "
-      "exponential, mean: 2000}, jitter: {law: uniform, min: 0.5, max: 2}",
+      "fifo, unit: response, partial: continue, delay: {distribution: exponential, mean: 30}, "
+      "mtbf: {distribution: "
+      "exponential, mean: 2000}, jitter: {distribution: uniform, min: 0.5, max: 2}",
       "areal, samplers: 2, unit: group, prefill_tokens_per_s: 2, prompt_tokens: 3, learner: {step: "
       "11}",
   };

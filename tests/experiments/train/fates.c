@@ -110,7 +110,8 @@ TEST(what_is_thrown_away_is_what_does_not_arrive) {
 TEST(every_response_of_a_coupled_run_has_one_fate) {
   static const char *const clusters[] = {
       "cluster={preset: fifo, unit: group, coupled: true, partial: continue, window: 1, samplers: "
-      "3, concurrency: 24, tokens_per_s: 0.05, delay: 20, mtbf: {law: exponential, mean: 900}, "
+      "3, concurrency: 24, tokens_per_s: 0.05, delay: 20, mtbf: {distribution: exponential, mean: "
+      "900}, "
       "mttr: 30, learner: {step: 8}}",
       "cluster={preset: fifo, unit: group, coupled: true, partial: drop, window: 1, samplers: 3, "
       "concurrency: 24, tokens_per_s: 0.05, delay: 20, learner: {step: 8, capacity: 40}}",

@@ -51,7 +51,7 @@ TEST(an_update_of_groups_is_as_stale_as_they_are_on_average) {
   const char *train = "train={groups: 8, group_size: 4}",
              *streams = "cluster={preset: fifo, samplers: 3, unit: group, concurrency: 6, "
                         "tokens_per_s: 5, lengths: "
-                        "{law: exponential, mean: 300}}";
+                        "{distribution: exponential, mean: 300}}";
   cli_result r = CLI("sim", "quickstart", "steps=4", train, streams, "--schedule", "csv");
   double sum = 0, n = 0, low = INFINITY, high = 0;
   char *rest = NULL;

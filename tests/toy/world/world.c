@@ -305,7 +305,7 @@ TEST(learners_start_from_their_init) {
 }
 
 TEST(worlds_depend_on_their_seed_alone) {
-  const char *text = "world: {kind: bandit, arms: 6, rewards: {law: normal, mean: 3}}";
+  const char *text = "world: {kind: bandit, arms: 6, rewards: {distribution: normal, mean: 3}}";
   world_fixture a = world_open(text, 1), b = world_open(text, 1), c = world_open(text, 2);
   for (size_t y = 0; y < 6; ++y) {
     CU_ASSERT(a.world->reward[y] == b.world->reward[y]);
@@ -321,9 +321,9 @@ TEST(random_rewards_follow_their_dist) {
   static const struct {
     const char *dist;
     double mean, sd;
-  } table[] = {{"{law: uniform, low: -1, high: 3}", 1, 1.1547005383792515},
-               {"{law: normal, mean: 2, sd: 0.5}", 2, 0.5},
-               {"{law: bernoulli, p: 0.3}", 0.3, 0.458257569495584}};
+  } table[] = {{"{distribution: uniform, low: -1, high: 3}", 1, 1.1547005383792515},
+               {"{distribution: normal, mean: 2, sd: 0.5}", 2, 0.5},
+               {"{distribution: bernoulli, p: 0.3}", 0.3, 0.458257569495584}};
   for (size_t i = 0; i < 3; ++i) {
     char text[200];
     snprintf(text, sizeof text, "world: {kind: bandit, arms: 4, contexts: 1000, rewards: %s}",
