@@ -308,8 +308,8 @@ static gl_status expand_merge(composer *c, cfg_node *map) {
 }
 
 /* Appends an entry; an old key becomes its new one. */
-static gl_status append_entry(composer *c, cfg_node *map, const char *key, cfg_position key_at,
-                              cfg_node *value) {
+static gl_status compose_entry(composer *c, cfg_node *map, const char *key, cfg_position key_at,
+                               cfg_node *value) {
   char room[CFG_KEY_SIZE];
   const char *now = value->kind != CFG_MAP ? cfg_key_in(CFG_WORDS_NOW, key, room) : key;
   if (now != key && (key = cfg_strdup(c->doc, now, strlen(now))) == NULL)
@@ -331,7 +331,7 @@ static gl_status compose_map(composer *c, cfg_node *map, size_t depth) {
     status = compose_key(c, &key, &key_at);
     if (status == GL_OK) status = advance(c);
     if (status == GL_OK) status = compose(c, depth + 1, &value);
-    if (status == GL_OK) status = append_entry(c, map, key, key_at, value);
+    if (status == GL_OK) status = compose_entry(c, map, key, key_at, value);
     if (status != GL_OK) return status;
   }
 }
