@@ -145,7 +145,7 @@ def test_every_loss_of_verl_has_a_line():
     assert set(core_algos.POLICY_LOSS_REGISTRY) - {"gepolab"} == {case[1] for case in LOSSES} | {"bypass_mode", "clip_cov"}
 
 
-# What bypass_mode computes by itself: weights and rejection of the learner's against the sampler's law.
+# What bypass_mode computes by itself: weights and rejection of the learner's against the sampler's distribution.
 RS = [
     ("token_k1", "0.8_1.25", "token", "k1", 0.8, 1.25), ("token_k2", "0.02", "token", "k2", 0, 0.02), ("token_k3", "0.02", "token", "k3", 0, 0.02),
     ("seq_sum_k1", "0.6_1.6", "sequence", "k1", 0.6, 1.6), ("seq_sum_k2", "0.1", "sequence", "k2", 0, 0.1),
@@ -370,7 +370,7 @@ def batch_of_verl(logp, logq, logprox, advantages, mask, order):
 
 
 def test_rows_that_need_groups_see_them_in_verls_actor(registered):
-    """gepo through verl's own ppo_loss: prompts by uid in any order, the sampler's law from rollout_log_probs."""
+    """gepo through verl's own ppo_loss: prompts by uid in any order, the sampler's distribution from rollout_log_probs."""
     from verl.workers.utils import losses
 
     adapter.register("{base: gepo, clip: none}")
