@@ -82,6 +82,7 @@ for study in frontier frontier_sorting; do
   plot "$work/$study" cells.tsv -f frontier
 done
 panels long_regime "=on-policy" "15=16 updates stale" "63=64 updates stale"
+panels long_regime_countdown "=on-policy" "15=16 updates stale" "63=64 updates stale"
 width=10
 panels long_regime_weights "15=16 updates stale"
 width=a4

@@ -243,7 +243,8 @@ for study in "$@"; do
         outcomes_at long_regime 0.0001 long_regime_slow_outcomes
       fi ;;
     long_regime_larger) declared "$study"; thinned "$study" 0.00001 50 ;;
-    confirmation | confirmation_mixture | long_regime_countdown | long_regime_tuned | long_regime_far | which_wrong | \
+    long_regime_countdown) declared "$study"; thinned "$study" 0.0004 250 ;;
+    confirmation | confirmation_mixture | long_regime_tuned | long_regime_far | which_wrong | \
       which_wrong_placebo | remedies_again) declared "$study" ;;
     tuned)
       declared tuned
