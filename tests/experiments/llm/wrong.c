@@ -24,6 +24,7 @@ TEST(wrong_usage_is_told) {
   REFUSED(2, "temperature", "llm", "generate", p.recipe, "1+1=", "--temperature", "0");
   REFUSED(2, "top_p", "llm", "generate", p.recipe, "1+1=", "--top-p", "2");
   REFUSED(2, "-o FILE.yaml", "llm", "profile", p.recipe, "--distribution", "empirical");
+  REFUSED(2, "-o FILE.yaml", "llm", "profile", p.recipe, "--law", "empirical"); /* the old name */
   REFUSED(2, "'lengths'", "llm", "profile", p.recipe, "--law", "length");
   REFUSED(2, "'world'", "llm", "info", p.recipe, "wrold.slots=3");
   cli_result r = CLI("llm");
