@@ -13,8 +13,8 @@
 #include "experiments/base/print_json.h"
 #include "experiments/base/provenance.h"
 #include "experiments/lab/recipe.h"
-#include "toy/lab/kl_dial.h"
 #include "toy/lab/estimator_moments.h"
+#include "toy/lab/kl_dial.h"
 #include "toy/lab/multiset.h"
 #include "toy/world/measure.h"
 

@@ -7,8 +7,8 @@
 #include "core/random/rng.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
-#include "toy/lab/kl_dial.h"
 #include "toy/lab/estimator_moments.h"
+#include "toy/lab/kl_dial.h"
 
 #include <math.h>
 #include <stdlib.h>

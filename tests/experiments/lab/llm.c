@@ -4,8 +4,8 @@
 #include "llm/exact/exact_world.h"
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
-#include "toy/lab/kl_dial.h"
 #include "toy/lab/estimator_moments.h"
+#include "toy/lab/kl_dial.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* The facts of paper/methods.md §7.9 about estimators, and Monte Carlo against enumeration. */
 #include "tests/support/suite.h"
-#include "toy/lab/kl_dial.h"
 #include "toy/lab/estimator_moments.h"
 #include "toy/lab/kernel.h"
+#include "toy/lab/kl_dial.h"
 #include "toy/lab/multiset.h"
 #include "toy/world/toy_world.h"
 

@@ -1,8 +1,8 @@
 /* The propositions of paper/methods.md §7.13 on frozen data: closed forms against the laboratory's
  * enumeration of groups. */
 #include "tests/support/toy_fixture.h"
-#include "toy/lab/kl_dial.h"
 #include "toy/lab/estimator_moments.h"
+#include "toy/lab/kl_dial.h"
 
 SUITE("lab: frozen data");
 

@@ -2,8 +2,8 @@
 #include "toy/world/mdp.h"
 #include "core/random/rng.h"
 #include "tests/support/suite.h"
-#include "toy/lab/kl_dial.h"
 #include "toy/lab/estimator_moments.h"
+#include "toy/lab/kl_dial.h"
 #include "toy/world/toy_world.h"
 
 #include <stdlib.h>
