@@ -476,8 +476,9 @@ GEPOLAB_API int64_t gepolab_simulation_read(const gepolab_simulation *s, int64_t
  *       gepolab_delay *delay;
  *       gepolab_error err;
  *       double median, drawn[2];
- *       if (gepolab_delay_new(&delay, "{distribution: lognormal, interval: [60, 1800], confidence:
- * 0.99}", &err) != GEPOLAB_OK || gepolab_delay_quantile(delay, 0.5, &median, &err) != GEPOLAB_OK ||
+ *       const char *text = "{distribution: lognormal, interval: [60, 1800], confidence: 0.99}";
+ *       if (gepolab_delay_new(&delay, text, &err) != GEPOLAB_OK ||
+ *           gepolab_delay_quantile(delay, 0.5, &median, &err) != GEPOLAB_OK ||
  *           gepolab_delay_draw(delay, 7, 0, 2, drawn, &err) != GEPOLAB_OK)
  *         return puts(err.text), 1;
  *       printf("median %.1f s, draws %.1f s and %.1f s\n", median, drawn[0], drawn[1]);
