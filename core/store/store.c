@@ -124,22 +124,22 @@ static gl_status open_for_writing(store *s, int empty, gl_error *err) {
   return status == GL_OK ? schema_add_views(s, err) : status;
 }
 
-static gl_status open_checked(store *s, store_mode mode, const char *vfs, gl_error *err) {
+static gl_status open_checked(store *s, store_mode mode, const char *vfs, int *empty,
+                              gl_error *err) {
   /* Readers also open for writing if possible, because a killed writer may leave a journal that
    * must be rolled back before anything can be read. */
   int code = sqlite3_open_v2(s->path, &s->db, SQLITE_OPEN_READWRITE, vfs);
   if (code != SQLITE_OK) return store_fail(s, code, "opening", err);
   sqlite3_extended_result_codes(s->db, 1);
   sqlite3_busy_handler(s->db, wait_for_others, s);
-  int empty = 0;
   /* With a rollback journal a finished study is a single file. FULL (the default) survives a power
    * failure; one commit per run costs little compared with the run. */
   gl_status status = distrust(s, err);
   if (status == GL_OK) status = store_exec(s, "PRAGMA foreign_keys = ON", "opening", err);
-  if (status == GL_OK) status = store_check_format(s, &empty, err);
+  if (status == GL_OK) status = store_check_format(s, empty, err);
   if (status != GL_OK) return status;
-  if (mode == STORE_WRITE) return open_for_writing(s, empty, err);
-  if (empty)
+  if (mode == STORE_WRITE) return open_for_writing(s, *empty, err);
+  if (*empty && mode == STORE_READ)
     return gl_fail(
         err, GL_EIO,
         "%s is empty, as a sweep leaves it that was stopped before its first cell; run the "
@@ -192,10 +192,14 @@ gl_status store_open_vfs(store **out, const char *path, store_mode mode, const c
   if (s == NULL) return gl_fail_memory(err, "a study");
   s->lock = -1;
   s->path = strdup(path);
-  int made = 0;
+  int made = 0, empty = 0;
   status = s->path == NULL ? gl_fail_memory(err, "a path") : GL_OK;
   if (status == GL_OK && mode == STORE_WRITE) status = lock_writer(s, &made, err);
-  if (status == GL_OK) status = open_checked(s, mode, vfs, err);
+  if (status == GL_OK) status = open_checked(s, mode, vfs, &empty, err);
+  if (status == GL_OK && empty && mode == STORE_READ_ANY) {
+    store_close(s);
+    return GL_OK;
+  }
   if (status == GL_OK) {
     *out = s;
     return GL_OK;

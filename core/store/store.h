@@ -138,12 +138,13 @@ typedef struct run_record {
   size_t n_fates;
 } run_record;
 
-typedef enum store_mode { STORE_READ, STORE_WRITE } store_mode;
+typedef enum store_mode { STORE_READ, STORE_READ_ANY, STORE_WRITE } store_mode;
 
 /* Opens a study. STORE_WRITE creates the file if needed, takes the single writer's lock and refuses
- * a second writer. Errors distinguish a full disk, a read-only file system and files that are not
- * gepolab studies. path is always a file name: in-memory databases, URIs and files that are not
- * regular are refused. */
+ * a second writer. STORE_READ_ANY: *out is NULL where a sweep that was stopped before its first
+ * cell left a file without a study, which STORE_READ refuses. Errors distinguish a full disk, a
+ * read-only file system and files that are not gepolab studies. path is always a file name:
+ * in-memory databases, URIs and files that are not regular are refused. */
 gl_status store_open(store **out, const char *path, store_mode mode, gl_error *err);
 /* Like store_open() with a SQLite VFS by name, for fault injection in tests. */
 gl_status store_open_vfs(store **out, const char *path, store_mode mode, const char *vfs,

@@ -309,13 +309,13 @@ static gl_status train_and_report(const sweep_cell *cell, const recipe *r, const
   return status;
 }
 
-/* The words of the study in that file, which may not exist yet. */
+/* The words of the study in that file, which may not exist or hold no study yet. */
 static gl_status words_of_file(cfg_words *out, const char *file, const char *study, gl_error *err) {
   store *s = NULL;
   *out = CFG_WORDS_NOW;
   if (file == NULL || access(file, F_OK) != 0) return GL_OK;
-  gl_status status = store_open(&s, file, STORE_READ, err);
-  if (status == GL_OK) status = store_words(s, study, out, err);
+  gl_status status = store_open(&s, file, STORE_READ_ANY, err);
+  if (s != NULL) status = store_words(s, study, out, err);
   store_close(s);
   return status;
 }

@@ -632,15 +632,16 @@ static void survey_selection_init(selection *x, const sweep_cells *cells) {
 }
 
 /* For the survey of what is left to run: opens the study to read, and checks it. s->store stays
- * NULL if there is no file yet. */
+ * NULL if there is no file, or no study in it yet. */
 static gl_status open_existing(sweep *s) {
   char path[PATH_MAX];
   const sweep_options *o = s->options;
   if (o->file == NULL) return GL_OK;
   gl_status status = ranks_path(path, sizeof path, o->file, &o->ranks, o->ranks.index, s->err);
   if (status != GL_OK || access(path, F_OK) != 0) return status;
-  status = store_open(&s->store, path, STORE_READ, s->err);
-  if (status == GL_OK) status = sweep_verify(s);
+  status = store_open(&s->store, path, STORE_READ_ANY, s->err);
+  if (s->store == NULL) return status;
+  status = sweep_verify(s);
   return status == GL_OK ? follow_words(s) : status;
 }
 

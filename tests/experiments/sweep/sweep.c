@@ -340,6 +340,20 @@ TEST(two_runs_of_a_recipe_print_and_store_the_same) {
   CU_ASSERT_EQUAL(count_lines(p.out), 151);
 }
 
+/* A command that was killed before its first cell leaves an empty file, and a survey, a sweep and a
+ * run fill it. */
+TEST(a_file_without_a_study_is_filled) {
+  bench b;
+  bench_make(&b);
+  fclose(fopen(b.db, "w"));
+  fclose(fopen(b.other, "w"));
+  CU_ASSERT_EQUAL(CLI("sweep", b.recipe, "-o", b.db, "--dry-run").code, 0);
+  CU_ASSERT_EQUAL(CLI("sweep", b.recipe, "-o", b.db, "-j", "1", "-q").code, 0);
+  CU_ASSERT_EQUAL(CLI("run", b.recipe, "sweep=null", "tune=null", "-o", b.other, "-q").code, 0);
+  CU_ASSERT_EQUAL(count_lines(export_table(b.db, "runs").out), 17);
+  CU_ASSERT_EQUAL(count_lines(export_table(b.other, "runs").out), 2);
+}
+
 /* Weight decay of 10 at a rate of 10^6 multiplies the parameters by -10^7 at every step, past the
  * largest double within fifty. */
 TEST(a_run_whose_parameters_overflow_has_diverged_and_keeps_its_rows) {
