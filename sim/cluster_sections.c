@@ -499,7 +499,7 @@ static const char *not_with_sources(const cluster_spec *c) {
 }
 
 /* Turns weights into fractions and quotas. */
-static gl_status share_out(cluster_spec *c, const cfg_node *node, gl_error *err) {
+static gl_status set_fractions(cluster_spec *c, const cfg_node *node, gl_error *err) {
   double sum = 0;
   for (size_t k = 0; k < c->n_sources; ++k) sum += c->sources[k].fraction;
   for (size_t k = 0; k < c->n_sources; ++k) {
@@ -537,7 +537,7 @@ gl_status sources_read(cluster_spec *c, const cfg_node *node, gl_error *err) {
       if (strcmp(s->name, own->name) == 0)
         status = cfg_fail(at, err, "there are two sources called '%s'", own->name);
   }
-  return status == GL_OK ? share_out(c, node, err) : status;
+  return status == GL_OK ? set_fractions(c, node, err) : status;
 }
 
 /* --- cluster.grader --- */

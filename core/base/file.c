@@ -270,13 +270,14 @@ gl_status file_make_folder(const char *folder, gl_error *err) {
   int tries = 0;
   for (size_t i = 1; i <= length && status == GL_OK; ++i) {
     if (folder[i] != '/' && folder[i] != '\0') continue;
-    path[i] = '\0';
+    const size_t end = i;
+    path[end] = '\0';
     const int reason = file_is_folder(path) || mkdir(path, 0777) == 0 ? 0 : errno;
     if (reason == ENOENT && tries++ < TRIES)
       i = 0; /* another process removed a parent meanwhile */
     else if (reason != 0 && !(reason == EEXIST && file_is_folder(path)))
       status = file_fail(path, "made", reason == EEXIST ? ENOTDIR : reason, err);
-    strcpy(path, folder);
+    path[end] = folder[end];
   }
   free(path);
   return status;

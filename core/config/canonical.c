@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- old words --- */
+/* --- old keys --- */
 
 char *cfg_text_now(const char *text) {
   cfg_doc *doc = NULL;
-  if (text == NULL || !cfg_has_old_words(text) ||
+  if (text == NULL || !cfg_has_old_keys(text) ||
       cfg_load_text(&doc, text, strlen(text), "a stored recipe", NULL) != GL_OK)
     return NULL;
   char *now = cfg_canonical(doc->root);
@@ -26,7 +26,7 @@ typedef struct text_buffer {
   char *data;
   size_t size, capacity;
   bool failed;
-  cfg_words words;
+  cfg_key_names words;
   cfg_mark *marks; /* [n_marks] nodes whose position in the text is requested */
   size_t n_marks;
 } text_buffer;
@@ -105,10 +105,10 @@ static void put_scalar(text_buffer *b, const cfg_node *node) {
     put_quoted(b, node->text);
 }
 
-/* The key of an entry in the words of a text. */
-static const char *entry_key(cfg_words words, const cfg_entry *e, char room[CFG_KEY_SIZE]) {
-  return words == CFG_WORDS_OLD && e->value->kind != CFG_MAP ? cfg_key_in(words, e->key, room)
-                                                             : e->key;
+/* The key of an entry as these key names have it. */
+static const char *entry_key(cfg_key_names words, const cfg_entry *e, char room[CFG_KEY_SIZE]) {
+  return words == CFG_KEYS_OLD && e->value->kind != CFG_MAP ? cfg_key_in(words, e->key, room)
+                                                            : e->key;
 }
 
 static int by_map_key(const void *a, const void *b) {
@@ -119,7 +119,7 @@ static int by_map_key(const void *a, const void *b) {
 static int by_old_key(const void *a, const void *b) {
   const cfg_entry *const *x = a, *const *y = b;
   char one[CFG_KEY_SIZE], other[CFG_KEY_SIZE];
-  return strcmp(entry_key(CFG_WORDS_OLD, *x, one), entry_key(CFG_WORDS_OLD, *y, other));
+  return strcmp(entry_key(CFG_KEYS_OLD, *x, one), entry_key(CFG_KEYS_OLD, *y, other));
 }
 
 static void put_node(text_buffer *b, const cfg_node *node);
@@ -143,7 +143,7 @@ static void put_node(text_buffer *b, const cfg_node *node) {
   }
   for (size_t i = 0; i < node->n; ++i) order[i] = &node->entry[i];
   if (node->kind == CFG_MAP)
-    qsort(order, node->n, sizeof *order, b->words == CFG_WORDS_OLD ? by_old_key : by_map_key);
+    qsort(order, node->n, sizeof *order, b->words == CFG_KEYS_OLD ? by_old_key : by_map_key);
   put_text(b, node->kind == CFG_MAP ? "{" : "[");
   for (size_t i = 0; i < node->n && !b->failed; ++i) {
     if (i != 0) put_text(b, ",");
@@ -158,7 +158,7 @@ static void put_node(text_buffer *b, const cfg_node *node) {
   free(order);
 }
 
-char *cfg_canonical_marked(const cfg_node *node, cfg_words words, cfg_mark *marks, size_t n) {
+char *cfg_canonical_marked(const cfg_node *node, cfg_key_names words, cfg_mark *marks, size_t n) {
   text_buffer b = {.words = words, .marks = marks, .n_marks = n};
   put_node(&b, node);
   if (!b.failed) return b.data;
@@ -166,12 +166,12 @@ char *cfg_canonical_marked(const cfg_node *node, cfg_words words, cfg_mark *mark
   return NULL;
 }
 
-char *cfg_canonical_in(const cfg_node *node, cfg_words words) {
+char *cfg_canonical_in(const cfg_node *node, cfg_key_names words) {
   return cfg_canonical_marked(node, words, NULL, 0);
 }
 
 char *cfg_canonical(const cfg_node *node) {
-  return cfg_canonical_in(node, CFG_WORDS_NOW);
+  return cfg_canonical_in(node, CFG_KEYS_CURRENT);
 }
 
 /* --- templates --- */
@@ -193,7 +193,7 @@ static int by_hole(const void *a, const void *b) {
 }
 
 gl_status cfg_template_new(cfg_template **out, const cfg_doc *doc, const char *const *paths,
-                           size_t n, cfg_words words, gl_error *err) {
+                           size_t n, cfg_key_names words, gl_error *err) {
   cfg_template *t = calloc(1, sizeof *t + n * sizeof *t->hole);
   cfg_mark *marks = calloc(n + 1, sizeof *marks);
   *out = NULL;

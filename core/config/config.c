@@ -238,20 +238,20 @@ int cfg_number(const cfg_node *node, double *value) {
   return 1;
 }
 
-/* --- old words --- */
+/* --- old keys --- */
 
 static const char word_now[] = "distribution", word_old[] = "law";
 
-const char *cfg_key_in(cfg_words words, const char *key, char room[CFG_KEY_SIZE]) {
-  const char *from = words == CFG_WORDS_NOW ? word_old : word_now,
-             *to = words == CFG_WORDS_NOW ? word_now : word_old, *dot = strrchr(key, '.'),
+const char *cfg_key_in(cfg_key_names words, const char *key, char room[CFG_KEY_SIZE]) {
+  const char *from = words == CFG_KEYS_CURRENT ? word_old : word_now,
+             *to = words == CFG_KEYS_CURRENT ? word_now : word_old, *dot = strrchr(key, '.'),
              *last = dot != NULL ? dot + 1 : key;
   if (strcmp(last, from) != 0) return key;
   const int n = snprintf(room, CFG_KEY_SIZE, "%.*s%s", (int)(last - key), key, to);
   return n < CFG_KEY_SIZE ? room : key; /* so long a key is unknown in any words */
 }
 
-int cfg_has_old_words(const char *text) {
+int cfg_has_old_keys(const char *text) {
   for (const char *at = text; (at = strstr(at, "law\":")) != NULL; ++at)
     if (at > text && (at[-1] == '"' || at[-1] == '.') && at[strlen("law\":")] != '{') return 1;
   return 0;

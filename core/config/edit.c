@@ -152,7 +152,7 @@ static gl_status find_slot(const walk *w, const char *path, cfg_node ***slot) {
 static gl_status put_at(const walk *w, const char *path, cfg_node *value) {
   char room[CFG_KEY_SIZE];
   cfg_node **slot;
-  if (value->kind != CFG_MAP) path = cfg_key_in(CFG_WORDS_NOW, path, room);
+  if (value->kind != CFG_MAP) path = cfg_key_in(CFG_KEYS_CURRENT, path, room);
   gl_status status = find_slot(w, path, &slot);
   if (status == GL_OK) *slot = value;
   return status;

@@ -214,7 +214,7 @@ static gl_status refuse_duplicates(composer *c, const cfg_node *map) {
   free(order);
   if (again == NULL) return GL_OK;
   char room[CFG_KEY_SIZE];
-  const char *old = cfg_key_in(CFG_WORDS_OLD, again->key, room);
+  const char *old = cfg_key_in(CFG_KEYS_OLD, again->key, room);
   if (old != again->key)
     return cfg_fail_at(&again->key_at, c->err,
                        "key '%s', or '%s', its old word, is twice in this map, first at line %zu, "
@@ -311,7 +311,7 @@ static gl_status expand_merge(composer *c, cfg_node *map) {
 static gl_status compose_entry(composer *c, cfg_node *map, const char *key, cfg_position key_at,
                                cfg_node *value) {
   char room[CFG_KEY_SIZE];
-  const char *now = value->kind != CFG_MAP ? cfg_key_in(CFG_WORDS_NOW, key, room) : key;
+  const char *now = value->kind != CFG_MAP ? cfg_key_in(CFG_KEYS_CURRENT, key, room) : key;
   if (now != key && (key = cfg_strdup(c->doc, now, strlen(now))) == NULL)
     return gl_fail_memory(c->err, "a recipe");
   return cfg_append(c->doc, map, key, key_at, value, c->err);

@@ -69,4 +69,9 @@ typedef struct enumerable {
   size_t max_responses; /* largest K(x) */
 } enumerable;
 
+/* The probability of prompt x. */
+static inline double enumerable_prompt_weight(const enumerable *e, size_t x) {
+  return e->prompt_weight != NULL ? e->prompt_weight[x] : 1 / (double)e->n_prompts;
+}
+
 #endif

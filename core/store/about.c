@@ -109,17 +109,17 @@ gl_status store_recipes(store *s, const char *study, int (*each)(void *self, con
   return query_end(&q);
 }
 
-gl_status store_words(store *s, const char *study, cfg_words *out, gl_error *err) {
+gl_status store_key_names(store *s, const char *study, cfg_key_names *out, gl_error *err) {
   query q;
-  *out = CFG_WORDS_NOW;
+  *out = CFG_KEYS_CURRENT;
   query_begin(&q, s,
               "SELECT recipe FROM (SELECT study, recipe FROM sweeps UNION ALL SELECT study, recipe"
               " FROM runs) WHERE study = ?1 AND instr(recipe, 'law\":') > 0",
               err);
   query_bind_text(&q, 1, study);
-  while (*out == CFG_WORDS_NOW && query_next(&q)) {
+  while (*out == CFG_KEYS_CURRENT && query_next(&q)) {
     const char *recipe = query_get_text(&q, 0);
-    if (recipe != NULL && cfg_has_old_words(recipe)) *out = CFG_WORDS_OLD;
+    if (recipe != NULL && cfg_has_old_keys(recipe)) *out = CFG_KEYS_OLD;
   }
   return query_end(&q);
 }

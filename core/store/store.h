@@ -329,10 +329,10 @@ gl_status store_choices(store *s, const char *study,
 gl_status store_recipes(store *s, const char *study, int (*each)(void *self, const char *recipe),
                         void *self, gl_error *err);
 
-/* The words of the study's recipes: old ones if any stored recipe of it has an old key. A sweep
- * that goes on with the study writes its cells in these words, so that it finds the finished ones.
+/* The key names of the study's recipes: the old ones if any stored recipe of it has an old key. A
+ * resumed sweep writes its recipes with them, so that their hashes are those of the finished runs.
  */
-gl_status store_words(store *s, const char *study, cfg_words *out, gl_error *err);
+gl_status store_key_names(store *s, const char *study, cfg_key_names *out, gl_error *err);
 
 /* Makes the finished run with that key take its place again. Used if a sweep finds the run in the
  * file after another tuned value had superseded it. */

@@ -309,13 +309,14 @@ static gl_status train_and_report(const sweep_cell *cell, const recipe *r, const
   return status;
 }
 
-/* The words of the study in that file, which may not exist or hold no study yet. */
-static gl_status words_of_file(cfg_words *out, const char *file, const char *study, gl_error *err) {
+/* The key names of the study in that file, which may not exist or hold no study yet. */
+static gl_status key_names_of_file(cfg_key_names *out, const char *file, const char *study,
+                                   gl_error *err) {
   store *s = NULL;
-  *out = CFG_WORDS_NOW;
+  *out = CFG_KEYS_CURRENT;
   if (file == NULL || access(file, F_OK) != 0) return GL_OK;
   gl_status status = store_open(&s, file, STORE_READ_ANY, err);
-  if (s != NULL) status = store_words(s, study, out, err);
+  if (s != NULL) status = store_key_names(s, study, out, err);
   store_close(s);
   return status;
 }
@@ -330,7 +331,7 @@ gl_status run_recipe(const cfg_doc *doc, const recipe *r, const run_options *q, 
   char note[LLM_NOTE_SIZE];
   if (status == GL_OK && llm_note(r->world, note) != NULL) run_note(NULL, note);
   sweep_expansion how = {0};
-  if (status == GL_OK) status = words_of_file(&how.words, q->file, r->name, err);
+  if (status == GL_OK) status = key_names_of_file(&how.words, q->file, r->name, err);
   if (status == GL_OK) status = sweep_expand(&one, doc, &no_axes, &how, err);
   if (status == GL_OK) status = train_and_report(&one.cells[0], r, q, err);
   sweep_cells_fini(&one);

@@ -145,8 +145,7 @@ gl_status arrivals_measure(arrivals *out, const enumerable *world, const double 
     lab_tables t = {0};
     status = lab_tables_init(&t, world, x, theta, theta, LAB_WEIGHTS_RAW, err);
     if (status != GL_OK) break;
-    const double prompt =
-        world->prompt_weight != NULL ? world->prompt_weight[x] : 1 / (double)world->n_prompts;
+    const double prompt = enumerable_prompt_weight(world, x);
     add_prompt(out, &t, &c, prompt, (double)group_size, arrives);
     add_arrival_spread(&within, &t, prompt);
     lab_tables_fini(&t);

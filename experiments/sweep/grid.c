@@ -222,7 +222,7 @@ static char *json_key(const expansion *x, const char *path) {
   return key;
 }
 
-/* The canonical text of a node in the words of the study; owned. */
+/* The canonical text of a node with the key names of the study; owned. */
 static char *cell_text(const expansion *x, const cfg_node *node) {
   return must_have(cfg_canonical_in(node, x->how->words), cells_memory);
 }

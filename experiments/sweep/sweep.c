@@ -34,7 +34,7 @@ typedef struct sweep {
   double *score;    /* [tuning.n_cells] -INFINITY: not known yet */
   int machine_fits; /* 1: all cells were already checked against this machine */
   store *store;
-  cfg_words words; /* of the study in the file */
+  cfg_key_names words; /* of the study in the file */
   sweep_report *report;
   watch watch;
   gl_error *err;
@@ -471,10 +471,10 @@ static gl_status sweep_check(sweep *s) {
   return status;
 }
 
-/* Lists the cells again if the file's study has old words. */
-static gl_status follow_words(sweep *s) {
-  gl_status status = store_words(s->store, s->base.name, &s->words, s->err);
-  if (status != GL_OK || s->words == CFG_WORDS_NOW) return status;
+/* Lists the cells again if the file's study has old key names. */
+static gl_status follow_key_names(sweep *s) {
+  gl_status status = store_key_names(s->store, s->base.name, &s->words, s->err);
+  if (status != GL_OK || s->words == CFG_KEYS_CURRENT) return status;
   sweep_cells_fini(&s->cells);
   sweep_cells_fini(&s->tuning);
   status = sweep_list(s, &s->cells, &s->grid, (sweep_expansion){0});
@@ -595,7 +595,7 @@ gl_status sweep_run(sweep_report *out, const cfg_doc *doc, const sweep_options *
   if (status == GL_OK) status = store_open(&s.store, path, STORE_WRITE, err);
   if (status == GL_OK) store_set_waiting(s.store, waiting);
   if (status == GL_OK) status = sweep_verify(&s);
-  if (status == GL_OK) status = follow_words(&s);
+  if (status == GL_OK) status = follow_key_names(&s);
   if (status == GL_OK) status = put_first_plan(&s);
   /* From here on all ranks of an MPI job continue together or stop together. */
   status = ranks_share(&options->ranks, NULL, 0, status);
@@ -642,7 +642,7 @@ static gl_status open_existing(sweep *s) {
   status = store_open(&s->store, path, STORE_READ_ANY, s->err);
   if (s->store == NULL) return status;
   status = sweep_verify(s);
-  return status == GL_OK ? follow_words(s) : status;
+  return status == GL_OK ? follow_key_names(s) : status;
 }
 
 /* Lists the missing tuning runs: for each rung up to the first incomplete one, those that it makes.

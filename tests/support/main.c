@@ -19,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 extern const test_entry *const __start_gl_tests[];
@@ -110,14 +109,8 @@ static void print_failures(void) {
   }
 }
 
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static int suite_begins(void) {
-  suites.began = now();
+  suites.began = processes_now();
   return 0;
 }
 
@@ -136,11 +129,12 @@ static void print_seconds(void) {
   printf("%8.2f  all\n", total);
   if (wanted.jobs > 1)
     printf("%8.2f  by the clock, in %zu processes; CUnit's elapsed time is the first one's alone\n",
-           now() - wanted.began, wanted.jobs);
+           processes_now() - wanted.began, wanted.jobs);
 }
 
 static int suite_ends(void) {
-  suites.seconds[suites.done++] = wanted.jobs > 1 ? processes_seconds() : now() - suites.began;
+  suites.seconds[suites.done++] =
+      wanted.jobs > 1 ? processes_seconds() : processes_now() - suites.began;
   if (suites.done < suites.n) return 0;
   if (wanted.jobs > 1) wanted.bad = processes_end();
   print_seconds();
@@ -273,7 +267,7 @@ static size_t jobs_of(const char *text) {
 
 /* Runs the wanted tests; returns the exit status. */
 static int run_wanted(void) {
-  wanted.began = now();
+  wanted.began = processes_now();
   if (wanted.jobs > wanted.files) wanted.jobs = wanted.files > 0 ? wanted.files : 1;
   if (wanted.jobs > 1 && !processes_begin(wanted.jobs, wanted.at, wanted.n, free_wanted)) {
     perror("cannot begin the processes of the tests");

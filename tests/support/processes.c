@@ -43,7 +43,7 @@ static struct {
   double seconds;
 } all = {.from = -1, .to = -1};
 
-static double seconds_now(void) {
+double processes_now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
@@ -55,7 +55,7 @@ static void send_message(const message *m) {
 
 static void test_starts(const CU_pTest test, const CU_pSuite suite) {
   (void)test, (void)suite;
-  all.began = seconds_now();
+  all.began = processes_now();
   all.assertions = CU_get_number_of_asserts();
 }
 
@@ -71,7 +71,7 @@ static void test_ends(const CU_pTest test, const CU_pSuite suite,
   const message end = {.test = all.running++,
                        .ended = true,
                        .assertions = CU_get_number_of_asserts() - all.assertions,
-                       .seconds = seconds_now() - all.began,
+                       .seconds = processes_now() - all.began,
                        .why = all.why};
   all.why = NULL;
   send_message(&end);

@@ -19,6 +19,8 @@ typedef struct wanted_test {
 int processes_begin(size_t n, const wanted_test *tests, size_t n_tests, void (*end)(void));
 /* A test for CUnit: the next one of tests[], with the result that its process sent. */
 void processes_replay(void);
+/* The monotonic clock, in seconds. */
+double processes_now(void);
 /* How long the replayed tests took, in seconds, since the last call. */
 double processes_seconds(void);
 /* Waits for the processes: how many ended by a signal or with an exit status. */

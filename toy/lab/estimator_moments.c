@@ -669,10 +669,6 @@ static void lab_release(work *w) {
   arena_fini(&w->memory);
 }
 
-static double prompt_weight(const enumerable *e, size_t x) {
-  return e->prompt_weight != NULL ? e->prompt_weight[x] : 1 / (double)e->n_prompts;
-}
-
 /* Fills the fields that do not depend on the algorithm: true gradient, value, divergences, number
  * of groups. */
 static gl_status lab_describe(lab_result *out, const work *w, double *rounding, gl_error *err) {
@@ -689,7 +685,7 @@ static gl_status lab_describe(lab_result *out, const work *w, double *rounding, 
   double range = 0;
   for (size_t x = 0; x < w->n_prompts; ++x) {
     const prompt *p = &w->prompts[x];
-    const double weight = prompt_weight(e, x);
+    const double weight = enumerable_prompt_weight(e, x);
     const size_t *at = p->tables.parameter;
     for (size_t i = 0; i < p->tables.n_parameters; ++i) {
       const size_t to = at != NULL ? at[i] : i;
@@ -729,7 +725,7 @@ static gl_status lab_conclude(lab_result *out, const work *w, size_t algorithm, 
         snprintf(out->why, sizeof out->why, "%.190s", why->text);
       }
       at[x] = &w->summary[lab_cell(w, algorithm, x, sampled)];
-      weights[x] = prompt_weight(e, x);
+      weights[x] = enumerable_prompt_weight(e, x);
     }
     if (!out->applicable) break;
     parts[k] = &part[k];

@@ -5,10 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static double prompt_weight_of(const enumerable *e, size_t x) {
-  return e->prompt_weight != NULL ? e->prompt_weight[x] : 1 / (double)e->n_prompts;
-}
-
 static double log_prob_of(const double *row, size_t n) {
   double sum = 0;
   for (size_t t = 0; t < n; ++t) sum += row[t];
@@ -23,8 +19,8 @@ static gl_status world_divergence(const enumerable *e, const double *theta_p, co
   for (size_t x = 0; x < e->n_prompts && status == GL_OK; ++x) {
     double pq = 0, qp = 0;
     status = e->ops->divergence(e->self, theta_p, theta_q, x, &pq, &qp, err);
-    forward += prompt_weight_of(e, x) * pq;
-    backward += prompt_weight_of(e, x) * qp;
+    forward += enumerable_prompt_weight(e, x) * pq;
+    backward += enumerable_prompt_weight(e, x) * qp;
   }
   if (kl_pq != NULL) *kl_pq = forward;
   if (kl_qp != NULL) *kl_qp = backward;
@@ -45,8 +41,8 @@ gl_status lab_divergence(const enumerable *e, const double *theta_p, const doubl
     for (size_t y = 0; y < e->ops->n_responses(e->self, x) && status == GL_OK; ++y) {
       const size_t length = e->ops->length(e->self, x, y), at = y * e->max_length;
       double p = log_prob_of(logp + at, length), q = log_prob_of(logq + at, length);
-      if (p > -INFINITY) forward += prompt_weight_of(e, x) * exp(p) * (p - q);
-      if (q > -INFINITY) backward += prompt_weight_of(e, x) * exp(q) * (q - p);
+      if (p > -INFINITY) forward += enumerable_prompt_weight(e, x) * exp(p) * (p - q);
+      if (q > -INFINITY) backward += enumerable_prompt_weight(e, x) * exp(q) * (q - p);
     }
   }
   free(logp);
@@ -62,8 +58,8 @@ static gl_status world_value(const enumerable *e, const double *theta, double *v
   if (gradient != NULL) memset(gradient, 0, e->n_parameters * sizeof *gradient);
   for (size_t x = 0; x < e->n_prompts && status == GL_OK; ++x) {
     double here = 0;
-    status = e->ops->value(e->self, theta, x, prompt_weight_of(e, x), &here, gradient, err);
-    *value += prompt_weight_of(e, x) * here;
+    status = e->ops->value(e->self, theta, x, enumerable_prompt_weight(e, x), &here, gradient, err);
+    *value += enumerable_prompt_weight(e, x) * here;
   }
   return status;
 }
@@ -85,12 +81,12 @@ gl_status lab_value(const enumerable *e, const double *theta, double *value, dou
     status = e->ops->log_probs(e->self, theta, x, logp, err);
     for (size_t y = 0; y < n && status == GL_OK; ++y)
       here += exp(log_prob_of(logp + y * m, e->ops->length(e->self, x, y))) * reward[y];
-    *value += prompt_weight_of(e, x) * here;
+    *value += enumerable_prompt_weight(e, x) * here;
     if (gradient == NULL || status != GL_OK) continue;
     for (size_t y = 0; y < n; ++y) {
       const size_t length = e->ops->length(e->self, x, y);
-      double c =
-          prompt_weight_of(e, x) * exp(log_prob_of(logp + y * m, length)) * (reward[y] - here);
+      double c = enumerable_prompt_weight(e, x) * exp(log_prob_of(logp + y * m, length)) *
+                 (reward[y] - here);
       for (size_t t = 0; t < m; ++t) coefficient[y * m + t] = t < length ? c : 0;
     }
     status = e->ops->accumulate_score(e->self, theta, x, coefficient, gradient, err);

@@ -38,7 +38,7 @@ TEST(a_template_writes_what_the_changed_recipe_would_be) {
   static const char *const values[] = {"1", "{\"k\":[1,2]}", "\"text\"", "null", "1e-05"};
   cfg_doc *doc = loaded("z: long text here\na: {c: 1, b: {d: 2}}\nlist: [1, 2, 3]\nm: 4");
   cfg_template *t = NULL;
-  CU_ASSERT_EQUAL_FATAL(cfg_template_new(&t, doc, paths, 4, CFG_WORDS_NOW, NULL), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(cfg_template_new(&t, doc, paths, 4, CFG_KEYS_CURRENT, NULL), GL_OK);
   for (size_t i = 0; i < 625; ++i) {
     const char *in[4];
     size_t rest = i;
@@ -65,10 +65,10 @@ TEST(a_template_without_its_paths_is_refused) {
   static const char *const missing[] = {"a.x"}, *const nested[] = {"a", "a.b"};
   cfg_doc *doc = loaded("a: {b: 1}");
   cfg_template *t = NULL;
-  CU_ASSERT_EQUAL(cfg_template_new(&t, doc, missing, 1, CFG_WORDS_NOW, NULL), GL_EINTERNAL);
-  CU_ASSERT_EQUAL(cfg_template_new(&t, doc, nested, 2, CFG_WORDS_NOW, NULL), GL_EINTERNAL);
+  CU_ASSERT_EQUAL(cfg_template_new(&t, doc, missing, 1, CFG_KEYS_CURRENT, NULL), GL_EINTERNAL);
+  CU_ASSERT_EQUAL(cfg_template_new(&t, doc, nested, 2, CFG_KEYS_CURRENT, NULL), GL_EINTERNAL);
   CU_ASSERT_PTR_NULL(t);
-  CU_ASSERT_EQUAL_FATAL(cfg_template_new(&t, doc, NULL, 0, CFG_WORDS_NOW, NULL), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(cfg_template_new(&t, doc, NULL, 0, CFG_KEYS_CURRENT, NULL), GL_OK);
   char text[32];
   cfg_template_write(t, NULL, text);
   CU_ASSERT_STRING_EQUAL(text, "{\"a\":{\"b\":1}}");
@@ -81,12 +81,12 @@ TEST(a_template_without_its_paths_is_refused) {
 static void check_words(const char *text, const char *now, const char *old) {
   cfg_doc *doc = loaded(text);
   char *is_now = cfg_canonical(cfg_root(doc)),
-       *is_old = cfg_canonical_in(cfg_root(doc), CFG_WORDS_OLD), *again = cfg_text_now(old);
+       *is_old = cfg_canonical_in(cfg_root(doc), CFG_KEYS_OLD), *again = cfg_text_now(old);
   CU_ASSERT_STRING_EQUAL(is_now, now);
   CU_ASSERT_STRING_EQUAL(is_old, old);
   if (strcmp(now, old) != 0) CU_ASSERT_STRING_EQUAL(again, now);
   if (strcmp(now, old) == 0) CU_ASSERT_PTR_NULL(again);
-  CU_ASSERT_EQUAL(cfg_has_old_words(now), 0);
+  CU_ASSERT_EQUAL(cfg_has_old_keys(now), 0);
   free(is_now), free(is_old), free(again);
   cfg_free(doc);
 }
@@ -149,8 +149,8 @@ TEST(a_key_too_long_for_any_field_is_left_alone) {
   char key[CFG_KEY_SIZE + 8], room[CFG_KEY_SIZE];
   memset(key, 'a', sizeof key);
   strcpy(key + CFG_KEY_SIZE, ".law");
-  CU_ASSERT_PTR_EQUAL(cfg_key_in(CFG_WORDS_NOW, key, room), key);
-  CU_ASSERT_STRING_EQUAL(cfg_key_in(CFG_WORDS_NOW, key + CFG_KEY_SIZE - 2, room),
+  CU_ASSERT_PTR_EQUAL(cfg_key_in(CFG_KEYS_CURRENT, key, room), key);
+  CU_ASSERT_STRING_EQUAL(cfg_key_in(CFG_KEYS_CURRENT, key + CFG_KEY_SIZE - 2, room),
                          "aa.distribution");
   CU_ASSERT_PTR_NULL(cfg_text_now("{\"law\":"));
 }
