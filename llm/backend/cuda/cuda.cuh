@@ -137,8 +137,8 @@ void cuda_output_start(cuda_backend *b);
 void cuda_free_retired(cuda_backend *b);
 
 /* Gradients of norm weights are sums over rows, computed in two steps. cuda_parts() blocks each sum
- * some rows into a part. cuda_add_parts adds all rows of part [parts, ld] to `to` [width], in
- * order. */
+ * some rows into a part. cuda_add_parts adds all rows of part [parts, ld] to `to` [width], in a
+ * fixed order. */
 static inline unsigned cuda_parts(size_t rows) {
   return rows < 512 ? static_cast<unsigned>(rows) : 512u;
 }

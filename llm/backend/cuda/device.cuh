@@ -117,8 +117,8 @@ static __device__ __forceinline__ void wait_for_kernels_before() {
 #ifdef GEPOLAB_EMULATE
   emulate_wait_for_kernels();
 #elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+  asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 

@@ -11,23 +11,34 @@
  *   swiglu             3 t width         swiglu_backward    5 t width
  *
  * Gradients of norm weights are sums over rows, in a fixed order: each block adds some rows in
- * order and writes its sum, and a second kernel adds the blocks' sums in order. The number of
- * blocks depends only on the number of rows. */
+ * order and writes its sum, and a second kernel adds the blocks' sums. The number of blocks depends
+ * only on the number of rows. */
 #include "llm/backend/cuda/vector16.cuh"
 
-/* to [width] += the sum of the rows of part [parts, ld], in order; one thread per column. */
-__global__ void add_parts(float *to, const float *part, unsigned parts, size_t ld, size_t width) {
-  const size_t i = blockIdx.x * static_cast<size_t>(blockDim.x) + threadIdx.x;
-  if (i >= width) return;
+/* --- sums over rows --- */
+
+static const unsigned SUM_COLUMNS = 32, SUM_LANES = 32;
+
+/* to [width] += the sums of SUM_COLUMNS columns of in [rows, ld]. Lane l of a column adds rows l, l +
+ * SUM_LANES, ..., then the lanes' sums are added in order. */
+template <typename T>
+__global__ void add_row_sums(float *to, const T *in, size_t rows, size_t ld, size_t width) {
+  __shared__ float part[SUM_LANES * SUM_COLUMNS];
+  const unsigned column = threadIdx.x % SUM_COLUMNS, lane = threadIdx.x / SUM_COLUMNS;
+  const size_t i = blockIdx.x * static_cast<size_t>(SUM_COLUMNS) + column;
   float sum = 0;
-  for (unsigned p = 0; p < parts; ++p) sum += part[p * ld + i];
+  for (size_t r = lane; r < rows && i < width; r += SUM_LANES) sum += to_float(in[r * ld + i]);
+  part[threadIdx.x] = sum;
+  __syncthreads();
+  if (lane > 0 || i >= width) return;
+  for (unsigned l = 1; l < SUM_LANES; ++l) sum += part[l * SUM_COLUMNS + column];
   to[i] += sum;
 }
 
 void cuda_add_parts(cuda_backend *b, void *to, const float *part, unsigned parts, size_t ld,
                     size_t width) {
-  LAUNCH(b, add_parts, blocks_of(width, 128), 128, 0, static_cast<float *>(to), part, parts, ld,
-         width);
+  LAUNCH(b, add_row_sums<float>, blocks_of(width, SUM_COLUMNS), SUM_COLUMNS * SUM_LANES, 0,
+         static_cast<float *>(to), part, parts, ld, width);
 }
 
 /* --- copies of rows --- */
@@ -236,31 +247,12 @@ static void op_bias(backend *base, void *out, const void *bias, size_t rows, siz
                   static_cast<T *>(out), static_cast<const T *>(bias), width);
 }
 
-static const unsigned BIAS_COLUMNS = 32, BIAS_LANES = 32;
-
-/* dbias [width] += the sums of BIAS_COLUMNS columns of dout [rows, width]. Lane l of a column adds
- * rows l, l + BIAS_LANES, ..., then the lanes' sums are added in order. */
-template <typename T>
-__global__ void bias_sums(float *dbias, const T *dout, size_t rows, size_t width) {
-  __shared__ float part[BIAS_LANES * BIAS_COLUMNS];
-  const unsigned column = threadIdx.x % BIAS_COLUMNS, lane = threadIdx.x / BIAS_COLUMNS;
-  const size_t i = blockIdx.x * static_cast<size_t>(BIAS_COLUMNS) + column;
-  float sum = 0;
-  for (size_t r = lane; r < rows && i < width; r += BIAS_LANES)
-    sum += to_float(dout[r * width + i]);
-  part[threadIdx.x] = sum;
-  __syncthreads();
-  if (lane > 0 || i >= width) return;
-  for (unsigned l = 1; l < BIAS_LANES; ++l) sum += part[l * BIAS_COLUMNS + column];
-  dbias[i] += sum;
-}
-
 template <typename T>
 static void op_bias_backward(backend *base, void *dbias, const void *dout, size_t rows,
                              size_t width) {
   cuda_operation op(base, "bias_backward", rows, width);
-  LAUNCH(op.b, bias_sums<T>, blocks_of(width, BIAS_COLUMNS), BIAS_COLUMNS * BIAS_LANES, 0,
-         static_cast<float *>(dbias), static_cast<const T *>(dout), rows, width);
+  LAUNCH(op.b, add_row_sums<T>, blocks_of(width, SUM_COLUMNS), SUM_COLUMNS * SUM_LANES, 0,
+         static_cast<float *>(dbias), static_cast<const T *>(dout), rows, width, width);
 }
 
 /* --- gated unit --- */
