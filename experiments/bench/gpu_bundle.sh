@@ -18,7 +18,7 @@ PYTHON=${PYTHON:-python3} SUITES=${SUITES:-llm: cuda} PEER_SHAPE=${PEER_SHAPE:-0
 own_path=${LD_LIBRARY_PATH:-}
 declare -A seconds=([tests]=90 [decode-0.6b]=60 [train-0.6b]=60 [decode-1.7b]=90 [train-1.7b]=90 [times-0.6b]=60
   [times-1.7b]=90 [repeats]=60 [profile]=90 [parity]=90 [memcheck]=120 [racecheck]=290 [initcheck]=290
-  [synccheck]=120 [chunks]=120 [peer-train]=150 [peer-decode]=290 [step-0.6b]=280 [step-1.7b]=280 [sweep]=540)
+  [synccheck]=120 [chunks]=120 [peer-train]=150 [peer-decode]=350 [step-0.6b]=280 [step-1.7b]=280 [sweep]=540)
 
 [ $# -ge 2 ] || usage
 mkdir -p "$1" && logs=$(cd "$1" && pwd) || exit 2
@@ -114,8 +114,8 @@ run_part() {
     times-*) GEPOLAB_CUDA_TIMES=1 bench --only train --shape "${1#times-}" repetitions=2
              both $? env GEPOLAB_CUDA_TIMES=all timeout "$(left)" ./gepolab bench gpu --only decode --shape "${1#times-}" draws=32 repetitions=1 ;;
     repeats) repeats ;;
-    profile) command -v ncu && timeout "$limit" ncu --clock-control none --graph-profiling node --launch-skip 400 --launch-count 60 \
-               --section SpeedOfLight --section Occupancy --csv ./gepolab bench gpu --in-process --only decode --shape 0.6b batch=64 draws=8 repetitions=1 ;;
+    profile) command -v ncu && timeout "$limit" ncu --clock-control none --graph-profiling node --launch-skip 1300 --launch-count 240 \
+               --metrics gpu__time_duration.sum,dram__bytes.sum --csv ./gepolab bench gpu --in-process --only decode --shape 0.6b batch=64 draws=8 repetitions=1 ;;
     parity) bench --only parity --shape 0.6b -o "$logs/$1.json" ;;
     memcheck | racecheck | initcheck | synccheck) sanitize "$1" ;;
     chunks) for n in 4194304 8388608 33554432 134217728; do
