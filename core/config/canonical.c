@@ -26,7 +26,7 @@ typedef struct text_buffer {
   char *data;
   size_t size, capacity;
   bool failed;
-  cfg_key_names words;
+  cfg_key_names key_names;
   cfg_mark *marks; /* [n_marks] nodes whose position in the text is requested */
   size_t n_marks;
 } text_buffer;
@@ -106,9 +106,10 @@ static void put_scalar(text_buffer *b, const cfg_node *node) {
 }
 
 /* The key of an entry as these key names have it. */
-static const char *entry_key(cfg_key_names words, const cfg_entry *e, char room[CFG_KEY_SIZE]) {
-  return words == CFG_KEYS_OLD && e->value->kind != CFG_MAP ? cfg_key_in(words, e->key, room)
-                                                            : e->key;
+static const char *entry_key(cfg_key_names key_names, const cfg_entry *e, char room[CFG_KEY_SIZE]) {
+  return key_names == CFG_KEYS_OLD && e->value->kind != CFG_MAP
+             ? cfg_key_in(key_names, e->key, room)
+             : e->key;
 }
 
 static int by_map_key(const void *a, const void *b) {
@@ -143,13 +144,13 @@ static void put_node(text_buffer *b, const cfg_node *node) {
   }
   for (size_t i = 0; i < node->n; ++i) order[i] = &node->entry[i];
   if (node->kind == CFG_MAP)
-    qsort(order, node->n, sizeof *order, b->words == CFG_KEYS_OLD ? by_old_key : by_map_key);
+    qsort(order, node->n, sizeof *order, b->key_names == CFG_KEYS_OLD ? by_old_key : by_map_key);
   put_text(b, node->kind == CFG_MAP ? "{" : "[");
   for (size_t i = 0; i < node->n && !b->failed; ++i) {
     if (i != 0) put_text(b, ",");
     if (node->kind == CFG_MAP) {
       char room[CFG_KEY_SIZE];
-      put_quoted(b, entry_key(b->words, order[i], room));
+      put_quoted(b, entry_key(b->key_names, order[i], room));
       put_text(b, ":");
     }
     put_marked(b, order[i]->value);
@@ -158,16 +159,17 @@ static void put_node(text_buffer *b, const cfg_node *node) {
   free(order);
 }
 
-char *cfg_canonical_marked(const cfg_node *node, cfg_key_names words, cfg_mark *marks, size_t n) {
-  text_buffer b = {.words = words, .marks = marks, .n_marks = n};
+char *cfg_canonical_marked(const cfg_node *node, cfg_key_names key_names, cfg_mark *marks,
+                           size_t n) {
+  text_buffer b = {.key_names = key_names, .marks = marks, .n_marks = n};
   put_node(&b, node);
   if (!b.failed) return b.data;
   free(b.data);
   return NULL;
 }
 
-char *cfg_canonical_in(const cfg_node *node, cfg_key_names words) {
-  return cfg_canonical_marked(node, words, NULL, 0);
+char *cfg_canonical_in(const cfg_node *node, cfg_key_names key_names) {
+  return cfg_canonical_marked(node, key_names, NULL, 0);
 }
 
 char *cfg_canonical(const cfg_node *node) {
@@ -193,7 +195,7 @@ static int by_hole(const void *a, const void *b) {
 }
 
 gl_status cfg_template_new(cfg_template **out, const cfg_doc *doc, const char *const *paths,
-                           size_t n, cfg_key_names words, gl_error *err) {
+                           size_t n, cfg_key_names key_names, gl_error *err) {
   cfg_template *t = calloc(1, sizeof *t + n * sizeof *t->hole);
   cfg_mark *marks = calloc(n + 1, sizeof *marks);
   *out = NULL;
@@ -204,7 +206,7 @@ gl_status cfg_template_new(cfg_template **out, const cfg_doc *doc, const char *c
     free(t), free(marks);
     return gl_fail(err, GL_EINTERNAL, "a template of a recipe without %s", paths[i]);
   }
-  if (found) t->text = cfg_canonical_marked(doc->root, words, marks, n);
+  if (found) t->text = cfg_canonical_marked(doc->root, key_names, marks, n);
   if (!found || t->text == NULL) {
     free(t), free(marks);
     return gl_fail_memory(err, "the text of a recipe");

@@ -242,13 +242,13 @@ int cfg_number(const cfg_node *node, double *value) {
 
 static const char word_now[] = "distribution", word_old[] = "law";
 
-const char *cfg_key_in(cfg_key_names words, const char *key, char room[CFG_KEY_SIZE]) {
-  const char *from = words == CFG_KEYS_CURRENT ? word_old : word_now,
-             *to = words == CFG_KEYS_CURRENT ? word_now : word_old, *dot = strrchr(key, '.'),
+const char *cfg_key_in(cfg_key_names key_names, const char *key, char room[CFG_KEY_SIZE]) {
+  const char *from = key_names == CFG_KEYS_CURRENT ? word_old : word_now,
+             *to = key_names == CFG_KEYS_CURRENT ? word_now : word_old, *dot = strrchr(key, '.'),
              *last = dot != NULL ? dot + 1 : key;
   if (strcmp(last, from) != 0) return key;
   const int n = snprintf(room, CFG_KEY_SIZE, "%.*s%s", (int)(last - key), key, to);
-  return n < CFG_KEY_SIZE ? room : key; /* so long a key is unknown in any words */
+  return n < CFG_KEY_SIZE ? room : key; /* so long a key is unknown in either form */
 }
 
 int cfg_has_old_keys(const char *text) {

@@ -133,9 +133,9 @@ char *cfg_canonical(const cfg_node *node);
 typedef enum cfg_key_names { CFG_KEYS_CURRENT, CFG_KEYS_OLD } cfg_key_names;
 enum { CFG_KEY_SIZE = 160 };
 /* The key or dotted path with the last key as these key names have it: `key` itself, or `room`. */
-const char *cfg_key_in(cfg_key_names words, const char *key, char room[CFG_KEY_SIZE]);
+const char *cfg_key_in(cfg_key_names key_names, const char *key, char room[CFG_KEY_SIZE]);
 /* cfg_canonical() with these key names. */
-char *cfg_canonical_in(const cfg_node *node, cfg_key_names words);
+char *cfg_canonical_in(const cfg_node *node, cfg_key_names key_names);
 /* Returns 1 if a canonical text, or JSON with dotted paths as keys, has an old key. */
 int cfg_has_old_keys(const char *text);
 /* Such a text with the keys of today; malloc'd. NULL if it has no old key, or cannot be read. */
@@ -147,7 +147,7 @@ typedef struct cfg_template cfg_template;
  * with cfg_template_free(). Errors: GL_ENOMEM, GL_EINTERNAL if a path does not exist or is inside
  * another. */
 gl_status cfg_template_new(cfg_template **out, const cfg_doc *doc, const char *const *paths,
-                           size_t n, cfg_key_names words, gl_error *err);
+                           size_t n, cfg_key_names key_names, gl_error *err);
 void cfg_template_free(cfg_template *t);
 /* Length of the text with values[n] in the holes, without the final NUL. */
 size_t cfg_template_size(const cfg_template *t, const char *const *values);

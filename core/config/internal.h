@@ -139,7 +139,8 @@ typedef struct cfg_mark {
   const cfg_node *node;
   size_t begin, end;
 } cfg_mark;
-char *cfg_canonical_marked(const cfg_node *node, cfg_key_names words, cfg_mark *marks, size_t n);
+char *cfg_canonical_marked(const cfg_node *node, cfg_key_names key_names, cfg_mark *marks,
+                           size_t n);
 
 /* Returns GL_EINPUT with `file:line:column: ` before the message. */
 gl_status cfg_fail_at(const cfg_position *at, gl_error *err, const char *format, ...)

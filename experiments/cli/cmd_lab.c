@@ -112,7 +112,7 @@ static gl_status run_bias(args *a, gl_error *err) {
   lab_recipe plan = {0};
   gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
   if (status != GL_OK || a->help) return status;
-  q.form.words = a;
+  q.form.given = a;
   if (q.format != NULL && strcmp(q.format, "tsv") != 0)
     status = gl_fail(err, GL_EINPUT, "--format knows tsv only, not '%s'", q.format);
   if (status == GL_OK && q.figure != NULL && q.folder == NULL)
@@ -200,7 +200,7 @@ static gl_status run_theory(args *a, gl_error *err) {
   int json = 0;
   size_t threads = pool_usable_cores();
   const char *folder = NULL, *only = NULL;
-  figure_form form = {.words = NULL};
+  figure_form form = {.given = NULL};
   const args_option options[] = {
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json},
       {"figures", 'f', ARGS_TEXT, "FOLDER",
@@ -213,7 +213,7 @@ static gl_status run_theory(args *a, gl_error *err) {
   cfg_doc *doc = NULL;
   gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
   if (status != GL_OK || a->help) return status;
-  form.words = a;
+  form.given = a;
   status =
       recipe_load(&doc, a->n_words > 0 ? a->words[0] : "theory", a->overrides, a->n_overrides, err);
   if (status == GL_OK) status = args_read_files(a, doc, err);
@@ -318,7 +318,7 @@ static gl_status run_selection(args *a, gl_error *err) {
   selection_case m = {.max_length = 0};
   gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
   if (status != GL_OK || a->help) return status;
-  to.form.words = a;
+  to.form.given = a;
   const recipe *r = &of.r;
   status = one_recipe_read(&of, err);
   if (status == GL_OK) status = cluster_parse(&cluster, r->cluster, r->groups, r->group_size, err);

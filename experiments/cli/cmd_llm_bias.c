@@ -376,7 +376,7 @@ static gl_status run_llm_bias(args *a, gl_error *err) {
   study s = {0};
   gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
   if (status != GL_OK || a->help) return status;
-  o.form.words = a;
+  o.form.given = a;
   status = bias_of(&s, a, &o, err);
   bias_study_fini(&s);
   return status;

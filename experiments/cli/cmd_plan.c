@@ -358,7 +358,7 @@ static gl_status run_plan(args *a, gl_error *err) {
   plan_description d;
   gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
   if (status != GL_OK || a->help) return status;
-  q.form.words = a;
+  q.form.given = a;
   status = find_trainer(&q, err);
   if (status == GL_OK) status = load_description(&doc, &q, a, err);
   if (status == GL_OK) status = args_read_files(a, doc, err);

@@ -186,7 +186,7 @@ static gl_status run_plot(args *a, gl_error *err) {
   int list = 0, no_notes = 0;
   char only[NAMED] = "";
   args_list named = {0};
-  figure_form form = {.words = NULL};
+  figure_form form = {.given = NULL};
   import_options import = {0};
   staleness_histogram measured = {0};
   enum { OWN = 10 };
@@ -206,7 +206,7 @@ static gl_status run_plot(args *a, gl_error *err) {
   import_options_list(&import, options + OWN);
   gl_status status = args_parse(a, options, OWN + IMPORT_OPTION_COUNT, err);
   if (status != GL_OK || a->help) return status;
-  form.words = a;
+  form.given = a;
   if (list) {
     list_figures();
   } else {

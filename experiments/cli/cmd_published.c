@@ -228,7 +228,7 @@ static gl_status run_published(args *a, gl_error *err) {
   static const char *const formats[] = {"text", "markdown", "latex"};
   int json = 0;
   const char *format = NULL, *folder = NULL;
-  figure_form form_of_figure = {.words = NULL};
+  figure_form form_of_figure = {.given = NULL};
   size_t chosen = 0;
   const args_option options[] = {
       {"format", 0, ARGS_TEXT, "text|markdown|latex", "how the table is written", &format},
@@ -240,7 +240,7 @@ static gl_status run_published(args *a, gl_error *err) {
   gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
   if (status != GL_OK || a->help) return status;
   if (format != NULL) status = args_choose(&chosen, "--format", format, formats, 3, err);
-  form_of_figure.words = a;
+  form_of_figure.given = a;
   const char *const *names = a->n_words > 0 ? a->words : recipes;
   const size_t n = a->n_words > 0 ? a->n_words : (size_t)N_RECIPES;
   for (size_t i = 0; i < n && status == GL_OK; ++i)

@@ -331,7 +331,7 @@ gl_status run_recipe(const cfg_doc *doc, const recipe *r, const run_options *q, 
   char note[LLM_NOTE_SIZE];
   if (status == GL_OK && llm_note(r->world, note) != NULL) run_note(NULL, note);
   sweep_expansion how = {0};
-  if (status == GL_OK) status = key_names_of_file(&how.words, q->file, r->name, err);
+  if (status == GL_OK) status = key_names_of_file(&how.key_names, q->file, r->name, err);
   if (status == GL_OK) status = sweep_expand(&one, doc, &no_axes, &how, err);
   if (status == GL_OK) status = train_and_report(&one.cells[0], r, q, err);
   sweep_cells_fini(&one);

@@ -302,7 +302,7 @@ static gl_status run_sim(args *a, gl_error *err) {
   one_recipe of = {.words = a};
   gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
   if (status != GL_OK || a->help) return status;
-  q.form.words = a;
+  q.form.given = a;
   if ((q.timeline || q.densities) && q.folder == NULL) q.folder = "figures";
   status = read_forms(&q, events, format, err);
   if (status == GL_OK) status = check_options(&q, err);

@@ -216,7 +216,7 @@ static gl_status run_whatif(args *a, gl_error *err) {
       FIGURE_FORM_OPTIONS(q.form)};
   gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
   if (status != GL_OK || a->help) return status;
-  q.form.words = a;
+  q.form.given = a;
   status = check_whatif(&q, err);
   if (status == GL_OK) status = replay_logs(a, &q, err);
   return status;

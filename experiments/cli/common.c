@@ -127,9 +127,9 @@ figure_request figures_request_to(const char *folder) {
 
 gl_status figures_request_form(figure_request *q, const figure_form *form, gl_error *err) {
   q->highlight = form->highlight;
-  if (form->words != NULL) {
-    q->reads = form->words->reads;
-    q->n_reads = form->words->n_reads;
+  if (form->given != NULL) {
+    q->reads = form->given->reads;
+    q->n_reads = form->given->n_reads;
   }
   return form->width != NULL ? figure_width(form->width, &q->width_cm, err) : GL_OK;
 }

@@ -62,7 +62,8 @@ figure_request figures_request_to(const char *folder);
  * --highlight; NULL if not given. */
 typedef struct figure_form {
   const char *width, *highlight;
-  const args *words; /* whose files no figure may be written onto; NULL: none */
+  const args
+      *given; /* the command's arguments, whose files no figure may be written onto; NULL: none */
 } figure_form;
 
 #define FIGURE_WIDTH_OPTION(form)                                                                  \

@@ -215,7 +215,7 @@ static int compare_lengths(const expansion *x, size_t a, size_t b) {
 /* The path as a JSON string; owned. */
 static char *json_key(const expansion *x, const char *path) {
   char room[CFG_KEY_SIZE];
-  const char *own = cfg_key_in(x->how->words, path, room);
+  const char *own = cfg_key_in(x->how->key_names, path, room);
   cJSON *name = must_have(cJSON_CreateString(own), cells_memory);
   char *key = must_have(cJSON_PrintUnformatted(name), cells_memory);
   cJSON_Delete(name);
@@ -224,7 +224,7 @@ static char *json_key(const expansion *x, const char *path) {
 
 /* The canonical text of a node with the key names of the study; owned. */
 static char *cell_text(const expansion *x, const cfg_node *node) {
-  return must_have(cfg_canonical_in(node, x->how->words), cells_memory);
+  return must_have(cfg_canonical_in(node, x->how->key_names), cells_memory);
 }
 
 static gl_status cells_add_field(expansion *x, const char *path, size_t of) {
@@ -536,12 +536,12 @@ static gl_status make_templates(expansion *x) {
   gl_status status = cfg_copy(&doc, x->base, x->err);
   if (status == GL_OK) status = cells_set_fields(x, doc, first);
   if (status == GL_OK)
-    status = cfg_template_new(&x->plain, doc, path, x->n_fields, x->how->words, x->err);
+    status = cfg_template_new(&x->plain, doc, path, x->n_fields, x->how->key_names, x->err);
   if (status == GL_OK && x->tuned.n > 0) {
     status = mark_tuned(x, doc, "0");
     if (status == GL_OK)
-      status =
-          cfg_template_new(&x->open, doc, path, x->n_fields + x->tuned.n, x->how->words, x->err);
+      status = cfg_template_new(&x->open, doc, path, x->n_fields + x->tuned.n, x->how->key_names,
+                                x->err);
   }
   cfg_free(doc);
   return status;

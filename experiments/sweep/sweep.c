@@ -34,7 +34,7 @@ typedef struct sweep {
   double *score;    /* [tuning.n_cells] -INFINITY: not known yet */
   int machine_fits; /* 1: all cells were already checked against this machine */
   store *store;
-  cfg_key_names words; /* of the study in the file */
+  cfg_key_names key_names; /* of the study in the file */
   sweep_report *report;
   watch watch;
   gl_error *err;
@@ -288,7 +288,7 @@ static int show_listing(void *self, size_t done, size_t total) {
 static gl_status sweep_list(const sweep *s, sweep_cells *out, const sweep_grid *grid,
                             sweep_expansion how) {
   listing l = {.mode = s->options->progress};
-  how.words = s->words;
+  how.key_names = s->key_names;
   how.tick = show_listing;
   how.self = &l;
   gl_status status = sweep_expand(out, s->doc, grid, &how, s->err);
@@ -473,8 +473,8 @@ static gl_status sweep_check(sweep *s) {
 
 /* Lists the cells again if the file's study has old key names. */
 static gl_status follow_key_names(sweep *s) {
-  gl_status status = store_key_names(s->store, s->base.name, &s->words, s->err);
-  if (status != GL_OK || s->words == CFG_KEYS_CURRENT) return status;
+  gl_status status = store_key_names(s->store, s->base.name, &s->key_names, s->err);
+  if (status != GL_OK || s->key_names == CFG_KEYS_CURRENT) return status;
   sweep_cells_fini(&s->cells);
   sweep_cells_fini(&s->tuning);
   status = sweep_list(s, &s->cells, &s->grid, (sweep_expansion){0});
@@ -528,7 +528,7 @@ static gl_status put_plan(const sweep *s, const unsigned char *in, int with_grid
   planned_cell *cells =
       MUST_ARRAY(planned_cell, s->tuning.n_cells + s->cells.n_cells, "the plan of the study");
   char *recipe_text =
-      must_have(cfg_canonical_in(cfg_root(s->doc), s->words), "the plan of the study");
+      must_have(cfg_canonical_in(cfg_root(s->doc), s->key_names), "the plan of the study");
   study_plan plan = {.study = s->base.name,
                      .recipe = recipe_text,
                      .shard = s->options->ranks.index,

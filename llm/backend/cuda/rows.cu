@@ -19,8 +19,8 @@
 
 static const unsigned SUM_COLUMNS = 32, SUM_LANES = 32;
 
-/* to [width] += the sums of SUM_COLUMNS columns of in [rows, ld]. Lane l of a column adds rows l, l +
- * SUM_LANES, ..., then the lanes' sums are added in order. */
+/* to [width] += the sums of SUM_COLUMNS columns of in [rows, ld]. Lane l of a column adds rows l, l
+ * + SUM_LANES, ..., then the lanes' sums are added in order. */
 template <typename T>
 __global__ void add_row_sums(float *to, const T *in, size_t rows, size_t ld, size_t width) {
   __shared__ float part[SUM_LANES * SUM_COLUMNS];
