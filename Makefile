@@ -37,6 +37,7 @@ LDFLAGS  += $(if $(SANITIZE),-fsanitize=$(SANITIZE))
 VERSION  := $(shell cat VERSION)
 
 include mk/packages.mk
+include mk/optional.mk
 
 ROOMS    := core sim toy llm analysis library experiments
 # Every C file below some folders, and the objects made of them.
@@ -51,7 +52,7 @@ RESOURCES := $(wildcard plots/*.gp) $(wildcard experiments/recipes/*.yaml) \
              $(wildcard paper/results/announcements_edges.tsv) \
              experiments/predictions/compared.tsv \
              $(wildcard experiments/cli/completion.*sh) $(CHART_JS)
-EMBED    := $(BUILD)/gen/resources.o $(BUILD)/gen/source.o
+EMBED    := $(BUILD)/gen/resources.o $(BUILD)/gen/commit.o
 LIBS     := $(foreach r,analysis sim toy llm core,$(BUILD)/lib$(r).a)
 # What libgepolab is made of.
 SHARED_ROOMS := analysis sim toy core
@@ -131,9 +132,9 @@ $(BUILD)/gen/version.h: VERSION
 
 # The commit that the program is built from, which runs keep: asked at every build, compiled when it
 # is another one.
-$(BUILD)/gen/source.c: force
-	@experiments/write_source.sh $@ $(NVCC)
-$(BUILD)/gen/source.o: $(BUILD)/gen/source.c
+$(BUILD)/gen/commit.c: force
+	@experiments/write_commit.sh $@ $(NVCC)
+$(BUILD)/gen/commit.o: $(BUILD)/gen/commit.c
 	$(Q)$(CC) $(CFLAGS) -c -o $@ $<
 
 # A table that an enumeration indexes and that has no line for one of its values does not build.

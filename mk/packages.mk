@@ -1,4 +1,4 @@
-# Debian packages that are needed, flags of their libraries, and compilers that are found but never required.
+# Debian packages that are needed, and flags of their libraries.
 
 PACKAGES := gcc libc6-dev pkg-config libgsl-dev libopenblas-dev gnuplot-nox fonts-dejavu-core libcunit1-dev \
             libsqlite3-dev libyaml-dev libcjson-dev librandom123-dev libxxhash-dev libpcre2-dev libutf8proc-dev \
@@ -11,13 +11,6 @@ PKG_CFLAGS = $(eval PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/nul
 PKG_LIBS   = $(eval PKG_LIBS := $(filter-out -lgslcblas,$(shell pkg-config --libs $(PKGS) 2>/dev/null)))$(PKG_LIBS)
 # Arb: a library of its own before FLINT 3. Only the program has llm/answer, libgepolab does not.
 ARB_LIBS   = $(eval ARB_LIBS := $(firstword $(foreach l,flint-arb arb,$(if $(filter /%,$(shell $(CC) -print-file-name=lib$(l).so)),-l$(l)))) -lflint)$(ARB_LIBS)
-
-# Found, never required. Sanitized builds leave MPI out: its library reports leaks of its own.
-MPICC    := $(if $(SANITIZE),,$(shell command -v mpicc 2>/dev/null))
-CUDA     ?= 1
-NVCC     := $(if $(filter 0,$(CUDA))$(SANITIZE),,$(shell command -v nvcc 2>/dev/null))
-MPI_CFLAGS := $(if $(MPICC),-DGEPOLAB_WITH_MPI $(shell $(MPICC) --showme:compile 2>/dev/null))
-MPI_LIBS   := $(if $(MPICC),$(shell $(MPICC) --showme:link 2>/dev/null))
 
 # Installs what is missing with apt-get (as root, or through sudo); says what to do elsewhere.
 deps:

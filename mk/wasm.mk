@@ -9,7 +9,7 @@ WASM_LIBS     := $(foreach l,gsl sqlite3 yaml cjson pcre2 utf8proc zlib zstd,$(W
 WASM_SRC      := $(call sources,core sim toy analysis $(addprefix experiments/,base clock lab plan policy recipe tokens)) \
                  experiments/report/html.c experiments/sweep/grid.c site/browser/no_llm.c llm/learner/fields.c llm/model/fields.c \
                  $(addprefix experiments/cli/,commands.c common.c main.c $(foreach c,algorithms diagnose fields lab list policy published sim whatif,cmd_$(c).c))
-WASM_OBJ      := $(WASM_SRC:%.c=$(WASM)/obj/%.o) $(WASM)/obj/gen/resources.o $(WASM)/obj/gen/source.o
+WASM_OBJ      := $(WASM_SRC:%.c=$(WASM)/obj/%.o) $(WASM)/obj/gen/resources.o $(WASM)/obj/gen/commit.o
 # emcc's own flags for clang, without the wrapper, which takes longer than clang does. Random123 asks for a processor
 # that it was tested on, and takes nothing of it for Philox: RISC-V is one of which no header here knows more.
 WASM_CC        = $(eval WASM_CC := clang-14 $(shell emcc --cflags))$(WASM_CC)
@@ -40,7 +40,7 @@ $(eval $(call stamp,wasm-flags,$(WASM_CFLAGS) $(CPPFLAGS)))
 $(WASM)/obj/%.o: %.c $(BUILD)/gen/wasm-flags | $(BUILD)/gen/version.h
 	@mkdir -p $(@D)
 	$(Q)$(WASM_CC) $(CPPFLAGS) $(WASM_CFLAGS) -MMD -MP -c -o $@ $<
-$(WASM)/obj/gen/source.o: $(BUILD)/gen/source.c
+$(WASM)/obj/gen/commit.o: $(BUILD)/gen/commit.c
 	@mkdir -p $(@D)
 	$(Q)$(WASM_CC) $(WASM_CFLAGS) -c -o $@ $<
 # The assembler of the native build's table has no WebAssembly: the same table as C.

@@ -5,7 +5,7 @@
 #include "core/base/arena.h"
 #include "sim/cluster.h"
 #include "sim/delay.h"
-#include "sim/link.h"
+#include "sim/lossy_link.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,7 +4,7 @@
  *     newest are sent when the link is free)
  *   a handshake
  *   the learner's side of the network, shared by all transfers in that direction
- *   the waiting times for retransmissions of lost packets (sim/link.h), all at the end
+ *   the waiting times for retransmissions of lost packets (sim/lossy_link.h), all at the end
  *   the latency and the sampled delay, which block nothing else
  *
  * A transfer of weights carries the newest version published when its bytes start to flow. Private
@@ -14,7 +14,8 @@
 #define GEPOLAB_SIM_NETWORK_H
 
 #include "sim/cluster_spec.h"
-#include "sim/link.h"
+#include "sim/lossy_link.h"
+#include "sim/shared_capacity.h"
 
 #include <stdbool.h>
 

@@ -16,7 +16,7 @@
 #include "core/policy/policy.h"
 #include "core/rl/batch.h"
 #include "core/rl/learner.h"
-#include "core/rl/optimizer.h"
+#include "core/rl/optimizer_settings.h"
 #include "core/rl/sampling_distribution.h"
 
 #include <stdbool.h>

@@ -7,7 +7,7 @@
 #include "core/base/utf8.h"
 #include "core/config/fields.h"
 #include "core/policy/algorithm.h"
-#include "core/rl/optimizer.h"
+#include "core/rl/optimizer_settings.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/program.h"
 #include "experiments/recipe/designs.h"

@@ -6,7 +6,7 @@
 
 #include "core/policy/algorithm.h"
 #include "core/rl/evaluation.h"
-#include "core/rl/optimizer.h"
+#include "core/rl/optimizer_settings.h"
 #include "core/rl/sampling_distribution.h"
 #include "llm/model/model.h"
 #include "llm/task/task.h"

@@ -15,7 +15,7 @@
 #define GEPOLAB_LLM_MODEL_MODEL_H
 
 #include "core/config/config.h"
-#include "core/rl/optimizer.h"
+#include "core/rl/optimizer_settings.h"
 #include "llm/backend/backend.h"
 
 enum { MODEL_UNKNOWN_SIZE = 192 };

@@ -1,7 +1,7 @@
 /* Delay distributions against GSL's distribution functions and their intervals; links against the
  * distribution of rounds; crashes. */
 #include "sim/delay.h"
-#include "sim/link.h"
+#include "sim/lossy_link.h"
 #include "sim/schedule.h"
 #include "tests/support/sim.h"
 #include "tests/support/suite.h"

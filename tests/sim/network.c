@@ -3,7 +3,8 @@
 #include "sim/network.h"
 
 #include "sim/closed_forms.h"
-#include "sim/link.h"
+#include "sim/lossy_link.h"
+#include "sim/shared_capacity.h"
 #include "tests/support/sim.h"
 #include "tests/support/suite.h"
 

@@ -1,6 +1,6 @@
 /* The rules of queues and presets, books that must balance, and what is printed. */
 #include "sim/delay.h"
-#include "sim/link.h"
+#include "sim/lossy_link.h"
 #include "sim/schedule.h"
 #include "tests/support/files.h"
 #include "tests/support/json.h"

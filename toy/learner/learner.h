@@ -4,7 +4,7 @@
 #define GEPOLAB_TOY_LEARNER_LEARNER_H
 
 #include "core/base/arena.h"
-#include "core/rl/optimizer.h"
+#include "core/rl/optimizer_settings.h"
 #include "core/rl/update.h"
 #include "toy/learner/toy_learner.h"
 #include "toy/world/measure.h"

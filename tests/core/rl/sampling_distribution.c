@@ -3,7 +3,7 @@
 #include "core/rl/sampling_distribution.h"
 
 #include "core/random/rng.h"
-#include "core/rl/optimizer.h"
+#include "core/rl/optimizer_settings.h"
 #include "tests/support/suite.h"
 
 #include <math.h>

@@ -147,13 +147,13 @@ TEST(everything_is_filled_in) {
 
 /* --- the source --- */
 
-/* What experiments/write_source.sh finds in a scratch folder that `made` fills. */
+/* What experiments/write_commit.sh finds in a scratch folder that `made` fills. */
 static void source_of(char *text, size_t size, const char *made) {
   char folder[64], line[2048];
   cli_scratch_make(folder);
   snprintf(
       line, sizeof line,
-      "script=$PWD/experiments/write_source.sh; unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE; "
+      "script=$PWD/experiments/write_commit.sh; unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE; "
       "mkdir %s/tree; cd %s/tree; export GIT_CONFIG_GLOBAL=/dev/null "
       "GIT_CEILING_DIRECTORIES=%s; commit() { git -c user.name=n -c user.email=e "
       "commit -q -m m; }; init() { git init -q . ; }; mkdir core; echo 1 > core/a.c; "

@@ -1,7 +1,7 @@
 /* The `optimizer` section of a recipe and its learning-rate schedule, shared by toy and transformer
  * learners. Each learner implements the optimiser step for its own storage. */
-#ifndef GEPOLAB_CORE_RL_OPTIMIZER_H
-#define GEPOLAB_CORE_RL_OPTIMIZER_H
+#ifndef GEPOLAB_CORE_RL_OPTIMIZER_SETTINGS_H
+#define GEPOLAB_CORE_RL_OPTIMIZER_SETTINGS_H
 
 #include "core/base/error.h"
 #include "core/config/config.h"

@@ -1,5 +1,5 @@
 /* Learning rates over a run: warm-up and decay. */
-#include "core/rl/optimizer.h"
+#include "core/rl/optimizer_settings.h"
 
 #include "core/config/fields.h"
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Writes C that says which commit the program is built from.
 #
-#   experiments/write_source.sh FILE.c [COMPILER OF CUDA]
+#   experiments/write_commit.sh FILE.c [COMPILER OF CUDA]
 #
 # Three constants: source_commit, in hex; source_dirty, 1 where files that the program is made of
 # differ from that commit, else 0; source_cuda, the CUDA Toolkit's release. Without git, in a tarball,
@@ -25,7 +25,7 @@ fi
 if [ -n "$nvcc" ]; then cuda=$("$nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/\1/p'); fi
 mkdir -p "$(dirname "$to")"
 cat > "$to.$$" <<END
-/* Made by experiments/write_source.sh. */
+/* Made by experiments/write_commit.sh. */
 extern const char source_commit[], source_cuda[];
 extern const int source_dirty;
 const char source_commit[] = "$commit";
