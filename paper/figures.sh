@@ -81,6 +81,13 @@ for study in frontier frontier_sorting; do
   renamed "$work/$study/four.tsv" > "$work/$study/cells.tsv"
   plot "$work/$study" cells.tsv -f frontier
 done
+# The rate that runs survive with a clip, and without one.
+if [ -e "$from/staleness_rate_outcomes.tsv" ]; then
+  mkdir -p "$work/staleness_rate"
+  { cat "$from/staleness_rate_outcomes.tsv"; grep '^cells' "$from/staleness_rate_unclipped_outcomes.tsv"; } > "$work/staleness_rate/all.tsv"
+  renamed "$work/staleness_rate/all.tsv" > "$work/staleness_rate/cells.tsv"
+  plot "$work/staleness_rate" cells.tsv -f frontier
+fi
 panels long_regime "=on-policy" "15=16 updates stale" "63=64 updates stale"
 panels long_regime_countdown "=on-policy" "15=16 updates stale" "63=64 updates stale"
 width=10
