@@ -10,6 +10,7 @@
  * none is asked for that exists. */
 #include "core/config/fields.h"
 #include "tests/support/processes.h"
+#include "tests/support/sanitized.h"
 
 #include <CUnit/Basic.h>
 #include <ctype.h>
@@ -20,6 +21,19 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#if SANITIZED
+/* A sanitizer's malloc() returns NULL without memory, as the C library's does, and does not end the
+ * program. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void) {
+  return "allocator_may_return_null=1";
+}
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void) {
+  return "allocator_may_return_null=1";
+}
+#endif
 
 extern const test_entry *const __start_gl_tests[];
 extern const test_entry *const __stop_gl_tests[];

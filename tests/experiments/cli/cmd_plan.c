@@ -288,7 +288,7 @@ TEST(it_stops_on_request_and_writes_nothing) {
               "  selection: {replicates: 500, updates: 400, most: 1000}");
   cli_path(recipe, folder, "planned.yaml");
   const pid_t pid = CLI_START("plan", path, "-q", "-o", recipe);
-  cli_sleep_ms(400);
+  cli_wait_for_work(pid, 0.5);
   kill(pid, SIGINT);
   CU_ASSERT_EQUAL(cli_wait(pid), 130);
   CU_ASSERT_EQUAL(cli_files_in(folder), 1);
