@@ -1,11 +1,9 @@
 /* Algorithms for a caller in C: made from recipe text, their fields and settings, and the list of
  * those built in. */
-#include "core/config/user_defined.h"
 #include "core/policy/algorithm.h"
 #include "core/policy/trainer_settings.h"
 #include "library/internal.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,10 +1,8 @@
 /* Shared parts of the library: version, error conversion and objects made from recipe text. The
  * size of a structure that a caller of an older version has is checked where the structure is read
  * (the batch: policy.c). */
-#include "analysis/statistics.h"
 #include "core/config/user_defined.h"
 #include "core/policy/algorithm.h"
-#include "core/policy/trainer_settings.h"
 #include "core/rl/fields.h"
 #include "library/internal.h"
 #include "sim/cluster.h"

@@ -17,7 +17,6 @@
 #ifndef GEPOLAB_SIM_SHARED_CAPACITY_H
 #define GEPOLAB_SIM_SHARED_CAPACITY_H
 
-#include "core/base/error.h"
 #include "sim/event_queue.h"
 
 #include <stdbool.h>

@@ -62,8 +62,7 @@ figure_request figures_request_to(const char *folder);
  * --highlight; NULL if not given. */
 typedef struct figure_form {
   const char *width, *highlight;
-  const args
-      *given; /* the command's arguments, whose files no figure may be written onto; NULL: none */
+  const args *given; /* of the command; no figure is written onto its files. NULL: none */
 } figure_form;
 
 #define FIGURE_WIDTH_OPTION(form)                                                                  \
