@@ -187,7 +187,7 @@ static const struct {
     {"head_rows_store", 1.2, 1.05},
     /* and stores eight sums to shared memory one by one, four lanes to a bank, as does the next */
     {"head_rows_backward", 1.15, 4.6},
-    {"cached_part", 1.05, 1.55},
+    {"cached_group", 1.05, 1.55},
     /* four lanes write 16 bytes of a row together, and read its statistics */
     {"attention_mma", 1.2, 1.05},
     /* a lane reads numbers that are adjacent, or far apart; all together less than 1 MB a step */
@@ -255,7 +255,7 @@ TEST(decoding_launches_eight_kernels_a_layer) {
     CU_ASSERT_EQUAL(sum_of("").launches, 8 * LAYERS + 6);
     CU_ASSERT_EQUAL(sum_of("product_rows").launches, 4 * LAYERS + 1);
     if (!SEES_MEMORY) continue;
-    const double products = sum_of("product_rows").read, cached = sum_of("cached_part").read;
+    const double products = sum_of("product_rows").read, cached = sum_of("cached_group").read;
     CU_ASSERT(products >= weights && (rows[i] > 1 || products < 1.05 * weights));
     CU_ASSERT(fabs(cached / (keys * (double)rows[i]) - 1) < 0.25);
     check_accesses();

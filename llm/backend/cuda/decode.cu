@@ -3,24 +3,20 @@
  *
  * Layout: in both caches a slot has `capacity` positions of kv * dim numbers.
  *
- * The positions of a slot are divided into units of UNIT keys, and GROUP units make a group. A unit
- * has a partial result: its values weighted by e^(score - greatest), its greatest score and its sum
- * of weights. The units of a group are combined in order, then the groups in order, so a row's
- * result depends only on its slot and position. The work is divided among blocks as in
- * Flash-Decoding (Dao et al., 2023): with many rows a block computes a group, with few rows a unit.
- * So a short context occupies much of the device even if one sequence is decoded. The last block of
- * a row and its heads combines the partial results. */
-#include "llm/backend/cuda/device.cuh"
+ * The positions of a slot are divided into groups of UNITS units of UNIT keys. A warp computes a
+ * unit and a block a group, for the query heads that read the same keys. Each has a partial
+ * softmax: its greatest score, its sum of weights e^(score - greatest), and its values weighted by
+ * them. A block combines its units in order. If a row has several groups, its last block combines
+ * those (as in Flash-Decoding; Dao et al., 2023). So a row's result depends only on its slot and
+ * position. */
+#include "llm/backend/cuda/mma.cuh"
+#include "llm/backend/cuda/vector16.cuh"
 
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
-static const unsigned UNIT = 64, GROUP = 4, WARPS = 4, THREADS = WARPS * 32;
-
-/* Rows are few if the number of rows, times query heads, times groups of a full slot, is at most
- * this. */
-static const size_t MOST_OF_FEW = 2048;
+static const unsigned UNIT = 32, UNITS = 8, THREADS = UNITS * 32;
 
 /* Stores row blockIdx.x in its slot of both caches. */
 template <typename T>
@@ -58,80 +54,162 @@ static void op_cache_copy(backend *base, void *cache_k, void *cache_v, size_t fr
 
 /* --- attention --- */
 
-/* Division of a head's dim numbers among lanes: LANES lanes share a key, each with NUMBERS numbers,
- * in vectors of VECTOR. */
-template <typename T, int LANES_, int NUMBERS_, int VECTOR_> struct head_layout {
+/* The n keys and values of a unit, `width` numbers apart; at least one. */
+template <typename T> struct unit_rows {
+  const T *key, *value;
+  unsigned n;
+  size_t width;
+};
+
+/* Units of the types below compute, with all lanes of a warp, for HEADS query heads of DIM numbers
+ * (0: of any size up to 256): stats [HEADS] = greatest score and sum of weights; sum [HEADS, dim] =
+ * weighted sum of values. */
+
+/* In float arithmetic. Lane j has the score of key j. */
+template <typename T> struct float_unit {
   typedef T type;
-  static const int LANES = LANES_, NUMBERS = NUMBERS_, VECTOR = VECTOR_;
-  /* The dimension of the lane's number e. */
-  static __device__ __forceinline__ size_t at(unsigned lane, int e) {
-    return (static_cast<size_t>(e / VECTOR) * LANES + lane) * VECTOR +
-           static_cast<size_t>(e % VECTOR);
-  }
-  /* to [NUMBERS] = this lane's numbers of the head at `from`; zeros beyond dim. */
-  static __device__ __forceinline__ void load(float *to, const T *from, unsigned lane, size_t dim) {
-    if (VECTOR > 1) { /* dim is LANES * NUMBERS, and rows begin at multiples of 16 bytes */
+  static const int HEADS = 1, DIM = 0, NUMBERS = 8; /* numbers of a head per lane */
+  static __device__ __forceinline__ void load(float (&to)[NUMBERS], const T *from, size_t dim) {
 #pragma unroll
-      for (int e = 0; e < NUMBERS; e += VECTOR) {
-        const uint4 raw = *reinterpret_cast<const uint4 *>(from + at(lane, e));
-        T x[VECTOR];
-        memcpy(x, &raw, sizeof raw);
-#pragma unroll
-        for (int i = 0; i < VECTOR; ++i) to[e + i] = to_float(x[i]);
-      }
-    } else {
-#pragma unroll
-      for (int e = 0; e < NUMBERS; ++e)
-        to[e] = at(lane, e) < dim ? to_float(from[at(lane, e)]) : 0.0f;
+    for (unsigned e = 0; e < NUMBERS; ++e) {
+      const unsigned at = threadIdx.x % 32 + 32 * e;
+      to[e] = at < dim ? to_float(from[at]) : 0.0f;
     }
+  }
+  static __device__ __forceinline__ void compute(float2 *stats, float *sum, const T *query,
+                                                 const unit_rows<T> &rows, size_t dim,
+                                                 float scale) {
+    const unsigned lane = threadIdx.x % 32;
+    float q[NUMBERS], x[NUMBERS], o[NUMBERS] = {}, score = -INFINITY;
+    load(q, query, dim);
+#pragma unroll 4
+    for (unsigned j = 0; j < rows.n; ++j) {
+      load(x, rows.key + j * rows.width, dim);
+      float dot = 0;
+#pragma unroll
+      for (int e = 0; e < NUMBERS; ++e) dot += q[e] * x[e];
+      dot = warp_sum(dot);
+      if (lane == j) score = dot * scale;
+    }
+    const float top = warp_max(score), weight = expf(score - top), total = warp_sum(weight);
+#pragma unroll 4
+    for (unsigned j = 0; j < rows.n; ++j) {
+      load(x, rows.value + j * rows.width, dim);
+      const float w = __shfl_sync(WARP, weight, static_cast<int>(j));
+#pragma unroll
+      for (int e = 0; e < NUMBERS; ++e) o[e] += w * x[e];
+    }
+#pragma unroll
+    for (unsigned e = 0; e < NUMBERS; ++e)
+      if (lane + 32 * e < dim) sum[lane + 32 * e] = o[e];
+    if (lane == 0) stats[0] = make_float2(top, total);
   }
 };
 
-/* The keys (or values) of a unit that a thread reads. The unit has n of them, ld numbers apart.
- * LANES threads read a key together: key(i) in round i < ROUNDS, or the last key if key(i) is n or
- * more. With vectors, load() issues the reads of all rounds at once, and numbers() waits for
- * them. */
-template <typename L> struct unit_rows {
-  typedef typename L::type T;
-  static const unsigned GROUPS = THREADS / L::LANES, ROUNDS = UNIT / GROUPS;
-  static const int VECTORS = L::VECTOR > 1 ? L::NUMBERS / L::VECTOR : 1;
-  static const unsigned HELD = L::VECTOR > 1 ? ROUNDS : 1;
-  static_assert(HELD <= 4,
-                "loops over rounds are unrolled by four, so that raw stays in registers");
-  uint4 raw[HELD][VECTORS];
-  const T *from;
-  size_t n, ld;
-  static __device__ __forceinline__ unsigned key(unsigned i) {
-    return threadIdx.x / L::LANES + i * GROUPS;
+static __device__ __forceinline__ uint32_t lower_halves(uint32_t x, uint32_t y) {
+  return (x & 0xffffu) | y << 16;
+}
+static __device__ __forceinline__ uint32_t upper_halves(uint32_t x, uint32_t y) {
+  return x >> 16 | (y & 0xffff0000u);
+}
+
+/* On tensor cores. Lanes read operands of mma() from device memory, 16 bytes at a time. The order
+ * of dimensions within a product's operands is free, so a lane's eight adjacent numbers are placed
+ * where mma() expects numbers that are not adjacent.
+ *
+ * scores [heads, keys] = A [queries] B [keys]: row g of A is the query of head g % 4 (zeros if
+ * there is no such head), rows from 8 on are zeros. values [dim, heads] = A [values] B [weights]:
+ * columns 0 to 3 of B are the weights of the heads as bfloat16, columns 4 to 7 what this rounding
+ * left, so the sum of a head's two columns has weights of 16 bits. */
+template <int DIM_, int HEADS_> struct mma_unit {
+  typedef bf16 type;
+  static const int HEADS = HEADS_, DIM = DIM_;
+  static_assert(HEADS <= 4 && DIM % 64 == 0, "as the head of this type says");
+  static __device__ __forceinline__ void load(uint32_t (&to)[4], const bf16 *from) {
+    const uint4 x = *reinterpret_cast<const uint4 *>(from);
+    to[0] = x.x;
+    to[1] = x.y;
+    to[2] = x.z;
+    to[3] = x.w;
   }
-  __device__ __forceinline__ const T *row(unsigned i) const {
-    return from + (key(i) < n ? key(i) : n - 1) * ld;
-  }
-  __device__ __forceinline__ void load(const T *rows, size_t count, size_t distance) {
-    from = rows;
-    n = count;
-    ld = distance;
-    if constexpr (L::VECTOR > 1) {
+  static __device__ __forceinline__ void compute(float2 *stats, float *sum, const bf16 *query,
+                                                 const unit_rows<bf16> &rows, size_t, float scale) {
+    const unsigned lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, last = rows.n - 1;
+    uint32_t k[UNIT / 8][DIM / 32][4];
 #pragma unroll
-      for (unsigned i = 0; i < HELD; ++i)
+    for (unsigned j = 0; j < UNIT / 8; ++j) {
+      const bf16 *row = rows.key + min(8 * j + g, last) * rows.width + 8 * t;
 #pragma unroll
-        for (int v = 0; v < VECTORS; ++v)
-          raw[i][v] = *reinterpret_cast<const uint4 *>(
-              row(i) + L::at(threadIdx.x % L::LANES, v * L::VECTOR));
+      for (unsigned c = 0; c < DIM / 32; ++c) load(k[j][c], row + 32 * c);
     }
-  }
-  __device__ __forceinline__ void numbers(float *to, unsigned i, size_t dim) const {
-    if constexpr (L::VECTOR > 1) {
+    float x[UNIT / 8][4] = {};
 #pragma unroll
-      for (int v = 0; v < VECTORS; ++v) {
-        T x[L::VECTOR];
-        memcpy(x, &raw[i][v], sizeof x);
+    for (unsigned c = 0; c < DIM / 32; ++c) {
+      uint32_t q[4] = {};
+      if (g % 4 < HEADS) load(q, query + g % 4 * DIM + 32 * c + 8 * t);
+      const uint32_t first[4] = {q[0], 0, q[1], 0}, second[4] = {q[2], 0, q[3], 0};
 #pragma unroll
-        for (int e = 0; e < L::VECTOR; ++e) to[v * L::VECTOR + e] = to_float(x[e]);
+      for (unsigned j = 0; j < UNIT / 8; ++j) {
+        mma(x[j], first, k[j][c][0], k[j][c][1]);
+        mma(x[j], second, k[j][c][2], k[j][c][3]);
       }
-    } else {
-      L::load(to, row(i), threadIdx.x % L::LANES, dim);
     }
+    float top = -INFINITY, total = 0;
+#pragma unroll
+    for (unsigned j = 0; j < UNIT / 8; ++j)
+#pragma unroll
+      for (unsigned e = 0; e < 2; ++e) {
+        x[j][e] = 8 * j + 2 * t + e <= last ? x[j][e] * scale : -INFINITY;
+        top = fmaxf(top, x[j][e]);
+      }
+    top = quad_max(top);
+    uint32_t weight[UNIT / 8];
+#pragma unroll
+    for (unsigned j = 0; j < UNIT / 8; ++j) {
+      float w[2];
+#pragma unroll
+      for (unsigned e = 0; e < 2; ++e) {
+        w[e] = expf(x[j][e] - top);
+        total += w[e];
+        if (g >= 4) w[e] -= to_float(to_bf16(w[e]));
+      }
+      weight[j] = pack_halves(w[0], w[1]);
+    }
+    total = quad_sum(total);
+    if (t == 0 && g < HEADS) stats[g] = make_float2(top, total);
+    float o[DIM / 64][4][4] = {};
+#pragma unroll
+    for (unsigned i = 0; i < UNIT / 16; ++i) {
+      uint32_t v[4][DIM / 64][4];
+#pragma unroll
+      for (unsigned j = 0; j < 4; ++j) {
+        const unsigned key = 16 * i + 2 * t + j % 2 + j / 2 * 8;
+        const bf16 *row = rows.value + min(key, last) * rows.width + 8 * g;
+#pragma unroll
+        for (unsigned c = 0; c < DIM / 64; ++c) load(v[j][c], row + 64 * c);
+      }
+#pragma unroll
+      for (unsigned c = 0; c < DIM / 64; ++c)
+#pragma unroll
+        for (unsigned m = 0; m < 4; ++m) {
+          const uint32_t a[4] = {
+              lower_halves(v[0][c][m], v[1][c][m]), upper_halves(v[0][c][m], v[1][c][m]),
+              lower_halves(v[2][c][m], v[3][c][m]), upper_halves(v[2][c][m], v[3][c][m])};
+          mma(o[c][m], a, weight[2 * i], weight[2 * i + 1]);
+        }
+    }
+#pragma unroll
+    for (unsigned c = 0; c < DIM / 64; ++c)
+#pragma unroll
+      for (unsigned m = 0; m < 4; ++m) {
+#pragma unroll
+        for (unsigned e = 0; e < 4; ++e) o[c][m][e] += __shfl_xor_sync(WARP, o[c][m][e], 2);
+#pragma unroll
+        for (unsigned e = 0; e < 2; ++e)
+          if (t < 2 && 2 * t + e < HEADS)
+            *reinterpret_cast<float2 *>(sum + (2 * t + e) * DIM + 64 * c + 8 * g + 2 * m) =
+                make_float2(o[c][m][e], o[c][m][e + 2]);
+      }
   }
 };
 
@@ -141,211 +219,106 @@ struct cached_arrays {
   const void *qk, *cache_k, *cache_v;
 };
 
-/* The other arguments, and scratch memory for the results of parts. */
+/* The other arguments, and scratch memory for the results of groups. */
 struct cached_call {
   const int32_t *slot, *position;
-  size_t capacity, parts; /* parts of a full slot: groups, or units if rows are few */
+  size_t capacity, groups; /* groups of a full slot */
   head_shape shape;
   float scale;
-  float *sum;        /* [rows, q, parts, dim]: values weighted by e^(score - greatest) */
-  float2 *stats;     /* [rows, q, parts]: greatest score, sum of weights */
+  float2 *stats;     /* [rows, q, groups]: greatest score, sum of weights */
+  float *sum;        /* [rows, q, groups, dim]: weighted sum of values */
   unsigned *arrived; /* [rows, q / HEADS] counters of finished blocks */
 };
 
-/* A partial softmax: greatest score, sum of weights, and one number of the weighted sum of values
- * (each thread has another one). add_partial() joins another partial softmax to it; its operations
- * are explicit, so that the compiler uses the same ones in every kernel. */
+/* A partial softmax, with one number of its weighted sum of values. */
 struct partial {
   float top, total, sum;
 };
-static __device__ __forceinline__ partial nothing() {
-  return {-INFINITY, 0, 0};
-}
-static __device__ __forceinline__ void add_partial(partial &x, float top, float total, float sum) {
-  const float greatest = fmaxf(x.top, top), keep = expf(x.top - greatest);
-  const float factor = expf(top - greatest);
-  x.total = fmaf(x.total, keep, total * factor);
-  x.sum = fmaf(x.sum, keep, sum * factor);
-  x.top = greatest;
-}
 
-/* score [HEADS, UNIT] (shared memory) = scaled scores of the unit's keys, -infinity beyond its last
- * key. query has HEADS heads. Each group of L::LANES lanes processes one key at a time. The caller
- * synchronises. */
-template <typename L, int HEADS>
-static __device__ __forceinline__ void cached_scores(float *score, const typename L::type *query,
-                                                     const unit_rows<L> &keys, size_t dim,
-                                                     float scale) {
-  const unsigned lane = threadIdx.x % L::LANES;
-  float q[HEADS][L::NUMBERS];
-#pragma unroll
-  for (int h = 0; h < HEADS; ++h) L::load(q[h], query + static_cast<size_t>(h) * dim, lane, dim);
-#pragma unroll 4
-  for (unsigned i = 0; i < unit_rows<L>::ROUNDS; ++i) {
-    const unsigned j = unit_rows<L>::key(i);
-    float k[L::NUMBERS];
-    keys.numbers(k, i, dim);
-#pragma unroll
-    for (int h = 0; h < HEADS; ++h) {
-      float dot = 0;
-#pragma unroll
-      for (int e = 0; e < L::NUMBERS; ++e) dot += q[h][e] * k[e];
-#pragma unroll
-      for (int with = L::LANES / 2; with > 0; with /= 2) dot += __shfl_xor_sync(WARP, dot, with);
-      if (lane == 0)
-        score[static_cast<unsigned>(h) * UNIT + j] = j < keys.n ? dot * scale : -INFINITY;
-    }
+/* The combination of n partial softmaxes: stats[i * stats_step], sum[i * sum_step]. Its operations
+ * are explicit, so that the compiler uses the same ones in every kernel. */
+static __device__ __forceinline__ partial combine(size_t n, const float2 *stats, size_t stats_step,
+                                                  const float *sum, size_t sum_step) {
+  partial all = {-INFINITY, 0, 0};
+  for (size_t i = 0; i < n; ++i) all.top = fmaxf(all.top, stats[i * stats_step].x);
+  for (size_t i = 0; i < n; ++i) {
+    const float factor = expf(stats[i * stats_step].x - all.top);
+    all.total = fmaf(factor, stats[i * stats_step].y, all.total);
+    all.sum = fmaf(factor, sum[i * sum_step], all.sum);
   }
-}
-
-/* Replaces score [HEADS, UNIT] by the weights e^(score - greatest); stats [HEADS] = greatest score
- * and sum of weights; one warp per head. The caller synchronises before and after. */
-template <int HEADS>
-static __device__ __forceinline__ void cached_weights(float2 *stats, float *score) {
-  const unsigned lane = threadIdx.x % 32;
-  for (unsigned i = threadIdx.x / 32; i < HEADS; i += WARPS) {
-    float top = -INFINITY, total = 0;
-    for (unsigned j = lane; j < UNIT; j += 32) top = fmaxf(top, score[i * UNIT + j]);
-    top = warp_max(top);
-    for (unsigned j = lane; j < UNIT; j += 32) {
-      const float w = expf(score[i * UNIT + j] - top);
-      score[i * UNIT + j] = w;
-      total += w;
-    }
-    total = warp_sum(total);
-    if (lane == 0) stats[i] = make_float2(top, total);
-  }
-}
-
-/* sum [WARPS, HEADS, dim] (shared memory) = each warp's sum of the unit's values weighted by weight
- * [HEADS, UNIT], which is zero beyond the last key. Ends with a barrier. */
-template <typename L, int HEADS>
-static __device__ __forceinline__ void cached_values(float *sum, const float *weight,
-                                                     const unit_rows<L> &values, size_t dim) {
-  const unsigned lane = threadIdx.x % L::LANES;
-  float o[HEADS][L::NUMBERS] = {};
-#pragma unroll 4
-  for (unsigned i = 0; i < unit_rows<L>::ROUNDS; ++i) {
-    float v[L::NUMBERS];
-    values.numbers(v, i, dim);
-#pragma unroll
-    for (int h = 0; h < HEADS; ++h) {
-      const float w = weight[static_cast<unsigned>(h) * UNIT + unit_rows<L>::key(i)];
-#pragma unroll
-      for (int e = 0; e < L::NUMBERS; ++e) o[h][e] += w * v[e];
-    }
-  }
-  __syncwarp();
-#pragma unroll
-  for (int h = 0; h < HEADS; ++h)
-#pragma unroll
-    for (int e = 0; e < L::NUMBERS; ++e) {
-#pragma unroll
-      for (int with = L::LANES; with < 32; with *= 2)
-        o[h][e] += __shfl_xor_sync(WARP, o[h][e], with);
-      if (threadIdx.x % 32 < L::LANES && L::at(lane, e) < dim)
-        sum[(threadIdx.x / 32 * HEADS + static_cast<unsigned>(h)) * dim + L::at(lane, e)] = o[h][e];
-    }
-  __syncthreads();
-}
-
-/* out [HEADS * dim], heads h .. h + HEADS - 1 of row r, from the partial softmaxes of their n parts
- * of UNITS units each. Parts are joined in two levels, groups of GROUP units first, so that the
- * order of additions, and thus the bits, does not depend on UNITS (see the head of this file). */
-template <typename T, int HEADS, unsigned UNITS>
-static __device__ __forceinline__ void combine_parts(T *out, const cached_call &a, size_t r,
-                                                     size_t h, size_t n) {
-  const size_t dim = a.shape.dim;
-  for (size_t i = threadIdx.x; i < HEADS * dim; i += THREADS) {
-    const size_t at = (r * a.shape.q + h + i / dim) * a.parts;
-    const float *const sum = a.sum + at * dim + i % dim;
-    partial all = nothing();
-    for (size_t p = 0; p < n;) {
-      partial group = nothing();
-      for (unsigned u = 0; u < GROUP / UNITS && p < n; ++u, ++p)
-        add_partial(group, a.stats[at + p].x, a.stats[at + p].y, sum[p * dim]);
-      add_partial(all, group.top, group.total, group.sum);
-    }
-    out[i] = number<T>(all.sum / all.total);
-  }
+  return all;
 }
 
 /* Block (x, y, z): row x; the HEADS query heads from y * HEADS on, which share a key/value head;
- * units [z * UNITS, (z + 1) * UNITS) of the row's slot. */
-template <typename L, int HEADS, unsigned UNITS>
-__global__ void __launch_bounds__(THREADS, HEADS == 4 ? 2 : 4)
-    cached_part(typename L::type *out, const typename L::type *qk, const typename L::type *cache_k,
-                const typename L::type *cache_v, cached_call a) {
+ * group z of the row's slot. */
+template <typename U>
+__global__ void __launch_bounds__(THREADS, 2)
+    cached_group(typename U::type *out, const typename U::type *qk, const typename U::type *cache_k,
+                 const typename U::type *cache_v, cached_call a) {
+  typedef typename U::type T;
   wait_for_kernels_before();
-  __shared__ float score[HEADS * UNIT];
-  __shared__ float2 stats[HEADS];
-  SHARED_MEMORY(float, sum);
-  const int EACH =
-      (HEADS * L::LANES * L::NUMBERS + static_cast<int>(THREADS) - 1) / static_cast<int>(THREADS);
+  __shared__ float2 stats[UNITS * U::HEADS];
+  SHARED_MEMORY(float, sum); /* [UNITS, HEADS, dim] */
   const head_shape s = a.shape;
-  const size_t r = blockIdx.x, h = blockIdx.y * HEADS, part = blockIdx.z, width = s.kv * s.dim;
-  const size_t positions = static_cast<size_t>(a.position[r]) + 1, n = HEADS * s.dim;
-  out += r * s.q * s.dim + h * s.dim;
+  const size_t dim = U::DIM > 0 ? static_cast<size_t>(U::DIM) : s.dim, n = U::HEADS * dim;
+  const size_t r = blockIdx.x, h = blockIdx.y * U::HEADS, width = s.kv * dim;
+  const size_t positions = static_cast<size_t>(a.position[r]) + 1,
+               begin = blockIdx.z * UNITS * UNIT;
+  out += (r * s.q + h) * dim;
   if (a.slot[r] < 0) {
-    for (size_t i = threadIdx.x; i < n && part == 0; i += THREADS)
-      out[i] = number<typename L::type>(0.0f);
+    for (size_t i = threadIdx.x; i < n && blockIdx.z == 0; i += THREADS) out[i] = number<T>(0.0f);
     return;
   }
-  if (part * UNITS * UNIT >= positions) return;
-  const size_t slot =
-      static_cast<size_t>(a.slot[r]) * a.capacity * width + h / (s.q / s.kv) * s.dim;
-  partial mine[EACH];
-#pragma unroll
-  for (int e = 0; e < EACH; ++e) mine[e] = nothing();
-  for (unsigned u = 0; u < UNITS; ++u) {
-    const size_t first = (part * UNITS + u) * UNIT, at = slot + first * width;
-    if (first >= positions) break;
-    const size_t keys = positions - first < UNIT ? positions - first : UNIT;
-    unit_rows<L> key, value;
-    key.load(cache_k + at, keys, width);
-    value.load(cache_v + at, keys, width);
-    cached_scores<L, HEADS>(score, qk + r * cuda_qk_width(s) + h * s.dim, key, s.dim, a.scale);
-    __syncthreads();
-    cached_weights<HEADS>(stats, score);
-    __syncthreads();
-    cached_values<L, HEADS>(sum, score, value, s.dim);
-#pragma unroll
-    for (int e = 0; e < EACH; ++e) {
-      const size_t i = threadIdx.x + static_cast<unsigned>(e) * THREADS;
-      if (i >= n) break;
-      float all = 0;
-      for (size_t w = 0; w < WARPS; ++w) all += sum[w * n + i];
-      add_partial(mine[e], stats[i / s.dim].x, stats[i / s.dim].y, all);
+  if (begin >= positions) return;
+  const unsigned warp = threadIdx.x / 32;
+  const size_t left = positions - begin,
+               units = left > (UNITS - 1) * UNIT ? UNITS : (left + UNIT - 1) / UNIT;
+  if (warp < units) {
+    const size_t first = begin + warp * UNIT, keys = positions - first;
+    const size_t at =
+        (static_cast<size_t>(a.slot[r]) * a.capacity + first) * width + h / (s.q / s.kv) * dim;
+    const unit_rows<T> rows = {cache_k + at, cache_v + at,
+                               static_cast<unsigned>(keys < UNIT ? keys : UNIT), width};
+    U::compute(stats + warp * U::HEADS, sum + warp * n, qk + r * cuda_qk_width(s) + h * dim, rows,
+               dim, a.scale);
+  }
+  __syncthreads();
+  const size_t groups = (positions + UNITS * UNIT - 1) / (UNITS * UNIT);
+  for (size_t i = threadIdx.x; i < n; i += THREADS) {
+    const partial x = combine(units, stats + i / dim, U::HEADS, sum + i, n);
+    if (groups == 1) {
+      out[i] = number<T>(x.sum / x.total);
+    } else {
+      const size_t to = (r * s.q + h + i / dim) * a.groups + blockIdx.z;
+      a.sum[to * dim + i % dim] = x.sum;
+      if (i % dim == 0) a.stats[to] = make_float2(x.top, x.total);
     }
   }
-#pragma unroll
-  for (int e = 0; e < EACH; ++e) {
-    const size_t i = threadIdx.x + static_cast<unsigned>(e) * THREADS;
-    if (i >= n) break;
-    const size_t to = (r * s.q + h + i / s.dim) * a.parts + part;
-    a.sum[to * s.dim + i % s.dim] = mine[e].sum;
-    if (i % s.dim == 0) a.stats[to] = make_float2(mine[e].top, mine[e].total);
+  if (groups == 1 ||
+      !is_last_of(static_cast<unsigned>(groups), a.arrived + r * gridDim.y + blockIdx.y))
+    return;
+  for (size_t i = threadIdx.x; i < n; i += THREADS) {
+    const size_t at = (r * s.q + h + i / dim) * a.groups;
+    const partial x = combine(groups, a.stats + at, 1, a.sum + at * dim + i % dim, dim);
+    out[i] = number<T>(x.sum / x.total);
   }
-  const size_t parts = (positions + UNITS * UNIT - 1) / (UNITS * UNIT);
-  if (is_last_of(static_cast<unsigned>(parts), a.arrived + r * gridDim.y + blockIdx.y))
-    combine_parts<typename L::type, HEADS, UNITS>(out, a, r, h, parts);
 }
 
 /* Launches at most as many rows at a time as there are counters. */
-template <typename L, int HEADS, unsigned UNITS>
-static void launch_parts(cuda_backend *b, const cached_arrays &given, cached_call a, size_t rows) {
-  typedef typename L::type T;
-  const size_t groups = a.shape.q / HEADS, most = ATTENTION_ARRIVALS / groups;
+template <typename U>
+static void launch_cached(cuda_backend *b, const cached_arrays &given, cached_call a, size_t rows) {
+  typedef typename U::type T;
+  const size_t blocks = a.shape.q / U::HEADS, most = ATTENTION_ARRIVALS / blocks;
   if (most == 0) return cuda_fail(b, GL_EINPUT, "attention", "more than 65,536 heads");
   T *out = static_cast<T *>(given.out);
   const T *qk = static_cast<const T *>(given.qk);
   for (size_t r = 0; r < rows; r += most) {
     const size_t n = rows - r < most ? rows - r : most;
-    const dim3 grid(static_cast<unsigned>(n), static_cast<unsigned>(groups),
-                    static_cast<unsigned>(a.parts));
-    LAUNCH_EARLY(b, (cached_part<L, HEADS, UNITS>), grid, THREADS,
-                 WARPS * HEADS * a.shape.dim * sizeof(float), out, qk,
-                 static_cast<const T *>(given.cache_k), static_cast<const T *>(given.cache_v), a);
+    const dim3 grid(static_cast<unsigned>(n), static_cast<unsigned>(blocks),
+                    static_cast<unsigned>(a.groups));
+    LAUNCH_EARLY(b, cached_group<U>, grid, THREADS, UNITS * U::HEADS * a.shape.dim * sizeof(float),
+                 out, qk, static_cast<const T *>(given.cache_k),
+                 static_cast<const T *>(given.cache_v), a);
     out += n * a.shape.q * a.shape.dim;
     qk += n * cuda_qk_width(a.shape);
     a.slot += n;
@@ -353,74 +326,42 @@ static void launch_parts(cuda_backend *b, const cached_arrays &given, cached_cal
   }
 }
 
-/* Number of groups of a full slot; below, whether that many rows are few. */
+/* Query heads that share a key/value head read it together, up to four in a block. */
+template <int DIM>
+static void launch_mma(cuda_backend *b, const cached_arrays &given, const cached_call &a,
+                       size_t rows) {
+  const size_t sharing = a.shape.q / a.shape.kv;
+  if (sharing % 4 == 0)
+    launch_cached<mma_unit<DIM, 4>>(b, given, a, rows);
+  else if (sharing % 2 == 0)
+    launch_cached<mma_unit<DIM, 2>>(b, given, a, rows);
+  else
+    launch_cached<mma_unit<DIM, 1>>(b, given, a, rows);
+}
+
+static void launch(cuda_backend *b, float, const cached_arrays &given, const cached_call &a,
+                   size_t rows) {
+  launch_cached<float_unit<float>>(b, given, a, rows);
+}
+static void launch(cuda_backend *b, bf16, const cached_arrays &given, const cached_call &a,
+                   size_t rows) {
+  const bool aligned = aligned16(0, given.qk, given.cache_k, given.cache_v);
+  if (aligned && a.shape.dim == 128)
+    launch_mma<128>(b, given, a, rows);
+  else if (aligned && a.shape.dim == 64)
+    launch_mma<64>(b, given, a, rows);
+  else
+    launch_cached<float_unit<bf16>>(b, given, a, rows);
+}
+
 static size_t groups_of(size_t capacity) {
-  return capacity == 0 ? 1 : (capacity + UNIT * GROUP - 1) / (UNIT * GROUP);
-}
-static bool are_few(size_t rows, size_t capacity, head_shape shape) {
-  return rows <= MOST_OF_FEW / (shape.q * groups_of(capacity));
+  return (capacity + UNIT * UNITS - 1) / (UNIT * UNITS);
 }
 
-template <typename L, int HEADS>
-static void launch_cached_rows(cuda_backend *b, const cached_arrays &given, const cached_call &a,
-                               size_t rows) {
-  if (are_few(rows, a.capacity, a.shape))
-    launch_parts<L, HEADS, 1>(b, given, a, rows);
-  else
-    launch_parts<L, HEADS, GROUP>(b, given, a, rows);
-}
-
-/* For any head size up to 256: one query head per block. */
-template <typename T> struct cached {
-  static void launch(cuda_backend *b, const cached_arrays &given, const cached_call &a,
-                     size_t rows) {
-    launch_cached_rows<head_layout<T, 32, 8, 1>, 1>(b, given, a, rows);
-  }
-};
-
-/* For bfloat16 heads of 64 and 128: query heads that share a key/value head read it together. */
-template <typename L>
-static void launch_group(cuda_backend *b, const cached_arrays &given, const cached_call &a,
-                         size_t rows) {
-  const size_t group = a.shape.q / a.shape.kv;
-  if (group % 4 == 0)
-    launch_cached_rows<L, 4>(b, given, a, rows);
-  else if (group % 2 == 0)
-    launch_cached_rows<L, 2>(b, given, a, rows);
-  else
-    launch_cached_rows<L, 1>(b, given, a, rows);
-}
-
-template <> struct cached<bf16> {
-  static void launch(cuda_backend *b, const cached_arrays &given, const cached_call &a,
-                     size_t rows) {
-    const uintptr_t bits = reinterpret_cast<uintptr_t>(given.qk) |
-                           reinterpret_cast<uintptr_t>(given.cache_k) |
-                           reinterpret_cast<uintptr_t>(given.cache_v);
-    if (bits % 16 == 0 && a.shape.dim == 128)
-      launch_group<head_layout<bf16, 8, 16, 8>>(b, given, a, rows);
-    else if (bits % 16 == 0 && a.shape.dim == 64)
-      launch_group<head_layout<bf16, 4, 16, 8>>(b, given, a, rows);
-    else
-      launch_cached_rows<head_layout<bf16, 32, 8, 1>, 1>(b, given, a, rows);
-  }
-};
-
-static size_t cached_parts(size_t rows, size_t capacity, head_shape shape) {
-  return are_few(rows, capacity, shape) ? (capacity + UNIT - 1) / UNIT : groups_of(capacity);
-}
-static size_t parts_scratch(size_t rows, size_t capacity, head_shape shape) {
-  const size_t n = rows * shape.q * cached_parts(rows, capacity, shape);
-  return carved(n * shape.dim, sizeof(float)) + carved(n, sizeof(float2));
-}
-
-/* Scratch bytes for any number of rows up to `rows`. The largest number of rows that still counts
- * as few may need the most, because few rows are divided into more parts (cached_parts). */
+/* Scratch bytes for that many rows. */
 size_t cuda_cached_scratch(size_t rows, size_t capacity, head_shape shape) {
-  const size_t few = MOST_OF_FEW / (shape.q * groups_of(capacity));
-  const size_t all = parts_scratch(rows, capacity, shape);
-  const size_t least = parts_scratch(rows < few ? rows : few, capacity, shape);
-  return all > least ? all : least;
+  const size_t n = rows * shape.q * groups_of(capacity);
+  return carved(n * shape.dim, sizeof(float)) + carved(n, sizeof(float2));
 }
 
 template <typename T>
@@ -433,11 +374,11 @@ static void op_attention_cached(backend *base, void *out, const void *qk, const 
   a.slot = slot;
   a.position = position;
   a.capacity = capacity;
-  a.parts = cached_parts(rows, capacity, shape);
+  a.groups = groups_of(capacity);
   a.shape = shape;
   a.scale = cuda_attention_scale(shape);
-  const size_t n = rows * shape.q * a.parts;
-  char *at = static_cast<char *>(cuda_scratch(op.b, parts_scratch(rows, capacity, shape)));
+  const size_t n = rows * shape.q * a.groups;
+  char *at = static_cast<char *>(cuda_scratch(op.b, cuda_cached_scratch(rows, capacity, shape)));
   if (at == NULL) return;
   a.sum = carve<float>(&at, n * shape.dim);
   a.stats = carve<float2>(&at, n);
@@ -446,7 +387,7 @@ static void op_attention_cached(backend *base, void *out, const void *qk, const 
   if (shape.dim > 256)
     cuda_fail(op.b, GL_EINPUT, "attention", "heads of more than 256 numbers are not supported");
   else
-    cached<T>::launch(op.b, given, a, rows);
+    launch(op.b, T(), given, a, rows);
 }
 
 /* --- fetches --- */
