@@ -6,9 +6,11 @@
 #include "core/base/error.h"
 #include "core/base/hash.h"
 
+#include <assert.h>
 #include <gen/version.h>
 #include <link.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -240,10 +242,12 @@ char *seconds_text(double s, char text[SECONDS_TEXT_SIZE]) {
 
 /* --- signals --- */
 
-static volatile sig_atomic_t caught;
+/* Set by the handler, read by all threads. */
+static atomic_int caught;
+static_assert(ATOMIC_INT_LOCK_FREE == 2, "a signal handler may use lock-free atomics only");
 
 static void note_signal(int signal_number) {
-  caught = signal_number;
+  atomic_store(&caught, signal_number);
 }
 
 void signals_catch(void) {
@@ -260,5 +264,5 @@ void signals_catch_term(void) {
 }
 
 int signals_caught(void) {
-  return caught;
+  return atomic_load(&caught);
 }
