@@ -208,7 +208,7 @@ dropping() {
   echo '}'
 }
 
-known="delay_sweep, llm_delay_sweep, llm_quick, llm_rates, edges, frontier, frontier_sorting, frontier_automaton, gepo_parts, \
+known="delay_sweep, llm_delay_sweep, llm_delay_sweep_cuda, llm_quick, llm_rates, edges, frontier, frontier_sorting, frontier_automaton, gepo_parts, \
 gepo_parts_sorting, two_bits, causes, sensitivity, screening, remedies, remedies_stale, remedies_half_rate, mixture_shares, confirmation, confirmation_mixture, tuned, long_regime, long_regime_countdown, \
 long_regime_tuned, staleness_rate, staleness_rate_medium, staleness_rate_unclipped, staleness_rate_larger, long_regime_far, long_regime_larger, long_regime_weights, long_regime_variance, which_wrong, which_wrong_placebo, remedies_again, mismatch, \
 announcements, declines, features, real_bias, laboratory, weights_in_flight, dropping, clock or published"
@@ -216,6 +216,7 @@ keys=
 for study in "$@"; do
   case $study in
     delay_sweep | llm_delay_sweep) sweep "$study" ;;
+    llm_delay_sweep_cuda) variant llm_delay_sweep_cuda llm_delay_sweep world.backend=cuda ;; # on a GPU
     edges) cells edges outcomes; evaluations edges ;;
     frontier | frontier_sorting) cells "$study" outcomes; totals "$study" ;;
     frontier_automaton | gepo_parts | gepo_parts_sorting | causes | remedies | remedies_stale | remedies_half_rate | mixture_shares) cells "$study" outcomes ;;
