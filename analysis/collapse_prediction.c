@@ -1,7 +1,7 @@
 /* Measures how well a metric predicts collapses. */
 #include "analysis/collapse_prediction.h"
 
-#include "analysis/statistics.h"
+#include "analysis/auc.h"
 #include "core/base/array.h"
 #include "core/random/rng.h"
 

@@ -1,7 +1,6 @@
 /* Measures which metrics predict the next decline of the score. */
 #include "analysis/decline_prediction.h"
 
-#include "analysis/statistics.h"
 #include "core/random/rng.h"
 
 #include <gsl/gsl_cdf.h>

@@ -11,8 +11,8 @@
 #ifndef GEPOLAB_ANALYSIS_DECLINE_PREDICTION_H
 #define GEPOLAB_ANALYSIS_DECLINE_PREDICTION_H
 
+#include "analysis/auc.h"
 #include "analysis/results.h"
-#include "analysis/statistics.h"
 #include "core/base/arena.h"
 #include "core/base/metrics.h"
 #include "core/base/table.h"

@@ -9,8 +9,8 @@
 #ifndef GEPOLAB_ANALYSIS_OUTCOME_H
 #define GEPOLAB_ANALYSIS_OUTCOME_H
 
+#include "analysis/collapse_rate.h"
 #include "analysis/results.h"
-#include "analysis/statistics.h"
 #include "analysis/stored_results.h"
 #include "core/base/table.h"
 
@@ -111,8 +111,8 @@ run_outcome outcome_of_run(const results_run *run, const outcome_rule *rule);
 
 /* --- the outcomes of a study --- */
 /* The stability of a study: outcomes of its runs by algorithm and setting, times of collapse, and
- * the learning rate at which a given fraction collapses (a dose in analysis/statistics.h). `gepolab
- * analyze
+ * the learning rate at which a given fraction collapses (a dose in analysis/collapse_rate.h).
+ * `gepolab analyze
  * --table outcomes` prints it. The figures `survival` and `frontier` plot it, for a study or for
  * the output of `gepolab analyze --table outcomes --json` stored by `gepolab results keep`. */
 
@@ -144,7 +144,7 @@ typedef struct stability_cell {
   size_t best_rate; /* index of the learning rate with the highest last score; n_rates: none */
   dose_fit fit;
   interval collapse_at[STABILITY_SHARES]; /* learning rates (not logarithms) at which each fraction
-                                          collapses, with intervals over seeds (statistics.h);
+                                          collapses, with intervals over seeds (collapse_rate.h);
                                           open ends are 0 or infinite; NaN outside the rates run */
 } stability_cell;
 

@@ -1,5 +1,6 @@
 /* gepolab analyze: a summary of studies and other programs' exports; and its tables of outcomes,
  * contrasts, effects, announcements and features. */
+#include "analysis/auc.h"
 #include "analysis/collapse_prediction.h"
 #include "analysis/contrasts.h"
 #include "analysis/decline_prediction.h"
@@ -8,7 +9,6 @@
 #include "analysis/import/report.h"
 #include "analysis/outcome.h"
 #include "analysis/profiles.h"
-#include "analysis/statistics.h"
 #include "experiments/base/args.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"

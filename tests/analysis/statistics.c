@@ -1,6 +1,7 @@
 /* Statistics against SciPy by golden numbers (tests/golden/analysis_statistics.py), and at their
  * edges. */
 #include "analysis/statistics.h"
+#include "analysis/collapse_rate.h"
 #include "core/base/ks.h"
 #include "tests/support/suite.h"
 

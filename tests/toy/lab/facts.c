@@ -1,4 +1,5 @@
 /* The facts of paper/methods.md §7.9 about estimators, and Monte Carlo against enumeration. */
+#include "tests/support/sanitized.h"
 #include "tests/support/suite.h"
 #include "toy/lab/estimator_moments.h"
 #include "toy/lab/kernel.h"
@@ -208,7 +209,7 @@ static range range_along(const arms *a, const policy_algorithm *algorithm, size_
  * exact variance s^2 and range B, holds for every distribution. Error 1 in 1,000 over all rows
  * times 200 cases by Bonferroni. */
 TEST(monte_carlo_agrees_with_enumeration_for_every_row) {
-  enum { CASES = 200, SAMPLES = 4096 };
+  enum { CASES = SANITIZED ? 20 : 200, SAMPLES = 4096 };
   const double tests = (double)(policy_algorithms_count() * CASES),
                log_term = log(2 * tests / 1e-3);
   for (size_t k = 0; k < policy_algorithms_count(); ++k)

@@ -1,6 +1,6 @@
 /* Power of comparisons of an AUC with chance: against enumeration and simulation. Simulations have
  * fixed seeds; their tolerances are four standard errors and more. */
-#include "analysis/statistics.h"
+#include "analysis/auc.h"
 #include "core/random/rng.h"
 #include "tests/support/suite.h"
 

@@ -1,6 +1,6 @@
 /* The learning rate at which half collapse, with its interval over starts: by symmetry, against the
  * jackknife written out, and at the edges of the rates run. */
-#include "analysis/statistics.h"
+#include "analysis/collapse_rate.h"
 #include "tests/support/suite.h"
 
 #include <math.h>
