@@ -78,6 +78,10 @@ static inline size_t qkv_width(head_shape s) {
 
 #include "llm/backend/cpu/rows.h"
 
+#include "llm/backend/cpu/heads.h"
+
+#include "llm/backend/cpu/optimizer.h"
+
 #include "llm/backend/cpu/attention.h"
 
 #include "llm/backend/cpu/output.h"
