@@ -15,7 +15,7 @@ cat > tests/verify/parts.txt <<'PARTS'
 good        30 echo good >> ran; echo '               tests     12     12     12      0        0'; echo 'skipped: 2 of 12: a (no GPU), b (no GPU)'
 bad         30 echo '  3 passed, 1 failed'; test -f mended
 none        30 echo 'skipped: 1 of 1: no such program'
-slow      3600 touch "$MARK"; sleep 60 & wait; echo over
+slow      3600 echo $$ > "$MARK"; sleep 60 & wait; echo over
 crash       30 kill -SEGV $$
 quiet       30 echo '= 5 passed, 1 failed, 2 skipped in 0.25s ='; echo changed > VERSION
 PARTS
@@ -58,10 +58,11 @@ rm -f "$work/b/verify/tree/ran"
 grep -q 'slow is left for later' "$work/said" || fail "the budget has no say"
 
 # Stopped half way: no line, nothing left running, and it runs again; one at a time.
-started() { i=0; while [ ! -f "$MARK" ]; do i=$((i + 1)); [ $i -lt 200 ] || fail "a part does not begin"; sleep 0.05; done; }
-# Waits until the session has ended.
-gone() { i=0; while ps -o stat= -s "$1" | grep -qv '^Z'; do i=$((i + 1)); [ $i -lt 200 ] || return 1; sleep 0.05; done; }
-session() { ps -eo pid=,args= | awk '/touch "\$MARK"/ && !/awk/ {print $1; exit}'; }
+started() { i=0; while [ ! -s "$MARK" ]; do i=$((i + 1)); [ $i -lt 200 ] || fail "a part does not begin"; sleep 0.05; done; }
+# Waits until no process of the session runs; from /proc, because an empty Debian has no ps.
+runs() { cat /proc/[0-9]*/stat 2> /dev/null | awk -v session="$1" '{ sub(/.*\) /, ""); if ($4 == session && $1 != "Z") found = 1 } END { exit !found }'; }
+gone() { i=0; while runs "$1"; do i=$((i + 1)); [ $i -lt 200 ] || return 1; sleep 0.05; done; }
+session() { cat "$MARK"; }
 lines=$(wc -l < "$work/b/verify/record.tsv")
 tests/verify/verify.sh "$work/b" slow > "$work/slow" 2>&1 & pid=$!
 started; s=$(session)
