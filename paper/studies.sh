@@ -65,6 +65,17 @@ declared() { # NAME
   "$gepolab" results keep "$work/$1.json" --recipe "$1" --study "$work/$1.db" -o "$to/$1_outcomes.tsv"
 }
 
+# Fractions of the wrong (A < 0) and right responses whose gradient an arm leaves out, means over all updates. Needs sqlite3.
+doses() { # NAME
+  { grep '^#' "$to/$1.tsv"; sqlite3 -separator "$(printf '\t')" "$work/$1.db" "
+      with arm as (select r.algorithm || ',' || json_extract(r.swept, '\$.cluster.delay') as name,
+                          avg(coalesce(s.gated_negative, s.clipped_negative)) as wrong, avg(coalesce(s.gated_positive, s.clipped_positive)) as right
+                   from runs r join steps s on s.run = r.id group by 1)
+      select 'doses[' || name || '].right', right from arm where right is not null
+      union all select 'doses[' || name || '].wrong', wrong from arm where wrong is not null order by 1"; } > "$work/doses.tsv"
+  mv "$work/doses.tsv" "$to/$1_doses.tsv"
+}
+
 # Outcomes of a study's runs with one learning rate. Needs sqlite3.
 outcomes_at() { # STUDY RATE NAME
   cp "$work/$1.db" "$work/$3.db"
@@ -245,8 +256,9 @@ for study in "$@"; do
       fi ;;
     long_regime_larger) declared "$study"; thinned "$study" 0.00001 50 ;;
     long_regime_countdown) declared "$study"; thinned "$study" 0.0004 250 ;;
-    confirmation | confirmation_mixture | staleness_rate | staleness_rate_medium | staleness_rate_unclipped | staleness_rate_larger | long_regime_tuned | long_regime_far | which_wrong | \
-      which_wrong_placebo | remedies_again) declared "$study" ;;
+    confirmation | confirmation_mixture | staleness_rate | staleness_rate_medium | staleness_rate_unclipped | staleness_rate_larger | long_regime_tuned | long_regime_far | \
+      remedies_again) declared "$study" ;;
+    which_wrong | which_wrong_placebo) declared "$study"; doses "$study" ;;
     tuned)
       declared tuned
       "$gepolab" analyze "$work/tuned.db" --json > "$work/tuned.json"
