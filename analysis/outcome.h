@@ -112,9 +112,9 @@ run_outcome outcome_of_run(const results_run *run, const outcome_rule *rule);
 /* --- the outcomes of a study --- */
 /* The stability of a study: outcomes of its runs by algorithm and setting, times of collapse, and
  * the learning rate at which a given fraction collapses (a dose in analysis/collapse_rate.h).
- * `gepolab analyze
- * --table outcomes` prints it. The figures `survival` and `frontier` plot it, for a study or for
- * the output of `gepolab analyze --table outcomes --json` stored by `gepolab results keep`. */
+ * `gepolab analyze --table outcomes` prints it. The figures `survival` and `frontier` plot it, for
+ * a study or for the output of `gepolab analyze --table outcomes --json` stored by `gepolab results
+ * keep`. */
 
 /* The axis with the learning rates. */
 #define STABILITY_RATE "optimizer.lr"
