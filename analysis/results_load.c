@@ -21,8 +21,8 @@ static double column_number(sqlite3_stmt *q, int i) {
 
 /* A table of records: its columns, and a function that reads one record. */
 typedef struct record_table {
-  const char *name, *rest, *amount; /* rest: end of the query, after the condition; amount: SQL
-                                       expression that counts records */
+  const char *name, *rest, *amount; /* rest: text after "WHERE run = ?1"; amount: SQL expression of
+                                       the number of items */
   size_t item;
   void (*read)(sqlite3_stmt *q, void *items, size_t i);
 } record_table;

@@ -357,7 +357,7 @@ uint32_t ledger_next_source(const sim_clock *c) {
   return s;
 }
 
-/* Counts a unit that has ended by its source. */
+/* Adds a unit that has ended to the report of its source, and what a trained unit waited. */
 static void count_source(sim_clock *c, uint32_t slot, unit_fate fate) {
   const pooled_batch *p = &c->buffer.pool[slot];
   source_report *of = &c->out->sources[p->source];

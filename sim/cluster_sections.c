@@ -365,7 +365,8 @@ static void read_decoding_file(decoding_spec *d, cfg_reader *r, double **speed, 
   free(path);
 }
 
-/* Turns speeds of one response into seconds of a step. */
+/* Checks the measured points, and converts speed[] in place from tokens per second of one response
+ * to seconds of a decoding step. d owns speed[] afterwards. */
 static void take_speeds(decoding_spec *d, cfg_reader *r, const cfg_node *node, double *speed) {
   const double *x = d->running;
   for (size_t i = 0; i < d->n_points && r->status == GL_OK; ++i) {

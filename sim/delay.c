@@ -764,9 +764,8 @@ gl_status delay_parse(delay_dist **out, const cfg_node *node, const char *sectio
   if (dist == NULL) return gl_fail_memory(err, "a delay distribution");
   dist->clamp_hi = INFINITY;
   gl_status status = GL_OK;
-  double end = max_delay == 0
-                   ? NAN
-                   : max_delay; /* NAN: no delay at all, so the distribution is only checked */
+  /* max_delay 0 is no delay: the distribution is checked as it stands, and replaced below. */
+  double end = max_delay == 0 ? NAN : max_delay;
   if (cfg_kind_of(node) == CFG_MAP)
     status = delay_parse_map(dist, node, section, end, err);
   else if (cfg_kind_of(node) == CFG_SCALAR)

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* RNG_FAILURE entity of restarts; samplers and sites have lower and higher ones. */
+/* RNG_FAILURE entity of restarts. Entities of samplers are lower, those of sites higher. */
 static const uint64_t restart_entity = (uint64_t)1 << 62;
 /* Minimum time to a restart, so that simulated time always advances. */
 static const double shortest_run_s = 1e-9;

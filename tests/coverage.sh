@@ -3,6 +3,8 @@
 # and every file below 90 %.
 #
 #   tests/coverage.sh BUILD
+#
+# GCOV: the compiler's reader of counts, gcov unless given.
 set -eu
 build=$1
 cd "$build"
@@ -12,7 +14,7 @@ find $rooms -name '*.gcno' | sed 's/\.gcno$/.o/' | while read -r o; do
 done > coverage.objects
 cd ..
 # gcov tells each file it meets once per object: the best count of a header that several include.
-xargs gcov -n < "$build/coverage.objects" 2> /dev/null | awk -F"'" '
+xargs ${GCOV:-gcov} -n < "$build/coverage.objects" 2> /dev/null | awk -F"'" '
   /^File / { file = $2; next }
   /^Lines executed:/ && file !~ /^\// {
     split($0, part, /[:% ]+/); n = part[5]; run = part[3] * n / 100

@@ -440,8 +440,8 @@ static int clock_recipe(const speed_facts *s, bool is_sync, char *text, size_t s
                     "for\nsteps: 200\n"
                     "cluster: {preset: fifo, samplers: 1, generation: %.4g, delay: %.4g, learner: "
                     "{step: %.4g, eval_pause: 0}}\n",
-                    seconds_of(s->part[0]) + seconds_of(s->part[3]), seconds_of(s->part[2]),
-                    seconds_of(s->part[1]));
+                    seconds_of(s->part[SPEED_GENERATION]) + seconds_of(s->part[SPEED_ENVIRONMENT]),
+                    seconds_of(s->part[SPEED_SYNC]), seconds_of(s->part[SPEED_TRAINER]));
   return snprintf(text, size,
                   "# Written by gepolab diagnose.\n"
                   "# gepolab sim FILE                                    # as measured\n"
@@ -450,7 +450,8 @@ static int clock_recipe(const speed_facts *s, bool is_sync, char *text, size_t s
                   "time\nsteps: 200\n"
                   "cluster: {preset: sync, generation: %.4g, delay: %.4g, learner: {step: %.4g, "
                   "eval_pause: 0}}\n",
-                  seconds_of(s->part[0]), seconds_of(s->part[2]), seconds_of(s->part[1]));
+                  seconds_of(s->part[SPEED_GENERATION]), seconds_of(s->part[SPEED_SYNC]),
+                  seconds_of(s->part[SPEED_TRAINER]));
 }
 
 /* Writes the recipe that shows a cause and its fix to text[size]; returns its length as snprintf()

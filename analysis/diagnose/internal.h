@@ -104,19 +104,28 @@ typedef struct role_series {
 /* The first series with the role; NULL if the log has none. */
 const role_series *series_of(const diagnosis *d, series_role role);
 
+/* Parts of a step's duration. */
+typedef enum speed_part {
+  SPEED_GENERATION,
+  SPEED_TRAINER,
+  SPEED_SYNC, /* of the weights */
+  SPEED_ENVIRONMENT,
+  SPEED_PARTS
+} speed_part;
 /* Durations of a step and its parts in seconds, and ratios of them. */
 typedef struct speed_facts {
-  interval step, wait, part[4]; /* parts: generation, trainer, weight sync, environment */
-  bool is_known;                /* the durations of the step and of at least two parts are known */
-  bool is_inferred[4];          /* the part is not logged and follows from the others */
-  bool is_hidden;               /* generation is shorter than a step, and not logged */
-  bool is_serial;               /* the step is as long as its parts together */
-  int binds;                    /* index of the longest part */
-  interval bound;               /* sum of the parts / longest part */
-  interval brought;             /* sum of the parts / step */
+  interval step, wait, part[SPEED_PARTS];
+  bool is_known;                 /* the durations of the step and of at least two parts are known */
+  bool is_inferred[SPEED_PARTS]; /* the part is not logged and follows from the others */
+  bool is_hidden;                /* generation is shorter than a step, and not logged */
+  bool is_serial;                /* the step is as long as its parts together */
+  int binds;                     /* the longest part, a speed_part */
+  interval bound;                /* sum of the parts / longest part */
+  interval brought;              /* sum of the parts / step */
   interval wait_fraction, sync_fraction, environment_fraction, generation_fraction; /* of a step */
 } speed_facts;
-extern const char *const speed_part_names[4];
+extern const char *const speed_part_names[SPEED_PARTS];
+extern const series_role speed_part_roles[SPEED_PARTS]; /* of the series that logs the part */
 
 /* Computes d->speed, and the divergence and its parts where only series have them. Errors:
  * GL_ENOMEM. */

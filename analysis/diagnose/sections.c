@@ -538,8 +538,6 @@ static gl_status section_weights(table *to, const diagnosis *d, gl_error *err) {
 static void section_speed(table *to, const diagnosis *d) {
   const trainer_info *trainer = trainer_of(d);
   const speed_facts *f = &d->speed;
-  static const series_role roles[4] = {SERIES_GENERATE, SERIES_TRAIN, SERIES_SYNC,
-                                       SERIES_ENVIRONMENT};
   const role_series *step = series_of(d, SERIES_STEP_TIME), *wait = series_of(d, SERIES_WAIT);
   if (step == NULL) {
     unknown_line(to, "the time of a step and of its parts", trainer->log_times);
@@ -550,8 +548,8 @@ static void section_speed(table *to, const diagnosis *d) {
   if (wait != NULL)
     number_row(t, "trainer waits", f->wait, "s",
                origin_of_series(d, wait->from, wait->from->metric));
-  for (int k = 0; k < 4; ++k) {
-    const role_series *s = series_of(d, roles[k]);
+  for (int k = 0; k < SPEED_PARTS; ++k) {
+    const role_series *s = series_of(d, speed_part_roles[k]);
     if (s != NULL || f->is_inferred[k])
       number_row(t, speed_part_names[k], f->part[k], "s",
                  s != NULL ? origin_of_series(d, s->from, s->from->metric)

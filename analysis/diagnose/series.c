@@ -186,55 +186,64 @@ static double series_value_at(const gathered_series *s, double step, size_t *at)
 
 /* --- time --- */
 
-const char *const speed_part_names[4] = {"generation", "trainer", "weight sync", "environment"};
-static const series_role part_roles[4] = {SERIES_GENERATE, SERIES_TRAIN, SERIES_SYNC,
-                                          SERIES_ENVIRONMENT};
+const char *const speed_part_names[SPEED_PARTS] = {"generation", "trainer", "weight sync",
+                                                   "environment"};
+const series_role speed_part_roles[SPEED_PARTS] = {SERIES_GENERATE, SERIES_TRAIN, SERIES_SYNC,
+                                                   SERIES_ENVIRONMENT};
 
 /* Columns of a step's seconds. */
-enum { TIME_STEP, TIME_WAIT, TIME_PARTS, TIME_COLUMNS = TIME_PARTS + 4 };
+enum { TIME_STEP, TIME_WAIT, TIME_PARTS, TIME_COLUMNS = TIME_PARTS + SPEED_PARTS };
 
-static double longest_part(const double *part) {
-  return fmax(fmax(part[0], part[1]), fmax(part[2], part[3]));
-}
-
-/* Output of block_speed(): members bound and brought of speed_facts, and its fractions of a step:
- * wait, sync, environment, generation. */
-enum { SPEED_STATISTICS = 6 };
-static void block_speed(const double *total, double *out) {
-  const double *part = total + TIME_PARTS;
-  const double sum = part[0] + part[1] + part[2] + part[3], step = total[TIME_STEP];
-  out[0] = sum / longest_part(part);
-  out[1] = sum / step;
-  out[2] = total[TIME_WAIT] / step;
-  out[3] = part[2] / step, out[4] = part[3] / step, out[5] = part[0] / step;
+/* Members of speed_facts that are ratios of the columns' sums. */
+enum {
+  BOUND,
+  BROUGHT,
+  WAIT_FRACTION,
+  SYNC_FRACTION,
+  ENVIRONMENT_FRACTION,
+  GENERATION_FRACTION,
+  SPEED_RATIOS
+};
+/* The ratios of a block of steps, from total[TIME_COLUMNS], the sums of its rows. */
+static void block_ratios(const double *total, double *out) {
+  const double *part = total + TIME_PARTS, step = total[TIME_STEP];
+  double sum = 0, longest = 0;
+  for (int k = 0; k < SPEED_PARTS; ++k) sum += part[k], longest = fmax(longest, part[k]);
+  out[BOUND] = sum / longest;
+  out[BROUGHT] = sum / step;
+  out[WAIT_FRACTION] = total[TIME_WAIT] / step;
+  out[SYNC_FRACTION] = part[SPEED_SYNC] / step;
+  out[ENVIRONMENT_FRACTION] = part[SPEED_ENVIRONMENT] / step;
+  out[GENERATION_FRACTION] = part[SPEED_GENERATION] / step;
 }
 
 /* Fills the row of a step; parts that are not logged follow from the others. Returns false if the
  * step lacks a value that the log has elsewhere. */
-static bool time_row(const diagnosis *d, double step, size_t at[6], double *row) {
+static bool time_row(const diagnosis *d, double step, size_t at[SPEED_PARTS + 1], double *row) {
   const role_series *wait = series_of(d, SERIES_WAIT);
-  row[TIME_WAIT] = wait != NULL ? series_value_at(wait->from, step, &at[4]) : 0;
+  row[TIME_WAIT] = wait != NULL ? series_value_at(wait->from, step, &at[SPEED_PARTS]) : 0;
   double rest = row[TIME_STEP] - row[TIME_WAIT];
   bool is_complete = !isnan(row[TIME_WAIT]);
-  for (int k = 0; k < 4; ++k) {
-    const role_series *s = series_of(d, part_roles[k]);
+  for (int k = 0; k < SPEED_PARTS; ++k) {
+    const role_series *s = series_of(d, speed_part_roles[k]);
     row[TIME_PARTS + k] = s != NULL ? series_value_at(s->from, step, &at[k]) : 0;
     is_complete = is_complete && !isnan(row[TIME_PARTS + k]);
-    if (k > 0) rest -= row[TIME_PARTS + k];
+    if (k != SPEED_GENERATION) rest -= row[TIME_PARTS + k];
   }
   const bool is_serial_log = wait == NULL;
   if (series_of(d, SERIES_TRAIN) == NULL &&
       (!is_serial_log || series_of(d, SERIES_GENERATE) != NULL)) /* the rest of the step */
-    row[TIME_PARTS + 1] = fmax(rest - (is_serial_log ? row[TIME_PARTS] : 0), 0);
+    row[TIME_PARTS + SPEED_TRAINER] =
+        fmax(rest - (is_serial_log ? row[TIME_PARTS + SPEED_GENERATION] : 0), 0);
   if (series_of(d, SERIES_GENERATE) == NULL && !is_serial_log)
-    row[TIME_PARTS] = row[TIME_STEP]; /* a trainer that waits consumes one batch a step, so
-                                         generating a batch takes a step */
+    row[TIME_PARTS + SPEED_GENERATION] = row[TIME_STEP]; /* a trainer that waits consumes one batch
+                                         a step, so generating a batch takes a step */
   return is_complete;
 }
 
 static size_t time_rows(const diagnosis *d, double *rows) {
   const gathered_series *steps = series_of(d, SERIES_STEP_TIME)->from;
-  size_t at[6] = {0}, n = 0;
+  size_t at[SPEED_PARTS + 1] = {0}, n = 0;
   for (size_t i = 0; i < steps->n; ++i) {
     double *row = rows + TIME_COLUMNS * n;
     row[TIME_STEP] = steps->value[i];
@@ -256,38 +265,42 @@ static bool is_generation_hidden(const diagnosis *d, const double *rows, size_t 
 }
 
 static gl_status means_of_time(speed_facts *to, const double *rows, size_t n, gl_error *err) {
-  interval *const out[TIME_COLUMNS] = {&to->step,    &to->wait,    &to->part[0],
-                                       &to->part[1], &to->part[2], &to->part[3]};
   gl_status status = GL_OK;
-  for (size_t c = 0; c < TIME_COLUMNS && status == GL_OK; ++c)
-    status = facts_mean(rows + c, n, TIME_COLUMNS, 200 + c, out[c], err);
+  for (size_t c = 0; c < TIME_COLUMNS && status == GL_OK; ++c) {
+    interval *out = c == TIME_STEP   ? &to->step
+                    : c == TIME_WAIT ? &to->wait
+                                     : &to->part[c - TIME_PARTS];
+    status = facts_mean(rows + c, n, TIME_COLUMNS, 200 + c, out, err);
+  }
   return status;
 }
 
 /* Computes the mean durations of a step and its parts, and their fractions of the step. */
 static gl_status speed_of(diagnosis *d, double *rows, gl_error *err) {
   speed_facts *to = &d->speed;
-  interval of[SPEED_STATISTICS];
+  interval of[SPEED_RATIOS];
   const size_t n = time_rows(d, rows);
   if (n == 0) return GL_OK;
   to->is_hidden = is_generation_hidden(d, rows, n);
-  for (size_t i = 0; i < n && to->is_hidden; ++i) rows[TIME_COLUMNS * i + TIME_PARTS] = 0;
+  for (size_t i = 0; i < n && to->is_hidden; ++i)
+    rows[TIME_COLUMNS * i + TIME_PARTS + SPEED_GENERATION] = 0;
   gl_status status = means_of_time(to, rows, n, err);
   if (status == GL_OK)
-    status = block_bootstrap(
-        &(block_sums){rows, n, TIME_COLUMNS, block_speed, SPEED_STATISTICS, 210}, of, err);
+    status = block_bootstrap(&(block_sums){rows, n, TIME_COLUMNS, block_ratios, SPEED_RATIOS, 210},
+                             of, err);
   if (status != GL_OK) return status;
   int known = 0;
-  for (int k = 0; k < 4; ++k) {
-    const bool is_logged = series_of(d, part_roles[k]) != NULL;
+  for (int k = 0; k < SPEED_PARTS; ++k) {
+    const bool is_logged = series_of(d, speed_part_roles[k]) != NULL;
     to->is_inferred[k] = !is_logged && to->part[k].value > 0;
     known += to->part[k].value > 0;
     if (to->part[k].value > to->part[to->binds].value) to->binds = k;
   }
   to->is_known = known >= 2;
-  if (!to->is_hidden) to->bound = of[0], to->brought = of[1];
-  to->wait_fraction = of[2], to->sync_fraction = of[3];
-  to->environment_fraction = of[4], to->generation_fraction = of[5];
+  if (!to->is_hidden) to->bound = of[BOUND], to->brought = of[BROUGHT];
+  to->wait_fraction = of[WAIT_FRACTION], to->sync_fraction = of[SYNC_FRACTION];
+  to->environment_fraction = of[ENVIRONMENT_FRACTION];
+  to->generation_fraction = of[GENERATION_FRACTION];
   to->is_serial = series_of(d, SERIES_WAIT) == NULL && to->brought.value < 1.05;
   return GL_OK;
 }

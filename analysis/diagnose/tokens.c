@@ -133,8 +133,8 @@ static void add_responses(batch_work *w) {
   if (lagged == 0) w->to->staleness[STALENESS_MOST] = NAN;
 }
 
-/* Mean reward, and the number of responses that have an advantage: those of groups with different
- * rewards, or with an advantage that the log gives. */
+/* Computes the mean reward, and counts the responses whose advantage is not 0. Where the log has no
+ * advantages, these are the responses of groups with different rewards. */
 static void add_rewards(update_facts *to, const policy_input *in) {
   double sum = 0;
   for (size_t g = 0; g < in->n_groups; ++g) {

@@ -1,7 +1,7 @@
 /* Figures `relations` and `correlations` (the paper's Fig. 7): relations between divergence, weight
  * variance and estimation error over runs. They show points with a least-squares line, and
- * Pearson's and Spearman's correlations for each algorithm and over all. Variances, and divergences
- * and errors that are all positive, enter as logarithms. */
+ * Pearson's and Spearman's correlations for each algorithm and over all. All quantities enter as
+ * logarithms; a run with a value that is not positive and finite is left out of that pair. */
 #include "analysis/figures/list.h"
 #include "core/base/json.h"
 

@@ -14,7 +14,7 @@
 /* Numbers have the shortest decimal form that reads back to the same double, as in CSV. NaN and
  * infinities, which JSON lacks, become null. */
 
-enum { NUMBER_TEXT_SIZE = 32 };
+enum { NUMBER_TEXT_SIZE = 40 };
 /* Writes the shortest form that reads back exactly ("0.1", "1e-05", "3") to text and returns it;
  * "nan", "inf" and "-inf" for other values. */
 char *number_text(double value, char text[NUMBER_TEXT_SIZE]);

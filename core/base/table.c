@@ -1,4 +1,4 @@
-/* Typed tables, and writers of their formats for programs. */
+/* Typed tables, and writers of their machine-readable formats. */
 #include "core/base/table_internal.h"
 
 #include "core/base/json.h"

@@ -73,7 +73,8 @@ size_t learner_minibatch(size_t m, size_t minibatches, size_t groups) {
   return m * groups / minibatches;
 }
 
-/* Writes the number of tokens of each group, over all batches, to tokens[]. */
+/* Adds the number of tokens of each group of all batches to tokens[], which is zero on entry. A
+ * group that continues from the previous batch is one group. */
 static void tokens_of_groups(batch *const *batches, size_t n, double *tokens) {
   size_t n_groups = 0;
   for (size_t b = 0; b < n; ++b) {

@@ -438,7 +438,7 @@ static gl_status run_algorithms(args *a, gl_error *err) {
 const command command_algorithms = {
     .name = "list algorithms",
     .arguments = "[ALGORITHM | --from TRAINER name=value …]",
-    .words = {ARGS_ANY, 0, 64, false, true},
+    .words = {.input = ARGS_ANY, .max = 64, .algorithms = true},
     .summary = "the published algorithms and your own, their fields and sources",
     .about =
         "A line for each, or all of one: its source, what is gepolab's own choice, its formulas\n"

@@ -75,7 +75,7 @@ static gl_status run_analyze(args *a, gl_error *err) {
 const command command_analyze = {
     .name = "analyze",
     .arguments = "FILE …",
-    .words = {ARGS_RUNS, 1, ARGS_LIST_MOST, false},
+    .words = {.input = ARGS_RUNS, .min = 1, .max = ARGS_LIST_MOST},
     .summary = "tables of a study or of other programs' logs",
     .about =
         "--table summary is printed without --table. The others: outcomes (which runs\n"
@@ -197,7 +197,7 @@ static gl_status run_outcomes(args *a, gl_error *err) {
 const command command_outcomes = {
     .name = "analyze --table outcomes",
     .arguments = "STUDY.db",
-    .words = {ARGS_RUNS, 1, 1, false},
+    .words = {.input = ARGS_RUNS, .min = 1, .max = 1},
     .summary = "which runs collapsed, when, and at which learning rate",
     .about =
         "Judges every run by one rule. The gain is the rise of the evaluation score above its\n"
@@ -326,7 +326,7 @@ static gl_status run_contrasts(args *a, gl_error *err) {
 const command command_contrasts = {
     .name = "analyze --table contrasts",
     .arguments = "STUDY.db RECIPE",
-    .words = {ARGS_ANY, 2, 2, false, true},
+    .words = {.input = ARGS_ANY, .min = 2, .max = 2, .algorithms = true},
     .summary = "tests the comparisons that a recipe declared before its study was run",
     .about =
         "Compares the two arms of each of the recipe's `contrasts` seed by seed: a pair is a\n"
@@ -392,7 +392,7 @@ static gl_status run_effects(args *a, gl_error *err) {
 const command command_effects = {
     .name = "analyze --table effects",
     .arguments = "STUDY.db",
-    .words = {ARGS_RUNS, 1, 1, false},
+    .words = {.input = ARGS_RUNS, .min = 1, .max = 1},
     .summary = "what factors at two levels do to gap, last score and lifetime",
     .about =
         "For a study whose fields have two values each (sweep.factorial): the change of the\n"
@@ -583,7 +583,7 @@ static gl_status run_announcements(args *a, gl_error *err) {
 const command command_announcements = {
     .name = "analyze --table announcements",
     .arguments = "STUDY.db...",
-    .words = {ARGS_RUNS, 1, ARGS_LIST_MOST, false},
+    .words = {.input = ARGS_RUNS, .min = 1, .max = ARGS_LIST_MOST},
     .summary = "which metrics predict a collapse",
     .about =
         "For every metric that could predict a collapse (effective sample size, gradient norm,\n"
@@ -649,7 +649,7 @@ static gl_status run_declines(args *a, gl_error *err) {
 const command command_declines = {
     .name = "analyze --table declines",
     .arguments = "FILE …",
-    .words = {ARGS_RUNS, 1, ARGS_LIST_MOST, false},
+    .words = {.input = ARGS_RUNS, .min = 1, .max = ARGS_LIST_MOST},
     .summary = "which metrics announce the next decline of the score, within runs",
     .about =
         "Of studies and of other programs' logs. Between two evaluations lies a window of "
@@ -706,7 +706,7 @@ static gl_status run_profiles(args *a, gl_error *err) {
 const command command_profiles = {
     .name = "analyze --table profiles",
     .arguments = "FILE …",
-    .words = {ARGS_RUNS, 1, ARGS_LIST_MOST, false},
+    .words = {.input = ARGS_RUNS, .min = 1, .max = ARGS_LIST_MOST},
     .summary = "performance profiles, optimality gaps, probabilities of improvement",
     .about =
         "Of the last scores of all runs, as in rliable (2108.13264), settings being its tasks:\n"
@@ -815,7 +815,7 @@ static gl_status run_features(args *a, gl_error *err) {
 const command command_features = {
     .name = "analyze --table features",
     .arguments = "FILE …",
-    .words = {ARGS_RUNS, 1, ARGS_LIST_MOST, false},
+    .words = {.input = ARGS_RUNS, .min = 1, .max = ARGS_LIST_MOST},
     .summary = "which features of published curves runs have: plateau, slow spread, jump",
     .about =
         "Finds features of training curves, in studies and in other programs' exports, by fixed\n"

@@ -219,7 +219,7 @@ static gl_status run_bench(args *a, gl_error *err) {
 const command command_bench = {
     .name = "bench",
     .arguments = "[des | policy | lab | llm | sweep | logs ...]",
-    .words = {ARGS_ANY, 0, N_PARTS, false},
+    .words = {.input = ARGS_ANY, .max = N_PARTS},
     .summary = "how fast the parts are here, beside other programs",
     .about =
         "des: an M/M/1 queue, beside Cimba's benchmark of the same queue if $GEPOLAB_CIMBA\n"
@@ -338,7 +338,7 @@ static gl_status run_bench_gpu(args *a, gl_error *err) {
 const command command_bench_gpu = {
     .name = "bench gpu",
     .arguments = "[SIZE=NUMBER ...]",
-    .words = {ARGS_ANY, 0, 0, true},
+    .words = {.input = ARGS_ANY, .overrides = true},
     .summary = "the transformer on a GPU, next to PyTorch and the device's limits",
     .about =
         "Qwen3-0.6B and 1.7B shapes with random weights, bfloat16. parity: log-probabilities,\n"

@@ -79,7 +79,7 @@ static gl_status run_calibrate(args *a, gl_error *err) {
 const command command_calibrate = {
     .name = "calibrate",
     .arguments = "LOG… RECIPE [key=value …]",
-    .words = {ARGS_ANY, 2, 256, true},
+    .words = {.input = ARGS_ANY, .min = 2, .max = 256, .overrides = true},
     .summary = "how well the clock predicts the rest of a log",
     .about =
         "LOG is a trainer's log with a number for each step: verl, prime-rl, TRL, miles, W&B\n"

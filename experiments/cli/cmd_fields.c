@@ -361,7 +361,7 @@ static gl_status run_fields(args *a, gl_error *err) {
 const command command_fields = {
     .name = "list fields",
     .arguments = "[FIELD|WORD…]",
-    .words = {ARGS_ANY, 0, MOST_PATHS, false},
+    .words = {.input = ARGS_ANY, .max = MOST_PATHS},
     .summary = "every field of a recipe: default, unit, meaning",
     .about =
         "FIELD is a field or a section, such as cluster.learner; WORD is looked for in the names\n"

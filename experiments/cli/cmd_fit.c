@@ -260,7 +260,7 @@ static gl_status run_fit(args *a, gl_error *err) {
 const command command_fit = {
     .name = "fit",
     .arguments = "LOG…",
-    .words = {ARGS_LOGS, 1, 256, false},
+    .words = {.input = ARGS_LOGS, .min = 1, .max = 256},
     .summary = "distributions of delays, times and lengths from logs",
     .about =
         "Fits exponential, shifted exponential, lognormal, Weibull, gamma, Pareto and uniform\n"

@@ -132,7 +132,7 @@ static gl_status run_bias(args *a, gl_error *err) {
 const command command_bias = {
     .name = "lab bias",
     .arguments = "RECIPE [key=value …]",
-    .words = {ARGS_RECIPE, 1, 1, true},
+    .words = {.input = ARGS_RECIPE, .min = 1, .max = 1, .overrides = true},
     .summary = "exact bias, variance and MSE of estimators in a small world",
     .about =
         "For every algorithm, group size and pair of policies of the recipe: expectation and\n"
@@ -236,7 +236,7 @@ static gl_status run_theory(args *a, gl_error *err) {
 const command command_theory = {
     .name = "lab theory",
     .arguments = "[RECIPE] [key=value …]",
-    .words = {ARGS_RECIPE, 0, 1, true},
+    .words = {.input = ARGS_RECIPE, .max = 1, .overrides = true},
     .summary = "the paper's three theorems against exact values",
     .about =
         "Theorem 1: the smallest constant that is valid on n outcomes, and over random\n"
@@ -335,7 +335,7 @@ static gl_status run_selection(args *a, gl_error *err) {
 const command command_selection = {
     .name = "lab selection",
     .arguments = "RECIPE [key=value …]",
-    .words = {ARGS_RECIPE, 1, 1, true},
+    .words = {.input = ARGS_RECIPE, .min = 1, .max = 1, .overrides = true},
     .summary = "the gradient of groups that arrive against that of all that were sampled",
     .about =
         "Runs the clock of the recipe with groups of its toy world's initial policy, counts by "

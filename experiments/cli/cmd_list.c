@@ -102,7 +102,7 @@ static gl_status run_recipes(args *a, gl_error *err) {
 const command command_recipes = {
     .name = "list recipes",
     .arguments = "[RECIPE]",
-    .words = {ARGS_RECIPE, 0, 1, false},
+    .words = {.input = ARGS_RECIPE, .max = 1},
     .summary = "the recipes inside the program",
     .about =
         "Lists them with the command that each is for, or prints the one named, to be redirected\n"
@@ -207,7 +207,7 @@ static gl_status run_metrics(args *a, gl_error *err) {
 const command command_metrics = {
     .name = "list metrics",
     .arguments = "[WORD…]",
-    .words = {ARGS_ANY, 0, 8, false},
+    .words = {.input = ARGS_ANY, .max = 8},
     .summary = "what is measured at every update, with units and sources",
     .about = "The names are columns of the store, keys of JSON and labels of figures. With words, "
              "those\n"

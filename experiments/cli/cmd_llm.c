@@ -124,7 +124,7 @@ static gl_status run_llm_info(args *a, gl_error *err) {
 const command command_llm_info = {
     .name = "llm info",
     .arguments = "RECIPE|FOLDER [key=value …]",
-    .words = {ARGS_RECIPE, 1, 1, true},
+    .words = {.input = ARGS_RECIPE, .min = 1, .max = 1, .overrides = true},
     .summary = "size, tokenizer, task, and whether the memory needed is there",
     .about =
         "Allocates and starts nothing. `activations` are those of training or of prompts,\n"
@@ -201,7 +201,7 @@ static gl_status run_tasks(args *a, gl_error *err) {
 const command command_llm_tasks = {
     .name = "llm tasks",
     .arguments = "[KIND]",
-    .words = {ARGS_ANY, 0, 1, false},
+    .words = {.input = ARGS_ANY, .max = 1},
     .summary = "the kinds of task, with an example and the fields of each",
     .about = "Lists the values of a recipe's `world.task`. After each field come its values and,\n"
              "after the semicolon, its default. Every kind also has kind, held_out, reward and\n"
@@ -334,7 +334,7 @@ static gl_status run_sft(args *a, gl_error *err) {
 const command command_llm_sft = {
     .name = "llm sft",
     .arguments = "RECIPE -o FOLDER [key=value …]",
-    .words = {ARGS_RECIPE, 1, 1, true},
+    .words = {.input = ARGS_RECIPE, .min = 1, .max = 1, .overrides = true},
     .summary = "supervised warm-up on a task's answers",
     .about =
         "Trains as the recipe's `world.warmup` says, on problems sampled from the task's training\n"
@@ -398,7 +398,7 @@ static gl_status run_rl(args *a, gl_error *err) {
 const command command_llm_rl = {
     .name = "llm rl",
     .arguments = "RECIPE|FOLDER [-o FOLDER] [key=value …]",
-    .words = {ARGS_RECIPE, 1, 1, true},
+    .words = {.input = ARGS_RECIPE, .min = 1, .max = 1, .overrides = true},
     .summary = "reinforcement learning under a recipe's delays; keeps the model",
     .about =
         "Runs a recipe like `gepolab run`, and writes the model after the last update into a\n"

@@ -385,7 +385,7 @@ static gl_status run_llm_bias(args *a, gl_error *err) {
 const command command_llm_bias = {
     .name = "llm bias",
     .arguments = "RUN [key=value …]",
-    .words = {ARGS_ANY, 1, 1, true},
+    .words = {.input = ARGS_ANY, .min = 1, .max = 1, .overrides = true},
     .summary = "bias, variance and MSE of algorithms at checkpoints of a real run",
     .about =
         "RUN is a folder of checkpoints (`gepolab run --checkpoint RUN`). At each chosen\n"

@@ -210,7 +210,7 @@ static gl_status run_eval(args *a, gl_error *err) {
 const command command_llm_eval = {
     .name = "llm eval",
     .arguments = "FOLDER|RECIPE [key=value …]",
-    .words = {ARGS_RECIPE, 1, 1, true},
+    .words = {.input = ARGS_RECIPE, .min = 1, .max = 1, .overrides = true},
     .summary = "pass@1 and pass@k on held-out problems, greedy and sampled",
     .about =
         "Asks the first held-out problems of the task and counts right answers (reward 1): of the\n"

@@ -229,7 +229,7 @@ static gl_status run_generate(args *a, gl_error *err) {
 const command command_llm_generate = {
     .name = "llm generate",
     .arguments = "FOLDER|RECIPE [PROMPT …]",
-    .words = {ARGS_RECIPE, 1, SIZE_MAX, false},
+    .words = {.input = ARGS_RECIPE, .min = 1, .max = SIZE_MAX},
     .summary = "responses to prompts, with their log-probabilities",
     .about =
         "Continues each PROMPT, or each line of standard input. The model comes from a folder\n"
@@ -417,7 +417,7 @@ static gl_status run_answer(args *a, gl_error *err) {
 const command command_llm_answer = {
     .name = "llm answer",
     .arguments = "RESPONSE --reference ANSWER",
-    .words = {ARGS_ANY, 1, 1, false},
+    .words = {.input = ARGS_ANY, .min = 1, .max = 1},
     .summary = "whether a response's final answer is right, and how it was read",
     .about =
         "Compares as `kind: math` of a task does, so it shows why a response gets its reward. "

@@ -273,7 +273,7 @@ static gl_status run_profile(args *a, gl_error *err) {
 const command command_llm_profile = {
     .name = "llm profile",
     .arguments = "RECIPE [key=value …]",
-    .words = {ARGS_RECIPE, 1, 1, true},
+    .words = {.input = ARGS_RECIPE, .min = 1, .max = 1, .overrides = true},
     .summary = "this machine's generation and step times as delay distributions",
     .about =
         "Samples batches as the recipe says (its `train` section, after its warm-up), updates\n"

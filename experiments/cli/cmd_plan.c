@@ -374,7 +374,7 @@ static gl_status run_plan(args *a, gl_error *err) {
 const command command_plan = {
     .name = "plan",
     .arguments = "CLUSTER|LOG… [key=value …]",
-    .words = {ARGS_CLUSTER, 1, 256, true},
+    .words = {.input = ARGS_CLUSTER, .min = 1, .max = 256, .overrides = true},
     .summary = "how to use a cluster's GPUs: throughput against staleness",
     .about =
         "CLUSTER describes the GPUs, the network between them and measured speeds: a file, or\n"

@@ -231,7 +231,7 @@ static gl_status run_plot(args *a, gl_error *err) {
 const command command_plot = {
     .name = "plot",
     .arguments = "FILE …",
-    .words = {ARGS_RUNS, 0, ARGS_LIST_MOST, false},
+    .words = {.input = ARGS_RUNS, .max = ARGS_LIST_MOST},
     .summary = "the figures a study has data for, as PDF, PNG and SVG",
     .about =
         "Each figure is written with its data (.tsv) and its script (.gp): `gnuplot -d NAME.gp`\n"
@@ -298,7 +298,7 @@ static gl_status run_report(args *a, gl_error *err) {
 const command command_report = {
     .name = "report",
     .arguments = "STUDY.db",
-    .words = {ARGS_RUNS, 1, 1, false},
+    .words = {.input = ARGS_RUNS, .min = 1, .max = 1},
     .summary = "one HTML page about a study: figures, tables, provenance",
     .about =
         "The page is one file that contains its figures. It has the recipe and the outcomes of\n"

@@ -106,8 +106,6 @@ static void policy_print_text(const policy_algorithm *algorithm, const policy_in
       printf("  %-20s %.10g\n", metric_about((metric)m)->name, out->metric[m]);
 }
 
-/* An infinite result is an error that names it: JSON has no infinity, and no trainer can use it. */
-
 /* Returns 1 for a metric that may be infinite: one whose logarithm is another metric may exceed a
  * double, and the logarithm of a variance is -inf if there is no variance. Both are printed as
  * null, as is NaN (not computable from the input). */
@@ -118,6 +116,8 @@ static int may_overflow(metric m) {
   return metric_find(name) != METRIC_COUNT || strncmp(own, "log_", 4) == 0;
 }
 
+/* Returns an error that names an infinite result: JSON has no infinity, and no trainer can use it.
+ * Metrics of may_overflow() are exempt. */
 static gl_status check_finite(const group_file *g, const policy_output *out, gl_error *err) {
   const policy_keeping keeping = {.by_group = g->listed};
   gl_status status = policy_check_finite(&g->input, out, &keeping, err);
@@ -229,7 +229,7 @@ static gl_status run_policy(args *a, gl_error *err) {
 const command command_policy = {
     .name = "policy",
     .arguments = "--algorithm ALGORITHM [key=value …] FILE.json",
-    .words = {ARGS_LOGS, 1, 1, true, true},
+    .words = {.input = ARGS_LOGS, .min = 1, .max = 1, .overrides = true, .algorithms = true},
     .summary = "loss and coefficients of a group, to check a trainer with",
     .about =
         "FILE (or - for standard input) holds one group, {\"rewards\": [G], \"logp\": [[T_1], …],\n"

@@ -258,7 +258,7 @@ static gl_status run_published(args *a, gl_error *err) {
 const command command_published = {
     .name = "list published",
     .arguments = "[RECIPE…] [key=value …]",
-    .words = {ARGS_RECIPE, 0, 64, true},
+    .words = {.input = ARGS_RECIPE, .max = 64, .overrides = true},
     .summary = "speed-ups of published systems beside those of the clock",
     .about =
         "Simulates the clusters that a recipe's sweep lists and compares the time of their\n"

@@ -223,7 +223,7 @@ static gl_status run_results(args *a, gl_error *err) {
 const command command_results = {
     .name = "results",
     .arguments = "keep|fill|check|define FILE …",
-    .words = {ARGS_ANY, 2, 64, false},
+    .words = {.input = ARGS_ANY, .min = 2, .max = 64},
     .summary = "stored results, and the numbers of documents from them",
     .about =
         "keep: the numbers of a JSON document (- for standard input) as NAME.tsv, with recipe, "

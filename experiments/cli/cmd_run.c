@@ -363,7 +363,7 @@ static gl_status run_run(args *a, gl_error *err) {
 const command command_run = {
     .name = "run",
     .arguments = "RECIPE [key=value …]",
-    .words = {ARGS_RECIPE, 1, 1, true},
+    .words = {.input = ARGS_RECIPE, .min = 1, .max = 1, .overrides = true},
     .summary = "one training run, with a summary",
     .about =
         "Trains once as the recipe says and prints best and last evaluation, staleness and the\n"

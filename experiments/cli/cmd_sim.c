@@ -314,7 +314,7 @@ static gl_status run_sim(args *a, gl_error *err) {
 const command command_sim = {
     .name = "sim",
     .arguments = "RECIPE [key=value …]",
-    .words = {ARGS_RECIPE, 1, 1, true},
+    .words = {.input = ARGS_RECIPE, .min = 1, .max = 1, .overrides = true},
     .summary = "timing only: staleness, throughput, utilisation, bytes",
     .about =
         "Runs the clock of the recipe's cluster until its number of learner updates is done.\n"

@@ -304,7 +304,7 @@ static gl_status show_status(args *a, gl_error *err) {
 const command command_status = {
     .name = "study status",
     .arguments = "STUDY.db…",
-    .words = {ARGS_RUNS, 1, SIZE_MAX, false},
+    .words = {.input = ARGS_RUNS, .min = 1, .max = SIZE_MAX},
     .summary = "how far a study is, also while it is being swept",
     .about = "For each study of the file: how many of the planned cells are there, how their runs "
              "ended,\n"
@@ -535,7 +535,7 @@ static gl_status run_check(args *a, gl_error *err) {
 const command command_check = {
     .name = "study check",
     .arguments = "STUDY.db",
-    .words = {ARGS_RUNS, 1, 1, false},
+    .words = {.input = ARGS_RUNS, .min = 1, .max = 1},
     .summary = "whether a study is as it was written; --repair, --salvage",
     .about =
         "Compares every record with its checksum and every key with the recipe that it is the\n"
@@ -732,7 +732,7 @@ static gl_status run_export(args *a, gl_error *err) {
 const command command_export = {
     .name = "study export",
     .arguments = "STUDY.db",
-    .words = {ARGS_RUNS, 0, 1, false},
+    .words = {.input = ARGS_RUNS, .max = 1},
     .summary = "tables of a study as CSV, TSV or JSON lines, for pandas, R and DuckDB",
     .about =
         "One value in every column; `key` joins the tables. Fields in which runs differ have\n"

@@ -393,7 +393,7 @@ static gl_status run_info(args *a, gl_error *err) {
 const command command_info = {
     .name = "study info",
     .arguments = "STUDY.db",
-    .words = {ARGS_RUNS, 1, 1, false},
+    .words = {.input = ARGS_RUNS, .min = 1, .max = 1},
     .summary = "what a study file is, and how its runs came about",
     .about =
         "Prints the file's format; its studies; for each algorithm the wall time and peak\n"

@@ -378,7 +378,7 @@ static gl_status sweep_run_sweep(args *a, gl_error *err) {
 const command command_sweep = {
     .name = "sweep",
     .arguments = "RECIPE -o FILE.db [key=value …]",
-    .words = {ARGS_RECIPE, 1, 1, true},
+    .words = {.input = ARGS_RECIPE, .min = 1, .max = 1, .overrides = true},
     .summary = "a grid of runs into a study file; resumable",
     .about =
         "Runs every cell of the recipe's `sweep` in worker processes and stores the results in\n"
@@ -415,7 +415,7 @@ static gl_status run_merge(args *a, gl_error *err) {
 const command command_merge = {
     .name = "study merge",
     .arguments = "INTO.db FILE.db…",
-    .words = {ARGS_ANY, 2, SIZE_MAX, false},
+    .words = {.input = ARGS_ANY, .min = 2, .max = SIZE_MAX},
     .summary = "join the study files of several shards",
     .about =
         "Adds the runs of every FILE to INTO, which is created if needed. Runs with equal keys\n"

@@ -225,7 +225,7 @@ static gl_status run_whatif(args *a, gl_error *err) {
 const command command_whatif = {
     .name = "whatif",
     .arguments = "[--algorithm ALGORITHM] LOG…",
-    .words = {ARGS_LOGS, 1, 256, false, true},
+    .words = {.input = ARGS_LOGS, .min = 1, .max = 256, .algorithms = true},
     .summary = "what each algorithm would do with a recorded run's batches",
     .about =
         "LOG is a log of tokens: a file, a folder, compressed or not, or - for standard input. "

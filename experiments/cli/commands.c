@@ -329,8 +329,8 @@ static const char *other_word(const char *first, const char *second) {
   return NULL;
 }
 
-/* Refuses an unknown word with the nearest command; for a second-level command both of its words.
- */
+/* Returns the error for an unknown command. It suggests the nearest command, a second-level one
+ * with both words ("llm eval"). */
 static gl_status no_command(const char *word, gl_error *err) {
   const char *ours = other_word(word, NULL);
   if (ours != NULL)

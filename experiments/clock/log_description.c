@@ -311,7 +311,7 @@ static gl_status describe_learner(describing *d, gl_error *err) {
   size_t known = 0;
   for (size_t i = 0; i < d->log->n; ++i) {
     d->learner[i] = learner_seconds(d, i);
-    known += isfinite(d->learner[i]);
+    known += isfinite(d->learner[i]) != 0;
   }
   if (!has_step && known < FIT_LEAST_VALUES)
     return gl_fail(err, GL_EINPUT,

@@ -355,9 +355,10 @@ static void densities_read_dists(dists *l, const clusters *c) {
     for (size_t k = 0; cluster_dist_at(c->spec[i], k, &dist); k++) densities_add_dist(l, &dist);
 }
 
-/* Each field with a distribution that varies gets a panel. Its range omits the last half per cent.
- * It is logarithmic if the scales of its distributions, or the middle and the end of one, are far
- * apart. */
+/* Gives each field with a distribution that is not constant a panel. The range of a panel ends at
+ * the largest 99.5 % quantile of its distributions, or at the end of a distribution that is less
+ * than 10 % above that quantile. Its axis is logarithmic if the 99.5 % quantile of a distribution
+ * is more than 30 times its median, or less than a twentieth of the range's end. */
 static void choose_panels(dists *l) {
   for (size_t i = 0; i < l->n; i++) {
     entry *e = &l->of[i];

@@ -94,7 +94,8 @@ static void plan_print_choices(const plan_candidate *c, const plan_description *
           (long long)c->publish, c->publish == 1 ? "" : "s");
 }
 
-/* Prints the guarantee, as in "5 %, that one within the limits is more than 2 % faster". */
+/* Prints the error rate and the error that it bounds: "5 %, that one within the limits is more than
+ * 2 % faster". */
 static void print_promise(const plan_result *r, double zone, FILE *to) {
   const plan_limits *l = &r->d->limits;
   const bool fresh = l->throughput > 0 && isinf(l->staleness) && isinf(l->staleness_p95);

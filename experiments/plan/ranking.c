@@ -273,7 +273,9 @@ static gl_status ranking_choose(work *w) {
   return status;
 }
 
-/* When replicates are exhausted: by how much more than the zone another system may be better. */
+/* Returns an upper confidence bound of how much better than chosen another system may be, beyond
+ * the indifference zone; infinite if chosen is not shown to be feasible. For the case that the
+ * replicates ran out before the systems were separated. */
 static double beyond_zone(const work *w, const ranking_system *chosen) {
   double beyond = chosen->fate == RANKING_FEASIBLE ? 0 : INFINITY;
   for (size_t i = 0; i < w->out->n; ++i) {

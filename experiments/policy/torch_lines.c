@@ -759,7 +759,8 @@ static void torch_policy_gradient(torch *t) {
     torch_line(t, "longest, T = %s.sum(1).max(), mask.sum(1)", t->kept ? "whole" : "mask");
     torch_line(t, "z = (T > 0) * T.clamp(min=1).to(logp.dtype) ** -%.15g", a->length_power);
   }
-  /* the ratio is that of the response, so each response counts once whatever its length */
+  /* Where the ratio is that of the response, sequence_sum weights responses equally whatever their
+   * length: their terms are averaged over tokens. */
   const bool once = a->aggregate == AGGREGATE_SEQUENCE_SUM && a->ratio_gradient &&
                     policy_ratio_about(a->ratio)->gradient == RATIO_GRADIENT_RESPONSE;
   torch_average(t, once ? AGGREGATE_SEQUENCE_MEAN : a->aggregate, "term", average);
@@ -806,7 +807,8 @@ static void torch_scores(torch *t) {
 
 /* --- the whole --- */
 
-/* Writes the function's head, with the arguments that only this algorithm needs. */
+/* Writes the function's signature: the common arguments, and those that this algorithm needs
+ * beside them. */
 static void torch_head(torch *t) {
   const policy_algorithm *a = t->a;
   const char *more[8];

@@ -339,8 +339,8 @@ static gl_status sweep_known_scores(sweep *s) {
   return status;
 }
 
-/* Adds the cells of this rank to the progress bar: those that it will run or find in the file after
- * tuning. */
+/* Adds the cells of this rank to the runs that the progress bar expects: after tuning, each is run
+ * or found in the file. */
 static void expect_grid(sweep *s) {
   for (size_t i = 0; i < s->cells.n_cells; ++i)
     if (sweep_is_mine(s, i)) watch_expect(&s->watch, &s->cells, &i, 1);

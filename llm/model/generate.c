@@ -1,7 +1,8 @@
 /* Generation over slots: checks a request, plans its jobs and slots, runs them, and computes the
  * memory a model needs.
  *
- * A round fills free slots, then samples one token of every running response.
+ * Filling of free slots and decoding steps alternate. Slots are filled when at least 1 /
+ * REFILL_PART of them are free.
  *
  * Filling: a job runs its sequence through the model once, into one slot. The first tokens of all
  * its responses are sampled from the logits of that run, so no prompt is run twice. Each response

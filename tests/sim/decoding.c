@@ -27,8 +27,8 @@ static void check_case(const char *text, FILE *golden) {
   }
   CU_ASSERT_EQUAL(ids, 0); /* which ones; those that end together have no order */
   CU_ASSERT_EQUAL(same, n);
-  CU_ASSERT_EQUAL(s.decoding.preemptions, preemptions);
-  CU_ASSERT_EQUAL(s.decoding.cached, cached);
+  CU_ASSERT_EQUAL(s.decoding.preemptions, (double)preemptions);
+  CU_ASSERT_EQUAL(s.decoding.cached, (double)cached);
 }
 
 TEST(a_second_simulation_agrees) {
@@ -214,8 +214,8 @@ TEST(books_balance_where_responses_are_preempted) {
       "preset: areal, samplers: 2, unit: group, interrupt: 2, delay: 3",
       "preset: fifo, samplers: 2, unit: group, partial: drop, delay: 30",
       "preset: fifo, samplers: 2, unit: group, sync: pull, delay: 30",
-      "preset: prime_rl_08, samplers: 2, window: 2, mtbf: {distribution: exponential, mean: 500}, "
-      "mttr: 50",
+      ("preset: prime_rl_08, samplers: 2, window: 2, mtbf: {distribution: exponential, mean: 500}, "
+       "mttr: 50"),
       "preset: pipelinerl, samplers: 2, restarts: {at: [300, 700], down: 50, keeps: responses}"};
   for (size_t i = 0; i < sizeof rules / sizeof *rules; ++i) {
     double seconds[2];

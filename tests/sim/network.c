@@ -294,8 +294,8 @@ TEST(a_network_of_plenty_is_no_network) {
       "preset: fifo, samplers: 5, mtbf: {distribution: exponential, mean: 900}, mttr: 40",
       "preset: heterorl, max_delay: none, delay: {distribution: uniform, min: 40, max: 90}",
       "preset: areal, samplers: 3, delay: {distribution: exponential, mean: 3}",
-      "preset: lifo, unit: group, lengths: {distribution: lognormal, mu: 5, sigma: 1}, "
-      "tokens_per_s: 9"};
+      ("preset: lifo, unit: group, lengths: {distribution: lognormal, mu: 5, sigma: 1}, "
+       "tokens_per_s: 9")};
   for (size_t i = 0; i < 4; ++i) {
     char with[900], without[900];
     const char *form =

@@ -31,8 +31,8 @@ TEST(every_unit_has_one_fate) {
       "unit: group, window: 2", "unit: response, partial: drop, window: 3",
       "unit: group, learner: {capacity: 80, step: 600}",
       "window: 2, learner: {capacity: 2, step: 600}",
-      "unit: group, mtbf: {distribution: exponential, mean: 800}, mttr: 30, "
-      "up: {loss: 0.1, max_retries: 0}"};
+      ("unit: group, mtbf: {distribution: exponential, mean: 800}, mttr: 30, "
+       "up: {loss: 0.1, max_retries: 0}")};
   for (size_t i = 0; i < sizeof rules / sizeof *rules; ++i) {
     char text[700];
     snprintf(text, sizeof text, "{preset: fifo, %s, %s}", slow, rules[i]);

@@ -138,8 +138,8 @@ static const char trouble[] =
 
 static const char *const rules[] = {"preset: sync, samplers: 4",
                                     "preset: areal",
-                                    "preset: areal, interrupt: 3, prefill_tokens_per_s: 300, "
-                                    "prompt_tokens: 20",
+                                    ("preset: areal, interrupt: 3, prefill_tokens_per_s: 300, "
+                                     "prompt_tokens: 20"),
                                     "preset: areal, partial: wait, window: 1",
                                     "preset: one_step_off, samplers: 3, partial: drop",
                                     "preset: fifo, window: 3",

@@ -100,16 +100,14 @@ static void add_tokens(void *self, const token_run *run) {
 
 TEST(runs_have_the_tokens_that_the_clock_sent) {
   static const char *const cases[] = {
-      "{preset: areal, samplers: 3, lengths: {distribution: lognormal, mu: 4, sigma: 1}, "
-      "prompt_lengths: "
-      "{distribution: lognormal, mu: 0, sigma: 0.5}, tokens_per_s: 20, delay: 3, learner: {step: "
-      "9}}",
-      "{preset: pipelinerl, samplers: [{count: 1, lengths: 20}, {count: 1, lengths: {distribution: "
-      "lognormal, mu: 4, sigma: 1}}], unit: group, prompt_lengths: {distribution: lognormal, mu: "
-      "0, sigma: "
-      "0.5}, concurrency: 32, learner: {batches: 1, step: 6}}",
-      "{preset: pipelinerl, samplers: 2, unit: response, concurrency: 32, lengths: {distribution: "
-      "lognormal, mu: 4, sigma: 1}, learner: {batches: 1, step: 6}}"};
+      ("{preset: areal, samplers: 3, lengths: {distribution: lognormal, mu: 4, sigma: 1}, "
+       "prompt_lengths: {distribution: lognormal, mu: 0, sigma: 0.5}, tokens_per_s: 20, delay: 3, "
+       "learner: {step: 9}}"),
+      ("{preset: pipelinerl, samplers: [{count: 1, lengths: 20}, {count: 1, lengths: "
+       "{distribution: lognormal, mu: 4, sigma: 1}}], unit: group, prompt_lengths: {distribution: "
+       "lognormal, mu: 0, sigma: 0.5}, concurrency: 32, learner: {batches: 1, step: 6}}"),
+      ("{preset: pipelinerl, samplers: 2, unit: response, concurrency: 32, lengths: {distribution: "
+       "lognormal, mu: 4, sigma: 1}, learner: {batches: 1, step: 6}}")};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     schedule s;
     cluster_spec *spec;

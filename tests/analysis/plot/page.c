@@ -249,8 +249,8 @@ TEST(a_drawing_is_the_old_one_until_the_new_one_is_whole) {
   static const char head[] = "#!/bin/sh\naside=$(printf '%s' \"$3\" | cut -d\"'\" -f2)\n";
   static const char *const tails[] = {"printf '%%PDF half' > x.pdf$aside\nkill -9 $$\n",
                                       "printf '%%PDF half' > x.pdf$aside\n",
-                                      "printf '%%PDF new %%%%EOF\\n' > x.pdf$aside\n"
-                                      "printf 'new IEND' > x.png$aside\n"};
+                                      ("printf '%%PDF new %%%%EOF\\n' > x.pdf$aside\n"
+                                       "printf 'new IEND' > x.png$aside\n")};
   char text[512], absolute[512], here[256];
   CU_ASSERT_PTR_NOT_NULL_FATAL(getcwd(here, sizeof here));
   snprintf(absolute, sizeof absolute, "%s/%s", here, program);

@@ -95,9 +95,9 @@ static void check_declared(const cJSON *json) {
     ++n;
   }
   CU_ASSERT(n >= 27);
-  CU_ASSERT_EQUAL(number_at(json, "never_fitted.unseen"), unseen);
+  CU_ASSERT_EQUAL(number_at(json, "never_fitted.unseen"), (double)unseen);
   CU_ASSERT(unseen < n && unfitted > 0); /* those seen before are in neither median */
-  CU_ASSERT_EQUAL(number_at(json, "never_fitted.cases"), unfitted + unseen);
+  CU_ASSERT_EQUAL(number_at(json, "never_fitted.cases"), (double)(unfitted + unseen));
 }
 
 /* The cases in turns are given by their parts, so that the clock has nothing to say about them. */

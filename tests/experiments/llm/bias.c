@@ -273,7 +273,7 @@ static void check_coverage(int stale) {
     must(llm_bias_reference(&reference, &reward, &job, &err), &err);
     must(llm_bias_measure(found, &job, &reference, &sample, &err), &err);
     for (size_t i = 0; i < ROWS; ++i)
-      for (size_t k = 0; k < GRADIENT_NUMBERS; ++k)
+      for (gradient_number k = 0; k < GRADIENT_NUMBERS; ++k)
         count(&counts[i][k], &found[i].number[k], exact_number(&exact[i], k, length));
   }
   CU_ASSERT_EQUAL(done, REPETITIONS * (llm_bias_work(&spec) + llm_bias_reference_work(&spec)));

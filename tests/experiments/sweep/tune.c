@@ -120,7 +120,7 @@ TEST(halving_makes_longer_runs_of_fewer_settings) {
                  "halving: {eta: 3, rungs: 3}}");
   CU_ASSERT_EQUAL_FATAL(b.cells.n_cells, 2 * 2 * 3 * 9);
   CU_ASSERT_EQUAL(tune_runs(&b.plan, b.cells.n_cells), 2 * 2 * (9 + 3 + 1));
-  static const double steps[] = {10, 30, 90};
+  static const size_t steps[] = {10, 30, 90};
   static const size_t left[] = {9, 3, 1};
   for (size_t i = 0; i < b.cells.n_cells; ++i) b.score[i] = -INFINITY;
   for (size_t rung = 0; rung < 3; ++rung) {

@@ -297,8 +297,8 @@ TEST(clips_gates_and_masks_leave_right_responses_alone) {
   static const char *const rules[] = {
       "{base: gspo, scale: none, eps_low: 0.2, eps_high: 9}",
       "{base: gspo, scale: none, clip: none, off_policy_mask: 0.223}",
-      "{base: gspo, scale: none, clip: none, gate: {negative_below: 0.8, of: sampler, scope: "
-      "prompt, log_prob: sum}}"};
+      ("{base: gspo, scale: none, clip: none, gate: {negative_below: 0.8, of: sampler, scope: "
+       "prompt, log_prob: sum}}")};
   world_fixture f =
       world_open("world: {kind: bandit, rewards: [1, 1, 0, 0, 0], policy: {kind: tabular}}", 1);
   const policy_algorithm plain = algorithm_of("{base: reinforce}");
