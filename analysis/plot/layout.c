@@ -291,7 +291,8 @@ double layout_bar_room(const layout *l) {
   const figure_page *p = l->p;
   tick ticks[MOST_TICKS];
   if (!*p->bar_axis) return 0;
-  const size_t n = ticks_of_axis(p->bar_low, p->bar_high, p->bar_logarithmic, 6, ticks);
+  const size_t n =
+      ticks_of_axis(p->bar_low, p->bar_high, p->bar_logarithmic, MOST_BAR_TICKS, ticks);
   return 0.25 + BAR + 0.3 + ticks_widest(ticks, n) + LINE + 0.1;
 }
 

@@ -21,6 +21,7 @@ static const double LONGEST_MARK = 3; /* maximum length of a rotated label at th
 
 enum { MOST_ENTRIES = 12 };               /* maximum number of legend columns */
 enum { MOST_HEADING = 3, MOST_AXIS = 3 }; /* maximum number of text lines */
+enum { MOST_BAR_TICKS = 6 };              /* maximum number of labels of a colour bar */
 
 /* A visible panel. */
 typedef struct place {

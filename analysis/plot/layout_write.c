@@ -282,15 +282,18 @@ static void write_color_bar(layout *l) {
   const double top = l->places[0].top, bottom = last->bottom,
                x = l->width - layout_bar_room(l) + 0.25;
   const double tall = fmin(bottom - top, 6), from = 0.5 * (top + bottom) - 0.5 * tall;
-  const size_t n = ticks_of_axis(p->bar_low, p->bar_high, p->bar_logarithmic, 6, ticks);
+  const size_t most = (size_t)fmin(MOST_BAR_TICKS, fmax(1, tall / (1.6 * LINE)));
+  const size_t n = ticks_of_axis(p->bar_low, p->bar_high, p->bar_logarithmic, most, ticks);
   fprintf(l->to,
           "bar_x = %.5f; bar_y = %.5f; bar_broad = %.5f; bar_tall = %.5f\nbar_low = %.10g; "
           "bar_high = %.10g; bar_logarithmic = %d\narray bar_tics[1]\n",
           across(l, x), up(l, from + tall), BAR / l->width, tall / l->height, p->bar_low,
           p->bar_high, p->bar_logarithmic);
   write_ticks(l->to, "bar_tics", 1, ticks, n, 1);
+  /* At the bar's middle, as far as the page's ends allow. */
+  const double half = fmin(0.5 * text_cm(p->bar_axis), 0.5 * l->height - 0.1) + 0.1;
   write_cut(l, p->bar_axis, l->height - 0.2, l->width - MARGIN - 0.5 * LINE,
-            0.5 * (from + from + tall), TO_CENTRE, 1);
+            fmax(fmin(from + 0.5 * tall, l->height - half), half), TO_CENTRE, 1);
 }
 
 static void declare_arrays(const layout *l) {

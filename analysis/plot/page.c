@@ -493,7 +493,7 @@ void page_contour(figure_page *p, size_t panel, const figure_map *m, double leve
 
 void page_bar(figure_page *p, const char *axis, double low, double high, bool logarithmic) {
   snprintf(p->bar_axis, sizeof p->bar_axis, "%s", axis);
-  p->bar_low = low, p->bar_high = high > low ? high : low + fmax(1e-6, fabs(low) * 1e-3);
+  p->bar_low = low, p->bar_high = high > low ? high : low == 0 ? 1 : low + fabs(low) * 1e-3;
   p->bar_logarithmic = logarithmic;
   page_set(p, "diverging", 0);
 }
