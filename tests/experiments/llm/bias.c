@@ -4,6 +4,7 @@
 
 #include "tests/support/llm_learner_fixture.h"
 #include "tests/support/llm_model.h"
+#include "tests/support/sanitized.h"
 #include "toy/lab/estimator_moments.h"
 
 /* --- all responses of a tiny task --- */
@@ -175,7 +176,7 @@ static enumerable view_of(const listed *w) {
 
 /* --- coverage --- */
 
-enum { ROWS = 5, REPETITIONS = 40, LEAST = 33 };
+enum { ROWS = 5, REPETITIONS = SANITIZED ? 8 : 40, LEAST = SANITIZED ? 5 : 33 };
 
 static void parse_rows(policy_algorithm *rows) {
   static const char *const text[ROWS] = {
@@ -226,7 +227,8 @@ static void count(tally *t, const gradient_estimate *e, double exact) {
 
 /* Repeats the measurement with other draws and counts how often an interval of 95 % holds the exact
  * number, which the laboratory finds by enumeration. Of 40 at least 33 are asked for: a true rate
- * of 95 % gives fewer with probability 6e-4 in each of the counts, some 2 % in all. */
+ * of 95 % gives fewer with probability 6e-4 in each of the counts, some 2 % in all. Under
+ * sanitizers it is 5 of 8 (4e-4). */
 static void check_coverage(int stale) {
   listed w;
   policy_algorithm rows[ROWS];

@@ -11,7 +11,7 @@ SUITE("cli: llm runs");
 
 /* The embedded recipe, cut down to a moment. */
 #define QUICK                                                                                      \
-  "run", "llm_quick", "world.warmup={steps: 60, lr: 0.003}", "world.evaluation.prompts=32",        \
+  "run", "llm_quick", "world.warmup={steps: 20, lr: 0.003}", "world.evaluation.prompts=32",        \
       "train={groups: 4, group_size: 4}", "steps=4", "eval_every=2", "-q", "--json"
 
 /* A scratch folder, of which the cache is a part: no test writes into anyone's own. */

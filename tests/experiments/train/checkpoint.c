@@ -3,6 +3,7 @@
 #include "core/random/rng.h"
 #include "tests/support/cli.h"
 #include "tests/support/files.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/suite.h"
 
 #include <dirent.h>
@@ -206,9 +207,10 @@ static void end_as_if_undisturbed(const bench *b, const cli_result *whole, const
   CU_ASSERT(same_tables(b->db, b->other_db));
 }
 
-/* Killed so often, by turns when a number of updates is on disk and after a time, each drawn from
- * a fixed seed. */
+/* Killed so often (a third as often under sanitizers), by turns when a number of updates is on disk
+ * and after a time, each drawn from a fixed seed. */
 static void survives_kills(const char *text, unsigned long steps, uint64_t kills) {
+  if (SANITIZED) kills = (kills + 2) / 3;
   bench b[1];
   bench_make(b, text);
   cli_result whole = undisturbed(b);
