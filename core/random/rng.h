@@ -21,6 +21,7 @@
 #define R123_USE_SSE 0
 #define R123_USE_X86INTRIN_H 0
 #include <Random123/philox.h>
+#include <assert.h>
 #include <gsl/gsl_rng.h>
 #include <math.h>
 #include <stdint.h>
@@ -40,8 +41,12 @@ RNG_FUNCTION rng_stream rng_stream_at(uint64_t seed, rng_purpose purpose, uint64
   return (rng_stream){seed, entity, (uint32_t)purpose};
 }
 
-/* The four 32-bit words of block `index` (below 2^48) of a stream. */
+/* The four 32-bit words of block `index` of a stream. index is below 2^48, which is asserted on the
+ * host: higher bits are not part of the address, so two blocks would have the same words. */
 RNG_FUNCTION rng_words rng_block(rng_stream s, uint64_t index) {
+#ifndef __CUDA_ARCH__
+  assert(index >> 48 == 0);
+#endif
   philox4x32_ctr_t counter = {{(uint32_t)index, (uint32_t)s.entity, (uint32_t)(s.entity >> 32),
                                s.purpose << 16 | (uint32_t)(index >> 32 & 0xffffu)}};
   philox4x32_key_t key = {{(uint32_t)s.seed, (uint32_t)(s.seed >> 32)}};

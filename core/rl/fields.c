@@ -144,11 +144,11 @@ static const field learner[] = {
     FIELD(
         "train.weight_noise", "variance of weight noise", REAL(0, 1e6), "", "0",
         "variance of a random factor, of mean 1, by which each response's part of the gradient is "
-        "multiplied: it adds variance and no bias"),
+        "multiplied: it adds variance and no bias. Up to 65,536 minibatches × epochs"),
     FIELD("train.drop_negative", "random drop of wrong responses", REAL(0, 1), "", "0",
           "probability that a response whose reward is below its group's mean has no gradient, "
           "drawn anew for every response and update: a placebo for masks and clips, which choose "
-          "by likelihood"),
+          "by likelihood. Not together with `weight_noise`; up to 65,536 minibatches × epochs"),
     FIELD("train.drop_positive", "random drop of right responses", REAL(0, 1), "", "0",
           "the same of responses whose reward is above the mean"),
     FIELD("train.epochs", "epochs", COUNT(1, 1u << 20), "", "1",

@@ -26,7 +26,7 @@ static gl_status group_filter_check(const group_filter *f, const cfg_node *secti
   if (f->groups > MOST_RESPONSES / group_size / f->most)
     return cfg_fail(section, err,
                     "train.filter_groups: %zu generation batches of %zu groups of %zu are more "
-                    "than the %d responses that a batch can address; take_groups fewer",
+                    "than the %d responses that a batch can address; take fewer",
                     f->most, f->groups, group_size, MOST_RESPONSES);
   if (f->groups * f->most < batch_groups)
     return cfg_fail(section, err,

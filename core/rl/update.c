@@ -3,6 +3,7 @@
 
 #include "core/random/rng.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +34,8 @@ static bool table_grow(const table_column *column, size_t n, size_t rows, size_t
 #define COLUMN(of, name)                                                                           \
   { &(of)->name, sizeof *(of)->name }
 
-gl_status update_table_resize(update_table *t, size_t groups, size_t responses, size_t tokens,
+/* Allocates columns of these sizes; old contents are lost. */
+static gl_status table_resize(update_table *t, size_t groups, size_t responses, size_t tokens,
                               gl_error *err) {
   const table_column by_group[] = {COLUMN(t, group_start),     COLUMN(t, prompt),
                                    COLUMN(t, log_denominator), COLUMN(t, baseline),
@@ -55,7 +57,7 @@ gl_status update_table_resize(update_table *t, size_t groups, size_t responses, 
   return GL_OK;
 }
 
-void update_table_fini(update_table *t) {
+static void table_fini(update_table *t) {
   void *const columns[] = {t->group_start, t->token_start,  t->prompt,     t->log_denominator,
                            t->baseline,    t->scale,        t->mean_aw,    t->group_of,
                            t->reward,      t->loss_weight,  t->token,      t->logq,
@@ -73,7 +75,7 @@ gl_status update_table_gather(update_table *t, batch *const *batches, size_t n,
     responses += batches[j]->n_responses;
     tokens += batches[j]->n_tokens;
   }
-  gl_status status = update_table_resize(t, groups, responses, tokens, err);
+  gl_status status = table_resize(t, groups, responses, tokens, err);
   if (status != GL_OK) return status;
   size_t g0 = 0, i0 = 0, k0 = 0; /* first group, response and token of the batch */
   for (size_t j = 0; j < n; ++j) {
@@ -110,8 +112,7 @@ gl_status update_table_gather(update_table *t, batch *const *batches, size_t n,
 /* Copies the columns of the view's groups that core/policy reads into `part`. */
 static gl_status table_select(update_table *part, const update_table *all, const token_view *view,
                               gl_error *err) {
-  gl_status status =
-      update_table_resize(part, view->n_groups, view->n_responses, view->n_tokens, err);
+  gl_status status = table_resize(part, view->n_groups, view->n_responses, view->n_tokens, err);
   if (status != GL_OK) return status;
   size_t i = 0, k = 0;
   for (size_t j = 0; j < view->n_groups; ++j) {
@@ -230,11 +231,17 @@ double gradient_trail_mean(const gradient_trail *t) {
 
 /* --- weight noise --- */
 
+/* The block of response i in an optimiser update, of weight noise and of random drops. */
+static uint64_t response_block(size_t update, size_t i) {
+  assert(update < UPDATE_MOST_RANDOM && i <= UINT32_MAX);
+  return (uint64_t)update << 32 | (uint64_t)i;
+}
+
 double weight_noise_factor(double variance, uint64_t seed, uint64_t step, size_t update, size_t i) {
   if (variance == 0) return 1;
   const double width = sqrt(log1p(variance)); /* standard deviation of the logarithm */
   const rng_stream stream = rng_stream_at(seed, RNG_WEIGHT_NOISE, step);
-  const rng_words w = rng_block(stream, (uint64_t)update << 32 | (uint64_t)i);
+  const rng_words w = rng_block(stream, response_block(update, i));
   return exp(width * rng_normal(w) - width * width / 2);
 }
 
@@ -257,12 +264,11 @@ static double mean_reward(const update_table *t, size_t group) {
 
 void random_drop_apply(double negative, double positive, uint64_t seed, uint64_t step,
                        size_t update, const update_table *t) {
-  static const uint64_t beside_noise = UINT64_C(1) << 63;
   const rng_stream stream = rng_stream_at(seed, RNG_WEIGHT_NOISE, step);
   for (size_t g = 0; (negative > 0 || positive > 0) && g < t->n_groups; ++g) {
     const double mean = mean_reward(t, g);
     for (size_t i = t->group_start[g]; i < t->group_start[g + 1]; ++i) {
-      const rng_words w = rng_block(stream, beside_noise | (uint64_t)update << 32 | (uint64_t)i);
+      const rng_words w = rng_block(stream, response_block(update, i));
       const double probability = t->reward[i] < mean   ? negative
                                  : t->reward[i] > mean ? positive
                                                        : 0;
@@ -275,6 +281,7 @@ void random_drop_apply(double negative, double positive, uint64_t seed, uint64_t
 /* --- the step --- */
 
 gl_status update_loop_init(update_loop *u, const learner_setup *setup, gl_error *err) {
+  assert(setup->weight_noise == 0 || (setup->drop_negative == 0 && setup->drop_positive == 0));
   *u = (update_loop){.algorithm = *setup->algorithm,
                      .seed = setup->seed,
                      .updates = setup->updates,
@@ -290,8 +297,8 @@ gl_status update_loop_init(update_loop *u, const learner_setup *setup, gl_error 
 void update_loop_fini(update_loop *u) {
   policy_workspace_free(u->workspace);
   gradient_trail_fini(&u->trail);
-  update_table_fini(&u->table);
-  update_table_fini(&u->part);
+  table_fini(&u->table);
+  table_fini(&u->part);
   free(u->order);
   free(u->responses);
   *u = (update_loop){0};

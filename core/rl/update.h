@@ -49,10 +49,6 @@ typedef struct update_table {
   double *coefficient;  /* [n_tokens] d(-loss)/d logp */
 } update_table;
 
-void update_table_fini(update_table *t);
-/* Allocates columns of these sizes; old contents are lost. */
-gl_status update_table_resize(update_table *t, size_t groups, size_t responses, size_t tokens,
-                              gl_error *err);
 /* Concatenates n consistent batches for a learner at `version`. Errors: GL_ENOMEM, GL_EINTERNAL if
  * a batch continues a group with another prompt. */
 gl_status update_table_gather(update_table *t, batch *const *batches, size_t n,
@@ -96,9 +92,12 @@ double gradient_trail_mean(const gradient_trail *t);
  * which adds variance but no bias (paper/methods.md §12.7). It isolates the effect of the variance
  * of importance weights. */
 
+/* Most optimiser updates of a learner step with weight noise or random drops: `update` is below
+ * this, and the index of a response below 2^32. */
+enum { UPDATE_MOST_RANDOM = 1 << 16 };
+
 /* The factor of response i in optimiser update `update` of learner step `step`: log-normal with
- * mean 1 and the given variance (0: always 1). The same arguments give the same factor. At most
- * 2^32 responses and updates per step. */
+ * mean 1 and the given variance (0: always 1). The same arguments give the same factor. */
 double weight_noise_factor(double variance, uint64_t seed, uint64_t step, size_t update, size_t i);
 /* Multiplies the coefficients of n responses by their factors; response i has the coefficients
  * token_start[i] .. token_start[i + 1] - 1. */
@@ -108,8 +107,8 @@ void weight_noise_apply(double variance, uint64_t seed, uint64_t step, size_t up
 /* --- random drops --- */
 /* A placebo for masks and clips, which drop responses by their likelihood: drops responses at
  * random. Sets the coefficients of each response whose reward is below the mean of its group to
- * zero with probability `negative`, and above it with probability `positive`. The address of a
- * response is that of its weight noise, from a part of the stream that the noise does not use. */
+ * zero with probability `negative`, and above it with probability `positive`. Uses the random words
+ * of weight noise, so a step may not have both. */
 void random_drop_apply(double negative, double positive, uint64_t seed, uint64_t step,
                        size_t update, const update_table *t);
 

@@ -8,6 +8,7 @@
 #include "core/config/fields.h"
 #include "core/policy/algorithm.h"
 #include "core/rl/optimizer_settings.h"
+#include "core/rl/update.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/program.h"
 #include "experiments/recipe/designs.h"
@@ -238,6 +239,25 @@ gl_status recipe_load_text(cfg_doc **out, const char *text, const char *name,
 
 /* --- reading --- */
 
+/* Refuses what would use a random number of weight noise or of random drops twice. */
+static gl_status check_random(const recipe *r, const cfg_node *train, gl_error *err) {
+  const bool drops = r->drop_negative > 0 || r->drop_positive > 0;
+  const char *key = r->drop_negative > 0 ? "drop_negative" : "drop_positive";
+  if (r->weight_noise == 0 && !drops) return GL_OK;
+  if (r->weight_noise > 0 && drops)
+    return cfg_fail(cfg_find(train, key), err,
+                    "train: weight_noise and %s use the same random numbers, so they would depend "
+                    "on each other; set one of them to 0",
+                    key);
+  if (r->minibatches > UPDATE_MOST_RANDOM / r->epochs)
+    return cfg_fail(cfg_find(train, drops ? key : "weight_noise"), err,
+                    "train: %zu minibatches and %zu epochs are more than the %d optimiser updates "
+                    "of a step that have random numbers of their own for %s; lower minibatches or "
+                    "epochs",
+                    r->minibatches, r->epochs, UPDATE_MOST_RANDOM, drops ? key : "weight_noise");
+  return GL_OK;
+}
+
 static gl_status read_train(recipe *out, const cfg_node *train, gl_error *err) {
   cfg_reader r;
   cfg_begin(&r, train, "train", err);
@@ -255,7 +275,7 @@ static gl_status read_train(recipe *out, const cfg_node *train, gl_error *err) {
   if (out->groups > MOST_RESPONSES / out->group_size)
     return cfg_fail(train, err, "train: a batch of %zu groups of %zu is more than %d responses",
                     out->groups, out->group_size, MOST_RESPONSES);
-  return GL_OK;
+  return check_random(out, train, err);
 }
 
 static gl_status read_checkpoint(recipe *out, const cfg_node *node, gl_error *err) {

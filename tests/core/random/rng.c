@@ -6,8 +6,12 @@
 
 #include <gsl/gsl_cdf.h>
 #include <gsl/gsl_randist.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 SUITE("core: random numbers");
 
@@ -110,6 +114,27 @@ TEST(blocks_are_philox_of_the_documented_counter_and_key) {
   }
   CU_ASSERT_EQUAL(wrong, 0);
   gsl_rng_free(r);
+}
+
+/* Whether rng_block() aborts, in a child, at this index. */
+static int is_refused(uint64_t index) {
+  int state = 0;
+  fflush(NULL);
+  const pid_t child = fork();
+  if (child == 0) {
+    if (freopen("/dev/null", "w", stderr) == NULL) _exit(2);
+    const rng_words w = rng_block(rng_stream_at(1, RNG_TEST, 0), index);
+    _exit(w.v[0] == 0); /* so that the call is not removed */
+  }
+  CU_ASSERT_FATAL(child > 0 && waitpid(child, &state, 0) == child);
+  CU_ASSERT(WIFSIGNALED(state) || WEXITSTATUS(state) == 0);
+  return WIFSIGNALED(state) && WTERMSIG(state) == SIGABRT;
+}
+
+TEST(an_index_beyond_the_address_is_refused) {
+  CU_ASSERT(!is_refused((UINT64_C(1) << 48) - 1));
+  CU_ASSERT(is_refused(UINT64_C(1) << 48));
+  CU_ASSERT(is_refused(UINT64_C(1) << 63));
 }
 
 TEST(token_indices_are_distinct_within_their_limits) {

@@ -101,6 +101,9 @@ TEST(a_factor_belongs_to_its_step_its_update_and_its_response) {
   CU_ASSERT_NOT_EQUAL(weight_noise_factor(1, 1, 2, 4, 4), f);
   CU_ASSERT_NOT_EQUAL(weight_noise_factor(1, 1, 2, 3, 5), f);
   CU_ASSERT_EQUAL(weight_noise_factor(0, 1, 2, 3, 4), 1);
+  const rng_words w = rng_block(rng_stream_at(1, RNG_WEIGHT_NOISE, 2), UINT64_C(3) << 32 | 4);
+  const double width = sqrt(log1p(1));
+  CU_ASSERT_EQUAL(f, exp(width * rng_normal(w) - width * width / 2));
 }
 
 TEST(all_coefficients_of_a_response_have_its_factor) {
@@ -167,6 +170,29 @@ TEST(wrong_responses_are_dropped_with_their_probability) {
   coefficient[0] = 1;
   random_drop_apply(0, 1, 7, 0, 0, &t);
   CU_ASSERT_EQUAL(coefficient[0], 0);
+}
+
+/* Stored studies have drops at these addresses. */
+TEST(a_drop_uses_the_block_of_its_step_update_and_response) {
+  enum { N = 50 };
+  size_t group_start[] = {0, N + 1}, token_start[N + 2];
+  double reward[N + 1] = {0}, coefficient[N + 1];
+  const update_table t = {.n_groups = 1,
+                          .n_responses = N + 1,
+                          .n_tokens = N + 1,
+                          .group_start = group_start,
+                          .token_start = token_start,
+                          .reward = reward,
+                          .coefficient = coefficient};
+  for (size_t i = 0; i < N + 2; ++i) token_start[i] = i;
+  for (size_t i = 0; i < N + 1; ++i) coefficient[i] = 1;
+  reward[N] = 1;
+  random_drop_apply(0.4, 0, 7, 11, UPDATE_MOST_RANDOM - 1, &t);
+  for (size_t i = 0; i < N; ++i) {
+    const uint64_t index = (uint64_t)(UPDATE_MOST_RANDOM - 1) << 32 | i;
+    const rng_words w = rng_block(rng_stream_at(7, RNG_WEIGHT_NOISE, 11), index);
+    CU_ASSERT_EQUAL(coefficient[i] == 0, rng_u01_53(w.v[0], w.v[1]) < 0.4);
+  }
 }
 
 /* A learner whose wrong responses are all dropped takes the step of one that has no wrong ones. */
