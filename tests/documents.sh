@@ -3,15 +3,15 @@
 #
 #   tests/documents.sh BUILD
 #
-# Nine checks: every section of paper/methods.md that a comment or the glossary cites (§3.6) is a
+# Ten checks: every section of paper/methods.md that a comment or the glossary cites (§3.6) is a
 # heading there; every relative link of a Markdown file leads to a file; every file that
 # ARCHITECTURE.md names exists, and so does every C or CUDA file that a comment names; the tables of
 # fields in experiments/RECIPES.md are what `gepolab fields` of BUILD prints (make docs writes them),
 # and every field is in one of them; those of columns in experiments/DATA.md are what `gepolab export
 # --list` prints, of every table; those of paper/staleness.md are what `gepolab sim --definitions` and
-# `list definitions` print; every key that a parser of recipes asks for is a field or named in its
-# text; and no line of a document is longer than 160 characters, but for tables, links and figures, or
-# begins with <!--=. Prints each violation and exits 1 if there was any.
+# `list definitions` print, and every function that they name is in the file that they name with it;
+# every key that a parser of recipes asks for is a field or named in its text; and no line of a
+# document is longer than 160 characters, but for tables, links and figures, or begins with <!--=. Prints each violation and exits 1 if there was any.
 set -eu
 build=$1
 work=$(mktemp -d)
@@ -107,6 +107,12 @@ experiments/write_fields.sh "$build/gepolab" paper/staleness.md > "$work/written
   sed 's/^/documents: /' "$work/why" >> "$work/bad"
 cmp -s "$work/written" paper/staleness.md ||
   echo "documents: tables of paper/staleness.md are not what gepolab sim --definitions prints: make docs" >> "$work/bad"
+grep -oE '[a-z_/]+\.c: [a-z_]+\(\)' paper/staleness.md | tr -d ':()' | sort -u > "$work/functions"
+[ -s "$work/functions" ] || echo "documents: no definition in paper/staleness.md names a function" >> "$work/bad"
+while read -r file function; do
+  grep -q "^[a-z].*\b$function(" "$file" ||
+    echo "documents: paper/staleness.md names $function() of $file, which is not there" >> "$work/bad"
+done < "$work/functions"
 
 "$build/gepolab" export --list | sed -n 's/^\([a-z_]*\): .*/\1/p' > "$work/tables"
 [ -s "$work/tables" ] || echo "documents: gepolab export --list names no table" >> "$work/bad"

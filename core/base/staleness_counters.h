@@ -8,11 +8,11 @@
 #ifndef GEPOLAB_CORE_BASE_STALENESS_COUNTERS_H
 #define GEPOLAB_CORE_BASE_STALENESS_COUNTERS_H
 
-/* F for the name alone. */
+/* An F that expands to the counter's name. */
 #define COUNTER_NAME(name, system, source, unit, formula) name
 
 #define COUNTER_GEPOLAB(F)                                                                         \
-  F("gepolab/staleness", "gepolab", "sim/statistics.c: schedule_staleness()", "updates",           \
+  F("gepolab/staleness", "gepolab", "sim/staleness.c: schedule_staleness()", "updates",            \
     "learner's version less the unit's oldest version, mean over units")
 #define COUNTER_GEPOLAB_UPDATES(F)                                                                 \
   F("gepolab/staleness_updates", "gepolab", "core/rl/learner.c: the metric staleness_updates",     \
