@@ -14,8 +14,6 @@
 /* Outages: sites are cut off at fixed times and at sampled times; outages of a site may overlap.
  * transfer.c handles interrupted transfers. */
 
-/* RNG_FAILURE entities: samplers by their number, sites from here on. */
-static const uint64_t first_site = (uint64_t)1 << 63;
 /* Minimum time to a crash or an outage, so that simulated time always advances. */
 static const double shortest_s = 1e-9;
 
@@ -59,7 +57,7 @@ static gl_status sampler_return(sim_clock *c, uint32_t i, gl_error *err) {
 static gl_status plan_outage(sim_clock *c, uint32_t site, gl_error *err) {
   const network_site *spec = &c->spec->network->sites[site];
   if (delay_is_zero(spec->mtbf)) return GL_OK;
-  delay_source draw = {rng_stream_at(c->seed, RNG_FAILURE, first_site + site),
+  delay_source draw = {rng_stream_at(c->seed, RNG_FAILURE, RNG_FAILURE_SITES + site),
                        2 * (uint64_t)c->net.sites[site].drawn, 0};
   const double up = fmax(delay_draw(spec->mtbf, &draw), shortest_s);
   return clock_post(c, c->now + up, OUTAGE_BEGINS, site, 1, err);
@@ -83,7 +81,7 @@ static gl_status outage_begin(sim_clock *c, uint32_t site, bool drawn, gl_error 
   transfer_site *s = &c->net.sites[site];
   gl_status status = GL_OK;
   if (drawn) {
-    delay_source draw = {rng_stream_at(c->seed, RNG_FAILURE, first_site + site),
+    delay_source draw = {rng_stream_at(c->seed, RNG_FAILURE, RNG_FAILURE_SITES + site),
                          2 * (uint64_t)s->drawn++ + 1, 0};
     const double down = delay_draw(c->spec->network->sites[site].mttr, &draw);
     status = clock_post(c, c->now + down, OUTAGE_ENDS, site, 1, err);

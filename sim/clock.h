@@ -324,14 +324,14 @@ typedef struct environment_calls {
 
 /* State of restarts; written by restart.c. */
 typedef struct restart_state {
-  uint64_t n;         /* number of restarts so far */
-  bool is_down;       /* between the stop and the start */
-  double since_s;     /* start of the time down */
-  double stopped_s;   /* total time down of earlier restarts */
-  uint64_t again;     /* completed updates that were lost */
-  size_t next_before; /* index of the next entry of spec->restarts->before */
-  int64_t furthest;   /* the largest version so far */
-  uint64_t in_vain;   /* number of restarts since `furthest` last grew */
+  uint64_t n;                /* number of restarts so far */
+  bool is_down;              /* between the stop and the start */
+  double since_s;            /* start of the time down */
+  double stopped_s;          /* total time down of earlier restarts */
+  uint64_t again;            /* completed updates that were lost */
+  size_t next_before;        /* index of the next entry of spec->restarts->before */
+  int64_t furthest;          /* the largest version so far */
+  uint64_t without_progress; /* number of restarts since `furthest` last grew */
 } restart_state;
 
 /* Sums for the statistics at the end. */
@@ -564,12 +564,13 @@ gl_status relay_shard_arrives(sim_clock *c, const transfer *shard, gl_error *err
 void load_init(sim_clock *c);
 void load_fini(sim_clock *c);
 size_t load_bytes(const sim_clock *c);
-/* load_join: a response of `tokens` tokens starts, each of which takes `factor` steps. load_leave:
- * a response ends or is dropped. load_rescale: its length is multiplied by `factor`. They return
- * false if out of memory. */
-bool load_join(sim_clock *c, uint32_t i, uint32_t place, double tokens, double factor);
-void load_leave(sim_clock *c, uint32_t i, uint32_t place);
-bool load_rescale(sim_clock *c, uint32_t i, uint32_t place, double factor);
+/* index, here and below: index of the response in c->stream.running[]. load_join: a response of
+ * `tokens` tokens starts, each of which takes `factor` steps. load_leave: a response ends or is
+ * dropped. load_rescale: its length is multiplied by `factor`. They return false if out of memory.
+ */
+bool load_join(sim_clock *c, uint32_t i, uint32_t index, double tokens, double factor);
+void load_leave(sim_clock *c, uint32_t i, uint32_t index);
+bool load_rescale(sim_clock *c, uint32_t i, uint32_t index, double factor);
 /* Pauses decoding for `seconds` from now. */
 void load_pause(sim_clock *c, uint32_t i, double seconds);
 /* Whether there is memory for the next response. */
@@ -581,20 +582,18 @@ void load_crash(sim_clock *c, uint32_t i);
 /* Tokens whose keys and values are held. */
 double load_held(const sim_clock *c, uint32_t i);
 /* The decoded fraction of a response, or of its current turn if there is an environment. */
-double load_fraction(const sim_clock *c, uint32_t i, uint32_t place);
+double load_fraction(const sim_clock *c, uint32_t i, uint32_t index);
 /* cluster.environment. load_call: a response calls its environment. load_return: it decodes its
  * next turn. If it held its slot, its keys and values have stayed in memory; otherwise they are
  * computed again, as after a preemption. load_return() returns false if out of memory. */
-void load_call(sim_clock *c, uint32_t i, uint32_t place);
-bool load_return(sim_clock *c, uint32_t i, uint32_t place);
+void load_call(sim_clock *c, uint32_t i, uint32_t index);
+bool load_return(sim_clock *c, uint32_t i, uint32_t index);
 /* Must follow any of the changes above: posts the sampler's next event. */
 gl_status load_post(sim_clock *c, uint32_t i, gl_error *err);
 /* Handler of DECODING_MOVES: either a response ends, whose index is returned in *ended, or one is
  * preempted and *ended is UINT32_MAX. */
 gl_status load_moves(sim_clock *c, uint32_t i, uint64_t serial, uint32_t *ended, gl_error *err);
 void load_trace_open(const sim_clock *c, uint32_t i);
-/* Seconds of a step at speed 1, without the time that depends on the held tokens (cached_s). */
-double decoding_step_s(const decoding_spec *d, double running);
 
 /* --- environment.c: turns of responses, if spec->environment is not NULL --- */
 
@@ -602,13 +601,13 @@ void turns_init(sim_clock *c);
 void turns_fini(sim_clock *c);
 size_t turns_bytes(const sim_clock *c);
 /* A response that takes `seconds` of decoding begins. Returns false if out of memory. */
-bool turns_begin(sim_clock *c, uint32_t place, size_t response, double seconds);
+bool turns_begin(sim_clock *c, uint32_t index, size_t response, double seconds);
 /* The decoded fraction of a response of sampler i. */
-double turns_fraction(const sim_clock *c, uint32_t i, uint32_t place);
+double turns_fraction(const sim_clock *c, uint32_t i, uint32_t index);
 /* Ends a turn; returns whether it was the response's last. */
-bool turns_end_one(sim_clock *c, uint32_t place);
+bool turns_end_one(sim_clock *c, uint32_t index);
 /* Calls the environment if one of its places is free; else the call waits. */
-gl_status turns_call(sim_clock *c, uint32_t i, uint32_t place, gl_error *err);
+gl_status turns_call(sim_clock *c, uint32_t i, uint32_t index, gl_error *err);
 /* Handler of CALL_ENDS; *goes_on: the response has its slot and decodes its next turn now. The
  * call of a dropped response also runs to its end, and holds its place until then. */
 gl_status turns_call_ends(sim_clock *c, uint32_t i, uint64_t which, bool *goes_on, gl_error *err);
@@ -616,21 +615,21 @@ gl_status turns_call_ends(sim_clock *c, uint32_t i, uint64_t which, bool *goes_o
  * and returns it; UINT32_MAX: none waits. */
 uint32_t turns_take_back(sim_clock *c, uint32_t i);
 /* A response is dropped. */
-void turns_drop(sim_clock *c, uint32_t i, uint32_t place);
+void turns_drop(sim_clock *c, uint32_t i, uint32_t index);
 /* A restart. turns_stop: frees every place and drops every waiting call. turns_move: delays the
  * turn or call in progress by `seconds`. */
 void turns_stop(sim_clock *c);
-void turns_move(sim_clock *c, uint32_t place, double seconds);
+void turns_move(sim_clock *c, uint32_t index, double seconds);
 void turns_trace_open(const sim_clock *c, uint32_t i);
 /* Fills clock->out->environment. */
 void turns_report(sim_clock *c);
 /* turns_decodes: whether the response is being decoded. turns_hold_slot: whether it holds a
  * decoding slot. turns_slots: number of the sampler's slots in use. */
-static inline bool turns_decodes(const sim_clock *c, uint32_t place) {
-  return c->calls.turns == NULL || c->calls.turns[place].where == TURN_DECODES;
+static inline bool turns_decodes(const sim_clock *c, uint32_t index) {
+  return c->calls.turns == NULL || c->calls.turns[index].where == TURN_DECODES;
 }
-static inline bool turns_hold_slot(const sim_clock *c, uint32_t place) {
-  return c->calls.turns == NULL || !c->calls.turns[place].slotless;
+static inline bool turns_hold_slot(const sim_clock *c, uint32_t index) {
+  return c->calls.turns == NULL || !c->calls.turns[index].slotless;
 }
 static inline size_t turns_slots(const sim_clock *c, uint32_t i) {
   return c->stream.engines[i].running - (c->calls.away != NULL ? c->calls.away[i] : 0);
@@ -644,12 +643,8 @@ gl_status sampler_generated(sim_clock *c, uint32_t i, gl_error *err);
 /* SYNC_PUSH: sends the newest weights when the link is free; handles their arrival. */
 gl_status sampler_push(sim_clock *c, uint32_t i, gl_error *err);
 gl_status sampler_receive(sim_clock *c, uint32_t i, int64_t version, gl_error *err);
-/* SYNC_PULL: fetches the newest weights while the sampler waits. */
-gl_status sampler_fetch(sim_clock *c, uint32_t i, gl_error *err);
 /* Pauses generation for `seconds`, from now or from the end of the current pause. */
 gl_status sampler_stop(sim_clock *c, uint32_t i, double seconds, gl_error *err);
-/* Sends a unit to the learner after its generation. */
-gl_status sampler_send(sim_clock *c, uint32_t i, uint32_t slot, gl_error *err);
 
 /* Cost of a batch of `responses` with sampled lengths, see response_spec. slots is the caller's
  * scratch queue; its contents are lost. Returns 0 if out of memory. */

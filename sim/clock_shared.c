@@ -337,9 +337,6 @@ static int64_t live_index(const sim_clock *c, uint32_t slot) {
   return update < c->updates ? (int64_t)update : (int64_t)c->updates;
 }
 
-/* RNG_FAILURE entities of the sources of units, by the unit's number. */
-static const uint64_t first_of_source = (uint64_t)7 << 60;
-
 uint32_t ledger_next_source(const sim_clock *c) {
   const cluster_spec *spec = c->spec;
   const uint64_t *n = c->ledger.gate_of;
@@ -350,7 +347,7 @@ uint32_t ledger_next_source(const sim_clock *c) {
     return s;
   }
   const rng_words w =
-      rng_block(rng_stream_at(c->seed, RNG_FAILURE, first_of_source + c->ledger.begun), 0);
+      rng_block(rng_stream_at(c->seed, RNG_FAILURE, RNG_FAILURE_SOURCES + c->ledger.begun), 0);
   double rest = rng_u01_53(w.v[0], w.v[1]);
   while (s + 1 < spec->n_sources && rest >= spec->sources[s].fraction)
     rest -= spec->sources[s++].fraction;
@@ -551,7 +548,7 @@ gl_status coupling_update(sim_clock *c, gl_error *err) {
 
 /* --- sampled quantities of a sampler --- */
 
-/* RNG_DELAY entities: 2i and 2i + 1 are the up and down links of sampler i. */
+/* RNG_DELAY entity of all links down with shared_delays. */
 static const uint64_t shared_link = UINT64_MAX;
 
 /* The next sample of a sampler's distribution, from a compact state. */

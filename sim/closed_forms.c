@@ -704,12 +704,6 @@ static const form table[] = {
 };
 enum { FORMS = sizeof table / sizeof *table };
 
-const char *sim_theory_form_at(size_t i, const char **range) {
-  if (i >= FORMS) return NULL;
-  if (range != NULL) *range = table[i].range;
-  return table[i].name;
-}
-
 /* Reports which condition of each form is violated. */
 static gl_status theory_refuse(const theory_facts *f, gl_error *err) {
   char text[sizeof err->text] = "";

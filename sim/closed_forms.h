@@ -56,7 +56,5 @@ gl_status sim_theory_measure(theory_measured *out, const schedule *s, const clus
                              gl_error *err);
 /* The name of a quantity in text and JSON, static. */
 const char *sim_theory_quantity_name(theory_quantity q);
-/* The i-th form's name and conditions, NULL past the last; range may be NULL. */
-const char *sim_theory_form_at(size_t i, const char **range);
 
 #endif

@@ -103,7 +103,7 @@ extern const char preset_lengths[];
 /* Measurements of a real cluster to compare the schedule with: the section `cluster.compare`. */
 enum { MEASURED_MOST = 1 << 20 }; /* a measured staleness of this many updates or more is refused */
 
-typedef struct measured_staleness {
+typedef struct cluster_measurements {
   char *name, *source; /* owned; source is "" if not given */
   bool fitted;         /* the recipe was fitted to these measurements */
   uint64_t *count;     /* [n] number of updates with staleness 0, 1, ...; owned */
@@ -111,7 +111,7 @@ typedef struct measured_staleness {
   uint64_t updates;    /* sum of count */
   double seconds;      /* duration of `seconds_of` updates; NaN: not measured */
   double seconds_of;
-} measured_staleness;
+} cluster_measurements;
 
 /* Reads the section (NULL: the synchronous default without delay). A batch has groups x group_size
  * responses (train.groups, train.group_size) unless samples_per_batch is set. Errors: GL_ENOMEM,
@@ -170,11 +170,8 @@ typedef struct cluster_dist {
 } cluster_dist;
 /* The i-th distribution, ordered by field, then by group; returns false past the last. */
 bool cluster_dist_at(const cluster_spec *spec, size_t i, cluster_dist *out);
-/* The measured staleness in the section, borrowed; NULL: none. */
-const measured_staleness *cluster_measured(const cluster_spec *spec);
-/* The measured duration of updates in the section (seconds, seconds_of, name, source); NULL: none.
- */
-const measured_staleness *cluster_measured_time(const cluster_spec *spec);
+/* The measurements in the section, borrowed; without any n is 0 and seconds is NaN. */
+const cluster_measurements *cluster_measured(const cluster_spec *spec);
 
 /* The recipe fields of the section `cluster`. */
 extern const struct field_table sim_fields, sim_own;

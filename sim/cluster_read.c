@@ -717,12 +717,8 @@ bool cluster_dist_at(const cluster_spec *spec, size_t i, cluster_dist *out) {
   return false;
 }
 
-const measured_staleness *cluster_measured(const cluster_spec *spec) {
-  return spec->measured.n > 0 ? &spec->measured : NULL;
-}
-
-const measured_staleness *cluster_measured_time(const cluster_spec *spec) {
-  return isnan(spec->measured.seconds) ? NULL : &spec->measured;
+const cluster_measurements *cluster_measured(const cluster_spec *spec) {
+  return &spec->measured;
 }
 
 bool cluster_is_coupled(const cluster_spec *spec) {

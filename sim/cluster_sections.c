@@ -651,14 +651,14 @@ gl_status colocated_read(cluster_spec *c, const cfg_node *node, const cfg_node *
 
 /* --- cluster.compare --- */
 
-static gl_status make_counts(measured_staleness *m, size_t n, gl_error *err) {
+static gl_status make_counts(cluster_measurements *m, size_t n, gl_error *err) {
   m->count = calloc(n, sizeof *m->count);
   if (m->count == NULL) return gl_fail_memory(err, "a staleness histogram");
   m->n = n;
   return GL_OK;
 }
 
-static gl_status read_histogram(measured_staleness *m, cfg_reader *r) {
+static gl_status read_histogram(cluster_measurements *m, cfg_reader *r) {
   double *count = NULL;
   const cfg_node *at = cfg_child(r, "histogram");
   const size_t n = field_numbers(r, "histogram", &count);
@@ -678,7 +678,7 @@ static gl_status read_histogram(measured_staleness *m, cfg_reader *r) {
   return r->status;
 }
 
-static gl_status count_values(measured_staleness *m, const double *value, size_t n,
+static gl_status count_values(cluster_measurements *m, const double *value, size_t n,
                               const cfg_node *at, gl_error *err) {
   double largest = 0;
   for (size_t i = 0; i < n; ++i) {
@@ -692,7 +692,7 @@ static gl_status count_values(measured_staleness *m, const double *value, size_t
   return status;
 }
 
-static gl_status read_trace(measured_staleness *m, cfg_reader *r, const char *column) {
+static gl_status read_trace(cluster_measurements *m, cfg_reader *r, const char *column) {
   const cfg_node *at = cfg_child(r, "trace");
   const char *file = field_text(r, "trace");
   gl_error why = {0};
@@ -717,7 +717,7 @@ static void copy_measured_text(cfg_reader *r, const char *text, char **out) {
   if (*out == NULL) r->status = gl_fail_memory(r->err, "a measured staleness");
 }
 
-static void read_seconds(measured_staleness *m, cfg_reader *r) {
+static void read_seconds(cluster_measurements *m, cfg_reader *r) {
   if (cfg_has(r, "seconds")) m->seconds = field_real_or(r, "seconds", 1);
   m->seconds_of = (double)field_count(r, "updates");
   if (r->status == GL_OK && isnan(m->seconds) && cfg_has(r, "updates"))
@@ -726,9 +726,9 @@ static void read_seconds(measured_staleness *m, cfg_reader *r) {
                          "seconds too");
 }
 
-gl_status measured_read(measured_staleness *m, const cfg_node *compare, gl_error *err) {
+gl_status measured_read(cluster_measurements *m, const cfg_node *compare, gl_error *err) {
   cfg_reader r;
-  *m = (measured_staleness){.seconds = NAN};
+  *m = (cluster_measurements){.seconds = NAN};
   if (compare == NULL) return GL_OK;
   cfg_begin(&r, compare, "cluster.compare", err);
   const char *trace = field_text(&r, "trace"), *column = field_text(&r, "column");

@@ -234,7 +234,7 @@ struct cluster_spec {
   delay_dist *pause;   /* seconds per evaluation */
   delay_dist *prompts; /* length factor of all responses of a group; NULL: 1 */
   int64_t eval_every, publish_every;
-  measured_staleness measured; /* measurements to compare a schedule with; n == 0: none */
+  cluster_measurements measured; /* to compare a schedule with */
   double weights_bytes, rollout_bytes, bytes_per_token;
   size_t samples_per_batch;
   restart_spec *restarts;        /* owned; NULL: none */
@@ -265,7 +265,7 @@ static inline response_spec cluster_responses(const cluster_spec *spec, const re
  * with {name, source}; NULL: no comparison. A trace is a CSV file with one update's staleness per
  * line, rounded to whole updates. Errors: GL_EINPUT with position in the recipe, also if the file
  * is missing or its column is ambiguous. */
-gl_status measured_read(measured_staleness *m, const cfg_node *compare, gl_error *err);
+gl_status measured_read(cluster_measurements *m, const cfg_node *compare, gl_error *err);
 /* Reads a section into the cluster, which stays without it if the section is missing. Errors:
  * GL_ENOMEM, GL_EINPUT, also for rules of the cluster that cannot be combined with the section. */
 gl_status restarts_read(cluster_spec *c, const cfg_node *node, gl_error *err);

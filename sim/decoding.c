@@ -25,7 +25,8 @@ static double measured_step(const decoding_spec *d, double n) {
   return n > x[k] ? y[k] + fmax(slope, 0) * (n - x[k]) : y[k - 1] + slope * (n - x[k - 1]);
 }
 
-double decoding_step_s(const decoding_spec *d, double running) {
+/* Seconds of a step at speed 1, without the time that depends on the held tokens (cached_s). */
+static double step_s(const decoding_spec *d, double running) {
   if (d->n_points > 0) return measured_step(d, running);
   return d->overhead_s + fmax(d->least_s, running * d->response_s);
 }
@@ -40,8 +41,7 @@ static pace pace_of(const sim_clock *c, uint32_t i) {
   const decoding_spec *d = c->spec->decoding;
   const engine_load *l = &c->stream.loads[i];
   const double speed = c->samplers[i].group->speed;
-  const double step =
-      decoding_step_s(d, (double)l->active) + d->cached_s * fmax(l->held + l->shared, 0);
+  const double step = step_s(d, (double)l->active) + d->cached_s * fmax(l->held + l->shared, 0);
   return (pace){step / speed, d->cached_s * fmax(l->rate, 0) / 2 / speed};
 }
 
@@ -90,8 +90,8 @@ static double steps_now(const sim_clock *c, uint32_t i) {
 }
 
 /* Tokens that the response has decoded once its sampler has made `steps` steps. */
-static double own_tokens(const sim_clock *c, uint32_t place, double steps) {
-  const loaded_response *r = &c->stream.loaded[place];
+static double own_tokens(const sim_clock *c, uint32_t index, double steps) {
+  const loaded_response *r = &c->stream.loaded[index];
   return r->rate * (steps - r->from);
 }
 
@@ -153,7 +153,7 @@ static cached_prompt *prompt_add(sim_clock *c, uint32_t i, uint64_t group) {
 
 /* The response's prompt is now held. *computed, *added: tokens of it that must be computed, and
  * that memory did not have. Returns false if out of memory. */
-static bool prompt_hold(sim_clock *c, uint32_t i, uint32_t place, uint64_t group, double *computed,
+static bool prompt_hold(sim_clock *c, uint32_t i, uint32_t index, uint64_t group, double *computed,
                         double *added) {
   *computed = *added = prompt_tokens(c, i);
   if (!shares_prompts(c)) return true;
@@ -161,7 +161,7 @@ static bool prompt_hold(sim_clock *c, uint32_t i, uint32_t place, uint64_t group
   if (p != NULL) *computed = 0;
   if (p == NULL) p = prompt_add(c, i, group);
   if (p == NULL) return false;
-  c->stream.loaded[place].prompt = (uint32_t)(p - c->stream.loads[i].prompts);
+  c->stream.loaded[index].prompt = (uint32_t)(p - c->stream.loads[i].prompts);
   ++p->users;
   if (p->holders++ == 0) return true;
   *added = 0;
@@ -171,10 +171,10 @@ static bool prompt_hold(sim_clock *c, uint32_t i, uint32_t place, uint64_t group
 
 /* Frees what the response holds once its sampler has made `steps` steps. A prompt in the cache
  * stays in memory as long as another response holds it. */
-static void load_free(sim_clock *c, uint32_t i, uint32_t place, double steps) {
+static void load_free(sim_clock *c, uint32_t i, uint32_t index, double steps) {
   engine_load *l = &c->stream.loads[i];
-  const double own = own_tokens(c, place, steps);
-  const bool others = shares_prompts(c) && --l->prompts[c->stream.loaded[place].prompt].holders > 0;
+  const double own = own_tokens(c, index, steps);
+  const bool others = shares_prompts(c) && --l->prompts[c->stream.loaded[index].prompt].holders > 0;
   l->held -= others ? own : prompt_tokens(c, i) + own;
   l->shared -= others ? prompt_tokens(c, i) : 0;
 }
@@ -190,13 +190,13 @@ static void cache_evict(sim_clock *c, uint32_t i) {
 }
 
 /* Decoding stands still while keys and values of the response's tokens are computed. */
-static void load_prefill(sim_clock *c, uint32_t i, uint32_t place, double tokens) {
+static void load_prefill(sim_clock *c, uint32_t i, uint32_t index, double tokens) {
   engine_load *l = &c->stream.loads[i];
   const sampler_group *g = c->samplers[i].group;
   const double prefill = g->responses.prefill_tokens_per_s * g->speed, from = l->at_s;
   if (prefill > 0) l->at_s += tokens / prefill;
   if (c->spec->decoding->prefix_cache == PREFIX_CACHE_FREE) return;
-  const schedule_batch *b = &c->buffer.pool[c->stream.running[place].slot].facts;
+  const schedule_batch *b = &c->buffer.pool[c->stream.running[index].slot].facts;
   clock_trace(c, (schedule_span){SPAN_PREFILL, SPAN_DONE, i, from, l->at_s, b->number, -1});
 }
 
@@ -212,16 +212,16 @@ void load_crash(sim_clock *c, uint32_t i) {
 
 /* --- responses that come and go --- */
 
-double load_fraction(const sim_clock *c, uint32_t i, uint32_t place) {
-  const loaded_response *r = &c->stream.loaded[place];
+double load_fraction(const sim_clock *c, uint32_t i, uint32_t index) {
+  const loaded_response *r = &c->stream.loaded[index];
   const double steps = r->preempted ? 0 : steps_now(c, i);
   const double from = c->calls.turns != NULL ? r->to - r->turn : r->from;
   return r->to - steps <= rounding ? 1 : (steps - from) / (r->to - from);
 }
 
-static bool push_end(sim_clock *c, engine_load *l, uint32_t place) {
-  return eq_push(&l->ends, c->stream.loaded[place].to, 0, 0, place,
-                 c->stream.running[place].serial) != 0;
+static bool push_end(sim_clock *c, engine_load *l, uint32_t index) {
+  return eq_push(&l->ends, c->stream.loaded[index].to, 0, 0, index,
+                 c->stream.running[index].serial) != 0;
 }
 
 /* Counts steps from 0 again when no response is decoded, because none then refers to them. */
@@ -232,28 +232,28 @@ static void load_forget(engine_load *l) {
 }
 
 /* The prompt of a response that begins. Returns false if out of memory. */
-static bool prompt_begin(sim_clock *c, uint32_t i, uint32_t place) {
+static bool prompt_begin(sim_clock *c, uint32_t i, uint32_t index) {
   streaming *t = &c->stream;
   engine_load *l = &t->loads[i];
-  const uint64_t group = prompt_group(c, c->buffer.pool[t->running[place].slot].facts.id);
+  const uint64_t group = prompt_group(c, c->buffer.pool[t->running[index].slot].facts.id);
   double computed, added;
-  if (!prompt_hold(c, i, place, group, &computed, &added)) return false;
-  l->newest = t->loaded[place].prompt;
+  if (!prompt_hold(c, i, index, group, &computed, &added)) return false;
+  l->newest = t->loaded[index].prompt;
   l->held += added;
   t->prompts += prompt_tokens(c, i);
   t->cached_prompts += prompt_tokens(c, i) - computed;
-  load_prefill(c, i, place, computed);
+  load_prefill(c, i, index, computed);
   return true;
 }
 
-bool load_join(sim_clock *c, uint32_t i, uint32_t place, double tokens, double factor) {
+bool load_join(sim_clock *c, uint32_t i, uint32_t index, double tokens, double factor) {
   streaming *t = &c->stream;
   engine_load *l = &t->loads[i];
-  const double turns = c->calls.turns != NULL ? c->calls.turns[place].n : 1;
+  const double turns = c->calls.turns != NULL ? c->calls.turns[index].n : 1;
   if (!ARRAY_RESERVE(t->loaded, t->loaded_capacity, t->n_running)) return false;
   load_advance(c, i);
   load_forget(l);
-  t->loaded[place] = (loaded_response){.from = l->steps,
+  t->loaded[index] = (loaded_response){.from = l->steps,
                                        .to = l->steps + tokens * factor / turns,
                                        .turn = tokens * factor / turns,
                                        .rate = 1 / factor,
@@ -263,9 +263,9 @@ bool load_join(sim_clock *c, uint32_t i, uint32_t place, double tokens, double f
   l->changed = true;
   if (c->spec->decoding->prefix_cache == PREFIX_CACHE_FREE)
     l->held += prompt_tokens(c, i);
-  else if (!prompt_begin(c, i, place))
+  else if (!prompt_begin(c, i, index))
     return false;
-  return push_end(c, l, place);
+  return push_end(c, l, index);
 }
 
 /* Sets sums over no responses to exactly 0, which removes accumulated rounding errors. */
@@ -274,17 +274,17 @@ static void load_empty(engine_load *l) {
   if (l->active == 0 && l->calling == 0) l->held = l->shared = 0;
 }
 
-void load_leave(sim_clock *c, uint32_t i, uint32_t place) {
+void load_leave(sim_clock *c, uint32_t i, uint32_t index) {
   engine_load *l = &c->stream.loads[i];
-  const loaded_response *r = &c->stream.loaded[place];
+  const loaded_response *r = &c->stream.loaded[index];
   load_advance(c, i);
   l->changed = true;
   if (r->preempted) {
     --l->preempted;
-  } else if (!turns_decodes(c, place)) {
-    if (turns_hold_slot(c, place)) load_free(c, i, place, 0), --l->calling;
+  } else if (!turns_decodes(c, index)) {
+    if (turns_hold_slot(c, index)) load_free(c, i, index, 0), --l->calling;
   } else {
-    load_free(c, i, place, l->steps);
+    load_free(c, i, index, l->steps);
     l->rate -= r->rate;
     --l->active;
   }
@@ -293,13 +293,13 @@ void load_leave(sim_clock *c, uint32_t i, uint32_t place) {
   if (l->active == 0 && l->preempted == 0) l->at_s = c->now;
 }
 
-void load_call(sim_clock *c, uint32_t i, uint32_t place) {
+void load_call(sim_clock *c, uint32_t i, uint32_t index) {
   engine_load *l = &c->stream.loads[i];
-  loaded_response *r = &c->stream.loaded[place];
+  loaded_response *r = &c->stream.loaded[index];
   load_advance(c, i);
   l->changed = true;
   if (c->spec->environment->frees_slot) {
-    load_free(c, i, place, l->steps);
+    load_free(c, i, index, l->steps);
     if (shares_prompts(c)) r->cached = l->prompts[r->prompt].version;
   } else {
     ++l->calling;
@@ -307,17 +307,17 @@ void load_call(sim_clock *c, uint32_t i, uint32_t place) {
   l->rate -= r->rate;
   --l->active;
   r->from -= l->steps, r->to -= l->steps;
-  ++c->stream.running[place].serial;
+  ++c->stream.running[index].serial;
   load_empty(l);
 }
 
-bool load_rescale(sim_clock *c, uint32_t i, uint32_t place, double factor) {
+bool load_rescale(sim_clock *c, uint32_t i, uint32_t index, double factor) {
   engine_load *l = &c->stream.loads[i];
-  loaded_response *r = &c->stream.loaded[place];
+  loaded_response *r = &c->stream.loaded[index];
   load_advance(c, i);
   r->to = r->from + (r->to - r->from) * factor;
   l->changed = true;
-  return r->preempted || push_end(c, l, place);
+  return r->preempted || push_end(c, l, index);
 }
 
 void load_pause(sim_clock *c, uint32_t i, double seconds) {
@@ -350,10 +350,10 @@ bool load_has_room(const sim_clock *c, uint32_t i) {
 
 /* --- preemption --- */
 
-static void trace_preempted(const sim_clock *c, uint32_t i, uint32_t place, span_end end) {
-  if (c->stream.loaded[place].since_s == c->now) return; /* back from a call, and there is memory */
-  const schedule_batch *b = &c->buffer.pool[c->stream.running[place].slot].facts;
-  clock_trace(c, (schedule_span){SPAN_PREEMPTED, end, i, c->stream.loaded[place].since_s, c->now,
+static void trace_preempted(const sim_clock *c, uint32_t i, uint32_t index, span_end end) {
+  if (c->stream.loaded[index].since_s == c->now) return; /* back from a call, and there is memory */
+  const schedule_batch *b = &c->buffer.pool[c->stream.running[index].slot].facts;
+  clock_trace(c, (schedule_span){SPAN_PREEMPTED, end, i, c->stream.loaded[index].since_s, c->now,
                                  b->number, -1});
 }
 
@@ -379,20 +379,20 @@ static void preempt_last(sim_clock *c, uint32_t i) {
 
 /* Resumes a preempted response, whose tokens are computed again as far as they are not in the
  * cache. *fits: whether there was memory. Returns false if out of memory. */
-static bool resume(sim_clock *c, uint32_t i, uint32_t place, bool *fits) {
+static bool resume(sim_clock *c, uint32_t i, uint32_t index, bool *fits) {
   streaming *t = &c->stream;
   engine_load *l = &t->loads[i];
-  loaded_response *r = &t->loaded[place];
-  const double own = own_tokens(c, place, 0);
+  loaded_response *r = &t->loaded[index];
+  const double own = own_tokens(c, index, 0);
   const uint64_t group = shares_prompts(c) ? l->prompts[r->prompt].group : 0;
   double computed, added;
   *fits = l->active == 0 || prompt_needs(c, i, group) + own <=
                                 (1 - watermark) * c->spec->decoding->kv_tokens - l->held;
   if (!*fits) return true;
   if (shares_prompts(c)) --l->prompts[r->prompt].users;
-  if (!prompt_hold(c, i, place, group, &computed, &added)) return false;
+  if (!prompt_hold(c, i, index, group, &computed, &added)) return false;
   if (!version_is_usable(c, i, r->cached)) computed += own;
-  trace_preempted(c, i, place, SPAN_DONE);
+  trace_preempted(c, i, index, SPAN_DONE);
   r->from += l->steps, r->to += l->steps;
   r->since_s = 0;
   r->preempted = false;
@@ -402,8 +402,8 @@ static bool resume(sim_clock *c, uint32_t i, uint32_t place, bool *fits) {
   ++l->active;
   --l->preempted;
   t->preempted_tokens += computed;
-  load_prefill(c, i, place, computed);
-  return push_end(c, l, place);
+  load_prefill(c, i, index, computed);
+  return push_end(c, l, index);
 }
 
 /* Resumes preempted responses as far as memory allows, in the order in which they were started. */
@@ -421,9 +421,9 @@ static bool resume_preempted(sim_clock *c, uint32_t i) {
   return true;
 }
 
-bool load_return(sim_clock *c, uint32_t i, uint32_t place) {
+bool load_return(sim_clock *c, uint32_t i, uint32_t index) {
   engine_load *l = &c->stream.loads[i];
-  loaded_response *r = &c->stream.loaded[place];
+  loaded_response *r = &c->stream.loaded[index];
   load_advance(c, i);
   load_forget(l);
   l->changed = true;
@@ -438,7 +438,7 @@ bool load_return(sim_clock *c, uint32_t i, uint32_t place) {
   l->rate += r->rate;
   ++l->active;
   --l->calling;
-  return push_end(c, l, place);
+  return push_end(c, l, index);
 }
 
 /* --- events --- */

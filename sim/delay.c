@@ -197,6 +197,9 @@ static double gamma_guess(double p, double shape) {
  * a bracket. GSL's inverse fails for some shapes and calls its error handler, which ends the
  * process unless it was turned off; GSL's distribution functions never fail. */
 static double gamma_log_quantile(double p, double shape, int upper_tail) {
+  /* Recipes, fits and intervals have shapes from 0.1 to 1e4 (delay_read_shape()). At 0.1, P(X <=
+   * e^-700) is 4e-31, and less at larger shapes; samples have p >= 2^-53. A smaller p, as only
+   * delay_quantile() can have, gives e^-700. */
   double lo = -700, hi = log(shape + 40 * sqrt(shape) + 600);
   double y = fmin(fmax(gamma_guess(upper_tail ? 1 - p : p, shape), lo), hi);
   for (int i = 0; i < 100; ++i) {
@@ -708,14 +711,16 @@ static delay_kind delay_read_kind(cfg_reader *r) {
   return (delay_kind)cfg_choice(r, "distribution", usual, names, DELAY_KINDS);
 }
 
-/* Reads the distribution's own parameters; max_delay replaces a constant's value. */
-static void delay_read_own(cfg_reader *r, delay_dist *dist, const cfg_node *node,
-                           double max_delay) {
+/* Reads the distribution's parameters; max_delay replaces a constant's value. */
+static void delay_read_parameters(cfg_reader *r, delay_dist *dist, const cfg_node *node,
+                                  double max_delay) {
   const delay_dist_entry *e = delay_dist_about(dist->kind);
   if (e->read != NULL) e->read(r, dist, node);
   if (dist->kind == DELAY_CONSTANT && !isnan(max_delay)) dist->constant.value = max_delay;
 }
 
+/* max_delay (NaN: not given) replaces the interval's upper end or a constant's value; other forms
+ * refuse it. */
 static gl_status delay_parse_map(delay_dist *dist, const cfg_node *node, const char *section,
                                  double max_delay, gl_error *err) {
   cfg_reader r;
@@ -726,7 +731,7 @@ static gl_status delay_parse_map(delay_dist *dist, const cfg_node *node, const c
   if (has_interval)
     delay_read_interval(&r, dist, kind, max_delay);
   else
-    delay_read_own(&r, dist, node, max_delay);
+    delay_read_parameters(&r, dist, node, max_delay);
   if (r.status == GL_OK && !has_interval && !isnan(max_delay) && kind != DELAY_CONSTANT)
     r.status =
         cfg_fail(node, err,

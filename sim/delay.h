@@ -73,11 +73,12 @@ struct delay_dist {
   double offset, clamp_lo, clamp_hi;
 };
 
-/* Position in a sequence of samples: a pure function of (stream, number of samples so far). */
+/* A sequence of samples and the position in it. A sample depends on stream and index alone; with
+ * Gilbert-Elliott also on `bad`, the state after the samples before it. */
 typedef struct delay_source {
   rng_stream stream;
-  uint64_t index;
-  int bad; /* Gilbert-Elliott: 1 if the last sample was in the bad state */
+  uint64_t index; /* of the next sample; below 2^48 */
+  int bad;        /* Gilbert-Elliott: 1 if the last sample was in the bad state */
 } delay_source;
 
 /* Reads a distribution: a number (constant), the word none, or a map {distribution, its parameters
@@ -87,7 +88,8 @@ typedef struct delay_source {
 gl_status delay_parse(delay_dist **out, const cfg_node *node, const char *section, double max_delay,
                       gl_error *err);
 /* Reads the distribution under a key of r's section. If the key is missing, reads the node `outer`;
- * if that is NULL, uses the field's default, a constant. Errors are stored in the reader. */
+ * if that is NULL, uses the field's default, a constant. Errors are stored in the reader; *out is
+ * then NULL, or unchanged if the reader had failed before. The caller frees *out. */
 void delay_read(cfg_reader *r, const char *key, const cfg_node *outer, delay_dist **out);
 /* The same with another default and with max_delay as in delay_parse(). */
 void delay_read_field(cfg_reader *r, const char *key, const cfg_node *outer, double fallback,

@@ -8,8 +8,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* RNG_FAILURE entities of turns and calls, by the unit's number. */
-static const uint64_t first_turns = (uint64_t)5 << 60, first_calls = (uint64_t)6 << 60;
 static const double most_turns = 1e6; /* below 2^20: calls of a response have as many addresses */
 
 void turns_init(sim_clock *c) {
@@ -32,31 +30,31 @@ size_t turns_bytes(const sim_clock *c) {
   return bytes + c->calls.queue.capacity * sizeof(sim_event);
 }
 
-bool turns_begin(sim_clock *c, uint32_t place, size_t response, double seconds) {
+bool turns_begin(sim_clock *c, uint32_t index, size_t response, double seconds) {
   environment_calls *e = &c->calls;
-  const uint64_t unit = c->buffer.pool[c->stream.running[place].slot].facts.number;
-  delay_source draw = {rng_stream_at(c->seed, RNG_FAILURE, first_turns + unit), response, 0};
+  const uint64_t unit = c->buffer.pool[c->stream.running[index].slot].facts.number;
+  delay_source draw = {rng_stream_at(c->seed, RNG_FAILURE, RNG_FAILURE_TURNS + unit), response, 0};
   if (!ARRAY_RESERVE(e->turns, e->capacity, c->stream.n_running)) return false;
   const double n = fmin(fmax(round(delay_draw(c->spec->environment->turns, &draw)), 1), most_turns);
-  e->turns[place] =
+  e->turns[index] =
       (response_turns){.n = (uint32_t)n, .response = (uint32_t)response, .seconds = seconds / n};
   return true;
 }
 
-double turns_fraction(const sim_clock *c, uint32_t i, uint32_t place) {
-  const response_turns *t = &c->calls.turns[place];
-  const running_response *r = &c->stream.running[place];
+double turns_fraction(const sim_clock *c, uint32_t i, uint32_t index) {
+  const response_turns *t = &c->calls.turns[index];
+  const running_response *r = &c->stream.running[index];
   const double of_turn = t->where != TURN_DECODES ? 0
                          : c->stream.loads != NULL
-                             ? load_fraction(c, i, place)
+                             ? load_fraction(c, i, index)
                              : (c->now - r->begun_s) / (r->ends_s - r->begun_s);
   return (t->done + fmax(of_turn, 0)) / t->n;
 }
 
-static void trace_call(const sim_clock *c, uint32_t i, uint32_t place, span_end end) {
-  const response_turns *t = &c->calls.turns[place];
+static void trace_call(const sim_clock *c, uint32_t i, uint32_t index, span_end end) {
+  const response_turns *t = &c->calls.turns[index];
   const span_kind kind = t->where == TURN_CALLS ? SPAN_CALL : SPAN_CALL_WAITS;
-  const uint64_t unit = c->buffer.pool[c->stream.running[place].slot].facts.number;
+  const uint64_t unit = c->buffer.pool[c->stream.running[index].slot].facts.number;
   if (t->where == TURN_CALLS || t->where == TURN_QUEUES)
     clock_trace(c, (schedule_span){kind, end, i, t->since_s, c->now, unit, -1});
 }
@@ -75,37 +73,37 @@ static void use_places(environment_calls *e, double now, int more) {
   e->busy += (size_t)more;
 }
 
-static gl_status begin_call(sim_clock *c, uint32_t i, uint32_t place, gl_error *err) {
+static gl_status begin_call(sim_clock *c, uint32_t i, uint32_t index, gl_error *err) {
   environment_calls *e = &c->calls;
-  response_turns *t = &e->turns[place];
-  const running_response *r = &c->stream.running[place];
+  response_turns *t = &e->turns[index];
+  const running_response *r = &c->stream.running[index];
   const uint64_t unit = c->buffer.pool[r->slot].facts.number;
-  delay_source draw = {rng_stream_at(c->seed, RNG_FAILURE, first_calls + unit),
+  delay_source draw = {rng_stream_at(c->seed, RNG_FAILURE, RNG_FAILURE_CALLS + unit),
                        (uint64_t)t->response << 20 | t->done, 0};
-  trace_call(c, i, place, SPAN_DONE);
+  trace_call(c, i, index, SPAN_DONE);
   ++e->begun;
   e->waited_s += c->now - t->since_s;
   use_places(e, c->now, 1);
   t->where = TURN_CALLS;
   t->since_s = c->now;
   return clock_post(c, c->now + delay_draw(c->spec->environment->time, &draw), CALL_ENDS, i,
-                    place | (uint64_t)r->serial << 32, err);
+                    index | (uint64_t)r->serial << 32, err);
 }
 
-bool turns_end_one(sim_clock *c, uint32_t place) {
-  response_turns *t = &c->calls.turns[place];
+bool turns_end_one(sim_clock *c, uint32_t index) {
+  response_turns *t = &c->calls.turns[index];
   return ++t->done == t->n;
 }
 
-gl_status turns_call(sim_clock *c, uint32_t i, uint32_t place, gl_error *err) {
+gl_status turns_call(sim_clock *c, uint32_t i, uint32_t index, gl_error *err) {
   environment_calls *e = &c->calls;
-  response_turns *t = &e->turns[place];
+  response_turns *t = &e->turns[index];
   t->where = TURN_QUEUES;
   t->since_s = c->now;
   t->slotless = c->spec->environment->frees_slot;
   e->away[i] += t->slotless;
-  if (e->busy < c->spec->environment->places) return begin_call(c, i, place, err);
-  return eq_push(&e->queue, c->now, 0, i, place, c->stream.running[place].serial)
+  if (e->busy < c->spec->environment->places) return begin_call(c, i, index, err);
+  return eq_push(&e->queue, c->now, 0, i, index, c->stream.running[index].serial)
              ? GL_OK
              : gl_fail_memory(err, "calls of an environment");
 }
@@ -121,19 +119,19 @@ static bool take_queued(const sim_clock *c, event_queue *q, sim_event *out) {
 }
 
 gl_status turns_call_ends(sim_clock *c, uint32_t i, uint64_t which, bool *goes_on, gl_error *err) {
-  const uint32_t place = (uint32_t)which;
+  const uint32_t index = (uint32_t)which;
   environment_calls *e = &c->calls;
   sim_event next;
   gl_status status = GL_OK;
   *goes_on = false;
   use_places(e, c->now, -1);
   if (take_queued(c, &e->queue, &next)) status = begin_call(c, next.kind, next.node, err);
-  if (status != GL_OK || c->stream.running[place].serial != which >> 32) return status;
-  response_turns *t = &e->turns[place];
-  trace_call(c, i, place, SPAN_DONE);
+  if (status != GL_OK || c->stream.running[index].serial != which >> 32) return status;
+  response_turns *t = &e->turns[index];
+  trace_call(c, i, index, SPAN_DONE);
   t->where = t->slotless ? TURN_BACK : TURN_DECODES;
   *goes_on = !t->slotless;
-  if (t->slotless && !eq_push(&e->back[i], c->now, 0, 0, place, which >> 32))
+  if (t->slotless && !eq_push(&e->back[i], c->now, 0, 0, index, which >> 32))
     return gl_fail_memory(err, "calls of an environment");
   return GL_OK;
 }
@@ -148,9 +146,9 @@ uint32_t turns_take_back(sim_clock *c, uint32_t i) {
   return next.node;
 }
 
-void turns_drop(sim_clock *c, uint32_t i, uint32_t place) {
-  trace_call(c, i, place, SPAN_DROPPED);
-  c->calls.away[i] -= c->calls.turns[place].slotless;
+void turns_drop(sim_clock *c, uint32_t i, uint32_t index) {
+  trace_call(c, i, index, SPAN_DROPPED);
+  c->calls.away[i] -= c->calls.turns[index].slotless;
 }
 
 void turns_stop(sim_clock *c) {
@@ -159,8 +157,8 @@ void turns_stop(sim_clock *c) {
   c->calls.queue.size = 0;
 }
 
-void turns_move(sim_clock *c, uint32_t place, double seconds) {
-  if (c->calls.turns != NULL) c->calls.turns[place].since_s += seconds;
+void turns_move(sim_clock *c, uint32_t index, double seconds) {
+  if (c->calls.turns != NULL) c->calls.turns[index].since_s += seconds;
 }
 
 void turns_report(sim_clock *c) {

@@ -234,9 +234,6 @@ gl_status learner_wake(sim_clock *c, gl_error *err) {
   return clock_post(c, c->now, LEARNER_STARTS, 0, 0, err);
 }
 
-/* RNG_FAILURE entities of units, by their number; restarts, samplers and sites have others. */
-static const uint64_t first_unit = (uint64_t)1 << 61;
-
 /* Whether the unit is rejected at random, which models a filter of groups with equal rewards. */
 static bool is_rejected(const sim_clock *c, uint32_t slot) {
   const pooled_batch *p = &c->buffer.pool[slot];
@@ -244,7 +241,7 @@ static bool is_rejected(const sim_clock *c, uint32_t slot) {
       c->spec->n_sources > 0 ? c->spec->sources[p->source].reject : c->spec->reject;
   if (reject <= 0) return false;
   const rng_words w =
-      rng_block(rng_stream_at(c->seed, RNG_FAILURE, first_unit + p->facts.number), 0);
+      rng_block(rng_stream_at(c->seed, RNG_FAILURE, RNG_FAILURE_REJECTIONS + p->facts.number), 0);
   return rng_u01_53(w.v[0], w.v[1]) < reject;
 }
 
@@ -276,9 +273,6 @@ static gl_status receive_graded(sim_clock *c, uint32_t slot, gl_error *err) {
 
 /* --- the grader --- */
 
-/* RNG_FAILURE entities of grading times, by the unit's number. */
-static const uint64_t first_graded = (uint64_t)3 << 60;
-
 /* With restarts a grading is traced when it ends, otherwise when it begins. */
 static void trace_grading(const sim_clock *c, uint32_t slot, span_end end, double to_s) {
   const schedule_batch *b = &c->buffer.pool[slot].facts;
@@ -288,7 +282,7 @@ static void trace_grading(const sim_clock *c, uint32_t slot, span_end end, doubl
 static gl_status begin_grading(sim_clock *c, uint32_t slot, gl_error *err) {
   grader_state *g = &c->grader;
   const schedule_batch *b = &c->buffer.pool[slot].facts;
-  delay_source draw = {rng_stream_at(c->seed, RNG_FAILURE, first_graded + b->number), 0, 0};
+  delay_source draw = {rng_stream_at(c->seed, RNG_FAILURE, RNG_FAILURE_GRADING + b->number), 0, 0};
   const double time = delay_draw(c->spec->grader->time, &draw), most = c->spec->grader->timeout;
   const double seconds = time < most ? time : most;
   ++g->busy;

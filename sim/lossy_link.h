@@ -7,7 +7,8 @@
  * the message is exact and costs one sample per round instead of one per packet. With to_bad > 0
  * losses come in bursts (Gilbert-Elliott): a Markov chain over packets with loss probability `loss`
  * in the good state and `loss_bad` in the bad state; its state carries over to the next message.
- * Before round k + 1 the sender waits rto * backoff^k seconds. If packets are still missing after
+ * The k-th round of retransmissions, k = 1, 2, ..., begins rto * backoff^(k - 1) seconds after the
+ * round before it has been sent. If packets are still missing after
  * max_retries further rounds, the message is lost. The next message starts when this one has ended,
  * as on one ordered connection. Links shared by several transfers are in sim/shared_capacity.h.
  * Prefix: link_. */

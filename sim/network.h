@@ -51,12 +51,12 @@ typedef enum transfer_cargo {
 
 typedef enum transfer_state {
   TRANSFER_FREE,
-  TRANSFER_WAITS,   /* waits for its sampler's link */
-  TRANSFER_GREETS,  /* in the handshake */
-  TRANSFER_QUEUES,  /* waits for the learner's side */
-  TRANSFER_FLOWS,   /* its bytes are being sent */
-  TRANSFER_REPEATS, /* waits for retransmissions */
-  TRANSFER_TRAVELS  /* in latency and delay */
+  TRANSFER_WAITS,       /* waits for its sampler's link */
+  TRANSFER_HANDSHAKE,   /* in the handshake */
+  TRANSFER_QUEUES,      /* waits for the learner's side */
+  TRANSFER_FLOWS,       /* its bytes are being sent */
+  TRANSFER_RETRANSMITS, /* waits for retransmissions */
+  TRANSFER_IN_FLIGHT    /* in latency and delay */
 } transfer_state;
 
 typedef struct transfer {

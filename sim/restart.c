@@ -7,17 +7,15 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* RNG_FAILURE entity of restarts. Entities of samplers are lower, those of sites higher. */
-static const uint64_t restart_entity = (uint64_t)1 << 62;
 /* Minimum time to a restart, so that simulated time always advances. */
 static const double shortest_run_s = 1e-9;
 /* Restarts without a newer version after which the clock gives up. */
-static const uint64_t most_in_vain = 100000;
+static const uint64_t most_without_progress = 100000;
 
 /* A random number of the restarts. Restart n uses index 3 n for the interval before it, 3 n + 1 for
  * the down time and 3 n + 2 for the recovery. */
 static double draw_at(const sim_clock *c, const delay_dist *dist, uint64_t index) {
-  delay_source source = {rng_stream_at(c->seed, RNG_FAILURE, restart_entity), index, 0};
+  delay_source source = {rng_stream_at(c->seed, RNG_FAILURE, RNG_FAILURE_RESTARTS), index, 0};
   return delay_draw(dist, &source);
 }
 
@@ -139,13 +137,13 @@ static int64_t last_checkpoint(const sim_clock *c) {
 
 static gl_status count_in_vain(sim_clock *c, gl_error *err) {
   restart_state *s = &c->restarts;
-  s->in_vain = c->learner.version > s->furthest ? 0 : s->in_vain + 1;
+  s->without_progress = c->learner.version > s->furthest ? 0 : s->without_progress + 1;
   if (c->learner.version > s->furthest) s->furthest = c->learner.version;
-  if (s->in_vain < most_in_vain) return GL_OK;
+  if (s->without_progress < most_without_progress) return GL_OK;
   return gl_fail(err, GL_ENUMERIC,
                  "%llu restarts in a row came before version %lld was left behind; look at "
                  "cluster.restarts: every, at and checkpoint_every",
-                 (unsigned long long)s->in_vain, (long long)s->furthest);
+                 (unsigned long long)s->without_progress, (long long)s->furthest);
 }
 
 gl_status restart_begin(sim_clock *c, gl_error *err) {

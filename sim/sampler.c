@@ -128,7 +128,8 @@ static link_trip send_down(sim_clock *c, uint32_t i) {
   return trip;
 }
 
-gl_status sampler_fetch(sim_clock *c, uint32_t i, gl_error *err) {
+/* SYNC_PULL: fetches the newest weights while the sampler waits. */
+static gl_status sampler_fetch(sim_clock *c, uint32_t i, gl_error *err) {
   sampler *s = &c->samplers[i];
   if (c->net.peers != NULL) {
     sampler_enter(c, i, SAMPLER_LOADING, SPAN_DONE);
@@ -236,7 +237,8 @@ gl_status sampler_start(sim_clock *c, uint32_t i, bool just_loaded, gl_error *er
   return clock_post(c, s->ends_s, GENERATION_ENDS, i, 0, err);
 }
 
-gl_status sampler_send(sim_clock *c, uint32_t i, uint32_t slot, gl_error *err) {
+/* Sends a unit to the learner after its generation. */
+static gl_status sampler_send(sim_clock *c, uint32_t i, uint32_t slot, gl_error *err) {
   sampler *s = &c->samplers[i];
   schedule_batch *facts = &c->buffer.pool[slot].facts;
   facts->generated_s = c->now;
@@ -320,17 +322,17 @@ gl_status sampler_push(sim_clock *c, uint32_t i, gl_error *err) {
  * Weights that are due for pulling are fetched when nothing is in progress; until then no unit is
  * started. cluster.partial determines what happens to units in progress when weights are pushed. */
 
-enum { NO_PLACE = UINT32_MAX };
+enum { NO_RESPONSE = UINT32_MAX };
 /* Minimum decoding time of a response, so that simulated time always advances. */
 static const double shortest_response_s = 1e-9;
 
 void stream_init(sim_clock *c) {
   streaming *t = &c->stream;
-  t->free = NO_PLACE;
+  t->free = NO_RESPONSE;
   if (c->spec->unit == UNIT_BATCH) return;
   t->engines = ARENA_ARRAY(&c->memory, engine, c->spec->n_samplers);
   for (size_t i = 0; t->engines != NULL && i < c->spec->n_samplers; ++i)
-    t->engines[i] = (engine){.first = NO_PLACE, .open = BUFFER_NONE, .coming = -1};
+    t->engines[i] = (engine){.first = NO_RESPONSE, .open = BUFFER_NONE, .coming = -1};
   load_init(c);
   turns_init(c);
 }
@@ -359,34 +361,34 @@ size_t stream_bytes(const sim_clock *c) {
 
 /* --- running responses --- */
 
-/* Adds an entry at the head of the sampler's list; NO_PLACE if out of memory. */
+/* Adds an entry at the head of the sampler's list; NO_RESPONSE if out of memory. */
 static uint32_t take_place(streaming *t, engine *e) {
-  if (t->free == NO_PLACE &&
-      (t->n_running >= NO_PLACE - 1 || !ARRAY_RESERVE(t->running, t->capacity, t->n_running + 1)))
-    return NO_PLACE;
-  uint32_t place = t->free;
-  if (place == NO_PLACE) {
-    place = (uint32_t)t->n_running++;
-    t->running[place].serial = 0;
+  if (t->free == NO_RESPONSE && (t->n_running >= NO_RESPONSE - 1 ||
+                                 !ARRAY_RESERVE(t->running, t->capacity, t->n_running + 1)))
+    return NO_RESPONSE;
+  uint32_t index = t->free;
+  if (index == NO_RESPONSE) {
+    index = (uint32_t)t->n_running++;
+    t->running[index].serial = 0;
   } else {
-    t->free = t->running[place].next;
+    t->free = t->running[index].next;
   }
-  running_response *r = &t->running[place];
-  r->previous = NO_PLACE;
+  running_response *r = &t->running[index];
+  r->previous = NO_RESPONSE;
   r->next = e->first;
-  if (e->first != NO_PLACE) t->running[e->first].previous = place;
-  e->first = place;
+  if (e->first != NO_RESPONSE) t->running[e->first].previous = index;
+  e->first = index;
   ++e->running;
-  return place;
+  return index;
 }
 
-static void give_place_back(streaming *t, engine *e, uint32_t place) {
-  running_response *r = &t->running[place];
-  *(r->previous == NO_PLACE ? &e->first : &t->running[r->previous].next) = r->next;
-  if (r->next != NO_PLACE) t->running[r->next].previous = r->previous;
+static void give_place_back(streaming *t, engine *e, uint32_t index) {
+  running_response *r = &t->running[index];
+  *(r->previous == NO_RESPONSE ? &e->first : &t->running[r->previous].next) = r->next;
+  if (r->next != NO_RESPONSE) t->running[r->next].previous = r->previous;
   ++r->serial;
   r->next = t->free;
-  t->free = place;
+  t->free = index;
   --e->running;
 }
 
@@ -481,7 +483,7 @@ static bool abort_below(sim_clock *c, uint32_t i, int64_t least, span_end how) {
   streaming *t = &c->stream;
   engine *e = &t->engines[i];
   const size_t before = e->running;
-  for (uint32_t k = e->first, next; k != NO_PLACE; k = next) {
+  for (uint32_t k = e->first, next; k != NO_RESPONSE; k = next) {
     const running_response *r = &t->running[k];
     const uint32_t slot = r->slot;
     next = r->next;
@@ -515,7 +517,7 @@ void stream_crash(sim_clock *c, uint32_t i) {
 void stream_trace_open(const sim_clock *c, uint32_t i) {
   const streaming *t = &c->stream;
   const engine *e = &t->engines[i];
-  for (uint32_t r = e->first; r != NO_PLACE; r = t->running[r].next) {
+  for (uint32_t r = e->first; r != NO_RESPONSE; r = t->running[r].next) {
     const schedule_batch *b = &c->buffer.pool[t->running[r].slot].facts;
     bool reported = false; /* the unit was already reported for another response */
     for (uint32_t k = e->first; k != r; k = t->running[k].next)
@@ -531,19 +533,19 @@ void stream_trace_open(const sim_clock *c, uint32_t i) {
 /* --- decoding --- */
 
 /* Decodes a response, or its next turn, in `seconds`, starting at the end of the current pause. */
-static gl_status decode_for(sim_clock *c, uint32_t i, uint32_t place, double seconds,
+static gl_status decode_for(sim_clock *c, uint32_t i, uint32_t index, double seconds,
                             gl_error *err) {
-  running_response *r = &c->stream.running[place];
+  running_response *r = &c->stream.running[index];
   r->begun_s = interrupt_decoded_to(c, i);
   r->ends_s = r->begun_s + fmax(seconds, shortest_response_s);
-  return clock_post(c, r->ends_s, RESPONSE_ENDS, i, place | (uint64_t)r->serial << 32, err);
+  return clock_post(c, r->ends_s, RESPONSE_ENDS, i, index | (uint64_t)r->serial << 32, err);
 }
 
 /* Decodes the next turn of a response that is back from its environment. */
-static gl_status decode_turn(sim_clock *c, uint32_t i, uint32_t place, gl_error *err) {
-  if (c->stream.loads == NULL) return decode_for(c, i, place, c->calls.turns[place].seconds, err);
-  c->stream.running[place].begun_s = interrupt_decoded_to(c, i);
-  return load_return(c, i, place) ? GL_OK : gl_fail_memory(err, "responses under way");
+static gl_status decode_turn(sim_clock *c, uint32_t i, uint32_t index, gl_error *err) {
+  if (c->stream.loads == NULL) return decode_for(c, i, index, c->calls.turns[index].seconds, err);
+  c->stream.running[index].begun_s = interrupt_decoded_to(c, i);
+  return load_return(c, i, index) ? GL_OK : gl_fail_memory(err, "responses under way");
 }
 
 /* Starts the next response of the open unit. */
@@ -551,10 +553,10 @@ static gl_status begin_response(sim_clock *c, uint32_t i, gl_error *err) {
   streaming *t = &c->stream;
   engine *e = &t->engines[i];
   const sampler *s = &c->samplers[i];
-  const uint32_t slot = e->open, place = take_place(t, e);
-  if (place == NO_PLACE) return gl_fail_memory(err, "responses under way");
+  const uint32_t slot = e->open, index = take_place(t, e);
+  if (index == NO_RESPONSE) return gl_fail_memory(err, "responses under way");
   unit_progress *u = &t->units[slot];
-  running_response *r = &t->running[place];
+  running_response *r = &t->running[index];
   const size_t k = u->begun++;
   ++u->running;
   if (u->begun == c->spec->unit_responses) e->open = BUFFER_NONE;
@@ -568,12 +570,12 @@ static gl_status begin_response(sim_clock *c, uint32_t i, gl_error *err) {
   }
   double seconds = u->lengths[k] / s->group->responses.tokens_per_s * jitter / s->group->speed;
   if (c->spec->environment != NULL) {
-    if (!turns_begin(c, place, k, seconds)) return gl_fail_memory(err, "responses");
-    seconds = c->calls.turns[place].seconds;
+    if (!turns_begin(c, index, k, seconds)) return gl_fail_memory(err, "responses");
+    seconds = c->calls.turns[index].seconds;
   }
   if (t->loads != NULL)
-    return load_join(c, i, place, u->lengths[k], jitter) ? GL_OK : gl_fail_memory(err, "responses");
-  return decode_for(c, i, place, seconds, err);
+    return load_join(c, i, index, u->lengths[k], jitter) ? GL_OK : gl_fail_memory(err, "responses");
+  return decode_for(c, i, index, seconds, err);
 }
 
 /* Whether a unit may be started now; the reason if not is recorded in the engine. */
@@ -595,7 +597,7 @@ gl_status stream_start(sim_clock *c, uint32_t i, bool just_loaded, gl_error *err
   if (is_due && e->running == 0 && e->open == BUFFER_NONE) return sampler_fetch(c, i, err);
   while (status == GL_OK && turns_slots(c, i) < s->group->responses.concurrency) {
     const uint32_t back = turns_take_back(c, i);
-    if (back != NO_PLACE) {
+    if (back != NO_RESPONSE) {
       status = decode_turn(c, i, back, err);
       continue;
     }
@@ -625,15 +627,15 @@ static void use_weights(sim_clock *c, uint32_t i, int64_t version) {
 
 /* A response has ended: sends its unit if it was the unit's last one, uses weights that waited for
  * units in progress if none is left, and posts the sampler's next start. */
-static gl_status end_response(sim_clock *c, uint32_t i, uint32_t place, gl_error *err) {
+static gl_status end_response(sim_clock *c, uint32_t i, uint32_t index, gl_error *err) {
   streaming *t = &c->stream;
   engine *e = &t->engines[i];
-  const running_response *r = &t->running[place];
+  const running_response *r = &t->running[index];
   const uint32_t slot = r->slot;
   unit_progress *u = &t->units[slot];
   gl_status status = GL_OK;
   e->slot_s += c->now - r->begun_s;
-  give_place_back(t, e, place);
+  give_place_back(t, e, index);
   if (--u->running == 0 && u->begun == c->spec->unit_responses) {
     const schedule_batch *b = &c->buffer.pool[slot].facts;
     if (c->spec->partial == PARTIAL_CONTINUE) buffer_join_segments(&c->buffer, slot);
@@ -653,44 +655,44 @@ static gl_status end_response(sim_clock *c, uint32_t i, uint32_t place, gl_error
 }
 
 /* A turn has ended: the response calls its environment, or ends. */
-static gl_status end_turn(sim_clock *c, uint32_t i, uint32_t place, gl_error *err) {
+static gl_status end_turn(sim_clock *c, uint32_t i, uint32_t index, gl_error *err) {
   const bool has_loads = c->stream.loads != NULL;
-  if (c->calls.turns == NULL || turns_end_one(c, place)) {
-    if (has_loads) load_leave(c, i, place);
-    return end_response(c, i, place, err);
+  if (c->calls.turns == NULL || turns_end_one(c, index)) {
+    if (has_loads) load_leave(c, i, index);
+    return end_response(c, i, index, err);
   }
-  running_response *r = &c->stream.running[place];
+  running_response *r = &c->stream.running[index];
   c->stream.engines[i].slot_s += c->now - r->begun_s;
   r->begun_s = c->now;
-  if (has_loads) load_call(c, i, place);
-  gl_status status = turns_call(c, i, place, err);
-  if (status != GL_OK || turns_hold_slot(c, place)) return status;
+  if (has_loads) load_call(c, i, index);
+  gl_status status = turns_call(c, i, index, err);
+  if (status != GL_OK || turns_hold_slot(c, index)) return status;
   return clock_post(c, c->now, SAMPLER_STARTS, i, 0, err);
 }
 
 gl_status stream_response_ends(sim_clock *c, uint32_t i, uint64_t which, gl_error *err) {
-  const uint32_t place = (uint32_t)which;
-  if (c->stream.running[place].serial != which >> 32)
+  const uint32_t index = (uint32_t)which;
+  if (c->stream.running[index].serial != which >> 32)
     return GL_OK; /* its sampler crashed, or it was dropped */
-  return end_turn(c, i, place, err);
+  return end_turn(c, i, index, err);
 }
 
 gl_status stream_call_ends(sim_clock *c, uint32_t i, uint64_t which, gl_error *err) {
-  const uint32_t place = (uint32_t)which;
+  const uint32_t index = (uint32_t)which;
   bool goes_on;
   gl_status status = turns_call_ends(c, i, which, &goes_on, err);
   if (status != GL_OK) return status;
   if (!goes_on) return clock_post(c, c->now, SAMPLER_STARTS, i, 0, err);
-  c->stream.engines[i].slot_s += c->now - c->stream.running[place].begun_s;
-  status = decode_turn(c, i, place, err);
+  c->stream.engines[i].slot_s += c->now - c->stream.running[index].begun_s;
+  status = decode_turn(c, i, index, err);
   return status == GL_OK && c->stream.loads != NULL ? load_post(c, i, err) : status;
 }
 
 gl_status stream_decoding_moves(sim_clock *c, uint32_t i, uint64_t serial, gl_error *err) {
-  uint32_t place;
-  gl_status status = load_moves(c, i, serial, &place, err);
-  if (status != GL_OK || place == NO_PLACE) return status;
-  status = end_turn(c, i, place, err);
+  uint32_t index;
+  gl_status status = load_moves(c, i, serial, &index, err);
+  if (status != GL_OK || index == NO_RESPONSE) return status;
+  status = end_turn(c, i, index, err);
   return status == GL_OK ? load_post(c, i, err) : status;
 }
 
@@ -714,7 +716,7 @@ static double tokens_held(const sim_clock *c, uint32_t i) {
   const streaming *t = &c->stream;
   double tokens = 0;
   if (t->loads != NULL) return load_held(c, i);
-  for (uint32_t k = t->engines[i].first; k != NO_PLACE; k = t->running[k].next) {
+  for (uint32_t k = t->engines[i].first; k != NO_RESPONSE; k = t->running[k].next) {
     const running_response *r = &t->running[k];
     const double done = fraction_done(c, i, r);
     if (done >= 1) continue;
@@ -732,8 +734,8 @@ static gl_status move_responses(sim_clock *c, uint32_t i, double seconds, gl_err
   uint32_t first =
       t->engines[i]
           .first; /* first started first, so that responses that end together keep their order */
-  while (t->running[first].next != NO_PLACE) first = t->running[first].next;
-  for (uint32_t k = first; k != NO_PLACE && status == GL_OK; k = t->running[k].previous) {
+  while (t->running[first].next != NO_RESPONSE) first = t->running[first].next;
+  for (uint32_t k = first; k != NO_RESPONSE && status == GL_OK; k = t->running[k].previous) {
     running_response *r = &t->running[k];
     if (fraction_done(c, i, r) >= 1 || !turns_decodes(c, k)) continue; /* it ends now */
     r->begun_s += seconds;
@@ -764,7 +766,7 @@ static void stream_place_responses(const sim_clock *c, uint32_t i, uint32_t slot
   unit_progress *u = &t->units[slot];
   for (size_t k = 0; k < c->spec->unit_responses; ++k)
     u->from[k] = k < u->begun ? SCHEDULE_LEAVES : 0;
-  for (uint32_t k = t->engines[i].first; k != NO_PLACE; k = t->running[k].next) {
+  for (uint32_t k = t->engines[i].first; k != NO_RESPONSE; k = t->running[k].next) {
     const running_response *r = &t->running[k];
     if (r->slot != slot || fraction_done(c, i, r) >= 1) continue;
     const size_t which = (size_t)response_of(c, r);
@@ -780,7 +782,8 @@ static gl_status rescale_running(sim_clock *c, uint32_t i, uint32_t slot, gl_err
   streaming *t = &c->stream;
   const unit_progress *u = &t->units[slot];
   gl_status status = GL_OK;
-  for (uint32_t k = t->engines[i].first; k != NO_PLACE && status == GL_OK; k = t->running[k].next) {
+  for (uint32_t k = t->engines[i].first; k != NO_RESPONSE && status == GL_OK;
+       k = t->running[k].next) {
     running_response *r = &t->running[k];
     const size_t which = (size_t)response_of(c, r);
     const double old = r->slot == slot ? c->coupled.lengths[which] : 0;
@@ -819,7 +822,7 @@ static gl_status draw_rests(sim_clock *c, uint32_t i, int64_t version, gl_error 
   const streaming *t = &c->stream;
   const engine *e = &t->engines[i];
   gl_status status = GL_OK;
-  for (uint32_t k = e->first; k != NO_PLACE && status == GL_OK; k = t->running[k].next) {
+  for (uint32_t k = e->first; k != NO_RESPONSE && status == GL_OK; k = t->running[k].next) {
     const uint32_t slot = t->running[k].slot;
     uint32_t earlier = e->first;
     while (t->running[earlier].slot != slot) earlier = t->running[earlier].next;
@@ -837,7 +840,7 @@ static gl_status change_weights(sim_clock *c, uint32_t i, int64_t version, gl_er
     gl_status status = draw_rests(c, i, version, err);
     if (status != GL_OK) return status;
   }
-  for (uint32_t k = t->engines[i].first; k != NO_PLACE; k = t->running[k].next) {
+  for (uint32_t k = t->engines[i].first; k != NO_RESPONSE; k = t->running[k].next) {
     running_response *r = &t->running[k];
     const double done = fraction_done(c, i, r);
     if (done >= 1) continue;

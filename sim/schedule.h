@@ -31,7 +31,9 @@ typedef struct schedule_batch {
   uint32_t sampler;
   uint32_t n_segments;
   size_t first_segment;
-  double start_s, generated_s, arrived_s, trained_s;
+  double start_s, generated_s; /* simulated seconds: start and end of its generation */
+  double arrived_s;            /* when it joined the learner's queue, after grading */
+  double trained_s;            /* start of its update */
   double bytes;
   double tokens;  /* total of all responses; 0 without lengths */
   double longest; /* tokens of the longest response; 0 without lengths */
@@ -56,8 +58,8 @@ typedef enum unit_fate {
   FATE_TRAINED,
   FATE_STALE,    /* dropped: staler than the window */
   FATE_EVICTED,  /* dropped by a full queue */
-  FATE_ABORTED,  /* dropped at its sampler because of new weights (partial: drop), or because it had
-                    become too stale (cancel_stale) */
+  FATE_ABORTED,  /* dropped because of new weights (partial: drop), because it had become too stale
+                    (cancel_stale), or as surplus (surplus: abort) */
   FATE_LOST,     /* lost in a crash or by the link */
   FATE_REJECTED, /* rejected when it reached the learner (learner.reject) */
   FATE_PENDING,  /* in generation, in transfer or waiting at the end */
@@ -173,7 +175,7 @@ typedef struct schedule {
                          samples more than it sends */
   uint64_t drawn_responses; /* number of responses in these rounds */
   bool streams;             /* units are groups or responses; the following two are then valid */
-  uint64_t aborted;         /* units dropped at their sampler: FATE_ABORTED */
+  uint64_t aborted;         /* units with FATE_ABORTED */
   double slot_utilisation;  /* fraction of decoding slots in use, averaged over time */
   /* If new weights pause decoding: the number of pauses, their total length over samplers, and the
    * number of tokens whose keys and values were recomputed. */
@@ -317,18 +319,19 @@ double schedule_staleness_quantile(const schedule *s, double p);
 
 /* --- summary as a list and as JSON --- */
 
-/* Writes the summary to *out: `staleness` {mean, max, p50, p95, histogram, bound, from},
- * `learner_utilisation`, `sampler_utilisation`, `batches_generated/_trained/_dropped/_lost`,
- * `samples_per_s`, `bytes_up`, `bytes_down`, `retransmissions`, `simulated_s`, `updates`. `bound`
- * is cluster_staleness_bound(), if there is one; `from` has an object for each part of staleness,
- * {versions: sum over trained batches, mean}. If units stream also `unit` (the unit of all counts
- * of batches), `slot_utilisation` and `batches_aborted`. If the recipe has `compare` also
- * `ks_distance`, or `measured_s` and `compared_s` (measured and simulated seconds of the same
- * number of updates), with `compared_with` and `compared_source`. The caller frees *out
- * (cJSON_Delete). */
+/* Writes the summary to *out: `preset`, `staleness` {mean, max, p50, p95, histogram, bound, from}
+ * and, by their names, the numbers of schedule_numbers(), those of a network in an object
+ * `network`. `bound` is cluster_staleness_bound(), if there is one; `from` has an object for each
+ * part of staleness, {versions: sum over trained batches, mean}. If units stream also `unit` (the
+ * unit of all counts of batches), `slot_utilisation` and `batches_aborted`; if new weights pause
+ * decoding `interruptions`, `interrupted_s` and `recomputed_tokens`; with sources a list `sources`.
+ * If the recipe has `compare` also `ks_distance`, or `measured_s` and `compared_s` (measured and
+ * simulated seconds of the same number of updates), with `compared_with` and `compared_source`. The
+ * caller frees *out (cJSON_Delete). */
 gl_status schedule_to_json(const schedule *s, const cluster_spec *spec, cJSON **out, gl_error *err);
-/* The same numbers as a list: those of every schedule (SCHEDULE_COMMON_NUMBERS), mean, median, 95 %
- * quantile and maximum of staleness, and those of a network if there is one. Returns their number.
+/* The numbers of a schedule as a list: those of every schedule (SCHEDULE_COMMON_NUMBERS), mean,
+ * median, 95 % quantile, maximum and parts of staleness, and the numbers of those sections that the
+ * cluster has: network, restarts, decoding, grader, colocated, environment. Returns their number.
  */
 enum { SCHEDULE_COMMON_NUMBERS = 12, SCHEDULE_MOST_NUMBERS = 64 };
 typedef struct schedule_number {

@@ -169,7 +169,7 @@ gl_status clock_summarise(sim_clock *c, gl_error *err) {
 
 gl_status schedule_ks(const schedule *s, const cluster_spec *spec, double *distance,
                       gl_error *err) {
-  const measured_staleness *measured = &spec->measured;
+  const cluster_measurements *measured = &spec->measured;
   *distance = NAN;
   if (measured->n == 0 || s->n_updates == 0) return GL_OK;
   const size_t n = measured->updates < s->n_updates ? (size_t)measured->updates : s->n_updates;
@@ -351,7 +351,7 @@ gl_status schedule_to_json(const schedule *s, const cluster_spec *spec, cJSON **
   }
   if (ok) ok = summary_add_numbers(root, sections, add_sections(s, sections, 0));
   if (ok && s->n_sources > 0) ok = add_sources(root, s, spec);
-  const measured_staleness *m = &spec->measured;
+  const cluster_measurements *m = &spec->measured;
   if (ok && m->n > 0) ok = json_add_number(root, "ks_distance", ks) != NULL;
   if (ok && !isnan(m->seconds))
     ok = json_add_number(root, "measured_s", m->seconds) != NULL &&

@@ -103,7 +103,7 @@ static gl_status transfer_later(sim_clock *c, uint32_t id, transfer_state state,
   transfer *t = &c->net.pool[id];
   t->state = state;
   return clock_post(c, c->now + seconds,
-                    state == TRANSFER_TRAVELS ? TRANSFER_ARRIVES : TRANSFER_MOVES, t->sampler,
+                    state == TRANSFER_IN_FLIGHT ? TRANSFER_ARRIVES : TRANSFER_MOVES, t->sampler,
                     id | (uint64_t)t->serial << 32, err);
 }
 
@@ -236,7 +236,7 @@ static gl_status reaches_port(sim_clock *c, uint32_t id, gl_error *err) {
 /* The transfer has acquired its sampler's link and starts its handshake. */
 static gl_status transfer_greet(sim_clock *c, uint32_t id, gl_error *err) {
   const double seconds = route_of(c, &c->net.pool[id])->handshake_s;
-  return seconds > 0 ? transfer_later(c, id, TRANSFER_GREETS, seconds, err)
+  return seconds > 0 ? transfer_later(c, id, TRANSFER_HANDSHAKE, seconds, err)
                      : reaches_port(c, id, err);
 }
 
@@ -248,7 +248,7 @@ gl_status transfer_weights(sim_clock *c, uint32_t i, gl_error *err) {
   if (peer->down != TRANSFER_NONE) {
     /* a transfer whose bytes do not flow yet will carry the newest weights */
     const transfer_state state = c->net.pool[peer->down].state;
-    s->resend = state == TRANSFER_FLOWS || state == TRANSFER_REPEATS;
+    s->resend = state == TRANSFER_FLOWS || state == TRANSFER_RETRANSMITS;
     return GL_OK;
   }
   const uint32_t id = take_transfer(c, i);
@@ -337,7 +337,7 @@ static gl_status sends_again(sim_clock *c, uint32_t id, gl_error *err) {
 static gl_status transfer_is_sent(sim_clock *c, uint32_t id, gl_error *err) {
   const transfer t = c->net.pool[id];
   if (t.cargo == CARGO_SHARD && t.delivered)
-    return transfer_later(c, id, TRANSFER_TRAVELS, route_of(c, &t)->latency_s, err);
+    return transfer_later(c, id, TRANSFER_IN_FLIGHT, route_of(c, &t)->latency_s, err);
   if (t.cargo == CARGO_SHARD) return sends_again(c, id, err);
   const bool pull = c->spec->sync == SYNC_PULL;
   /* a fetch invalidated by a crash is requested again when its link is free */
@@ -354,7 +354,7 @@ static gl_status transfer_is_sent(sim_clock *c, uint32_t id, gl_error *err) {
     give_transfer_back(&c->net, id);
     return loses_weights(c, &t, is_void, err);
   }
-  const gl_status status = transfer_later(c, id, TRANSFER_TRAVELS, way, err);
+  const gl_status status = transfer_later(c, id, TRANSFER_IN_FLIGHT, way, err);
   return status == GL_OK ? free_link(c, &t, err) : status;
 }
 
@@ -383,7 +383,7 @@ static gl_status bytes_end(sim_clock *c, uint32_t id, gl_error *err) {
   const uint32_t next = next_in_line(c, port);
   if (next != TRANSFER_NONE) status = transfer_begin(c, next, err);
   if (status != GL_OK) return status;
-  return t.wait_s > 0 ? transfer_later(c, id, TRANSFER_REPEATS, t.wait_s, err)
+  return t.wait_s > 0 ? transfer_later(c, id, TRANSFER_RETRANSMITS, t.wait_s, err)
                       : transfer_is_sent(c, id, err);
 }
 
@@ -403,13 +403,13 @@ gl_status transfer_moves(sim_clock *c, uint64_t which, gl_error *err) {
   case TRANSFER_FREE:
   case TRANSFER_WAITS:
   case TRANSFER_QUEUES:
-  case TRANSFER_TRAVELS:
+  case TRANSFER_IN_FLIGHT:
     return gl_fail(err, GL_EINTERNAL, "a transfer moves while it waits");
-  case TRANSFER_GREETS:
+  case TRANSFER_HANDSHAKE:
     return reaches_port(c, id, err);
   case TRANSFER_FLOWS:
     return bytes_end(c, id, err);
-  case TRANSFER_REPEATS:
+  case TRANSFER_RETRANSMITS:
     return transfer_is_sent(c, id, err);
   }
   return GL_OK;
@@ -744,7 +744,7 @@ void transfer_fini(sim_clock *c) {
 void transfer_trace_open(const sim_clock *c) {
   for (uint32_t i = 0; i < c->net.n; ++i) {
     const transfer *t = &c->net.pool[i];
-    if (t->state != TRANSFER_FREE && t->state != TRANSFER_TRAVELS)
+    if (t->state != TRANSFER_FREE && t->state != TRANSFER_IN_FLIGHT)
       transfer_trace(c, t, SPAN_OPEN, c->now);
   }
   if (c->net.peers == NULL) return;

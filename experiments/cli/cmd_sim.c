@@ -137,7 +137,7 @@ static gl_status sim_draw(const schedule *s, const recipe *r, const cfg_doc *doc
                           const cluster_spec *cluster, const request *q, gl_error *err) {
   char none[] = "";
   const staleness_histogram simulated = {none, s->staleness, s->n_staleness};
-  const measured_staleness *compare = cluster_measured(cluster);
+  const cluster_measurements *compare = cluster_measured(cluster);
   staleness_histogram export = {0}, of_recipe = {0};
   const staleness_histogram *measured = NULL;
   gl_status status = GL_OK;
@@ -145,7 +145,7 @@ static gl_status sim_draw(const schedule *s, const recipe *r, const cfg_doc *doc
   if (q->measured != NULL) {
     status = staleness_measured(&export, q->measured, q->measured_run, err);
     measured = &export;
-  } else if (compare != NULL) {
+  } else if (compare->n > 0) {
     of_recipe = (staleness_histogram){compare->name, compare->count, compare->n};
     measured = &of_recipe;
   }

@@ -18,8 +18,8 @@ static gl_status published_simulate(published_case *out, const recipe *r, const 
   cluster_spec *cluster = NULL;
   schedule s = {0};
   gl_status status = cluster_parse(&cluster, node, r->groups, r->group_size, err);
-  const measured_staleness *m = status == GL_OK ? cluster_measured_time(cluster) : NULL;
-  if (status == GL_OK && m == NULL)
+  const cluster_measurements *m = status == GL_OK ? cluster_measured(cluster) : NULL;
+  if (status == GL_OK && isnan(m->seconds))
     status = cfg_fail(node, err,
                       "this cluster has no published time; give it compare: {seconds: …, updates: "
                       "…, name: …, source: …}");

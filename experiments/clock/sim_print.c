@@ -32,8 +32,8 @@ static void print_network(const network_report *n, FILE *to) {
   print_times("batches_time", &n->batches, to);
 }
 
-static void print_seconds(const schedule *s, const measured_staleness *m, FILE *to) {
-  if (m == NULL) return;
+static void print_seconds(const schedule *s, const cluster_measurements *m, FILE *to) {
+  if (isnan(m->seconds)) return;
   const char *between = *m->source ? " (" : "", *end = *m->source ? ")" : "";
   fprintf(to, "%-20s  %.6g s for %g updates, measured %.6g s: %s%s%s%s\n", "compared_s",
           schedule_seconds(s, m->seconds_of), m->seconds_of, m->seconds, shown(m->name).text,
@@ -73,7 +73,7 @@ static void print_sources(const schedule *s, const cluster_spec *spec, FILE *to)
 
 void schedule_print_table(const schedule *s, const cluster_spec *spec, FILE *to) {
   schedule_number all[SCHEDULE_MOST_NUMBERS];
-  const measured_staleness *measured = cluster_measured(spec);
+  const cluster_measurements *measured = cluster_measured(spec);
   double ks = NAN;
   gl_error err = {0};
   schedule_numbers(s, all);
@@ -112,8 +112,8 @@ void schedule_print_table(const schedule *s, const cluster_spec *spec, FILE *to)
             s->environment.calls, s->environment.wait_s, s->environment.busy);
   print_staleness(s, spec, to);
   print_sources(s, spec, to);
-  print_seconds(s, cluster_measured_time(spec), to);
-  if (measured == NULL) return;
+  print_seconds(s, measured, to);
+  if (measured->n == 0) return;
   if (schedule_ks(s, spec, &ks, &err) != GL_OK)
     fprintf(to, "%-20s  not available: %s\n", "ks_distance", shown(err.text).text);
   else
