@@ -146,8 +146,8 @@ GEPOLAB_API gepolab_status gepolab_algorithms_at(size_t i, gepolab_algorithm_inf
                                                  gepolab_error *err);
 
 /* Settings of trainers that make a published algorithm: the switches, what the trainer's code does
- * differently, where that was read, and whether a test runs the trainer's code ("run") or it was
- * only read; texts are static. Errors: GEPOLAB_EINPUT past the last. */
+ * differently, where that was read, and basis: "run" if a test runs the trainer's code, otherwise
+ * "read, not run". Texts are static. Errors: GEPOLAB_EINPUT past the last. */
 typedef struct gepolab_setting {
   const char *algorithm, *trainer, *version, *setting, *differs, *place, *basis;
 } gepolab_setting;
@@ -170,8 +170,8 @@ GEPOLAB_API gepolab_status gepolab_settings_at(size_t i, gepolab_setting *out, g
  *       gepolab_error err;
  *       gepolab_batch batch = GEPOLAB_INIT(gepolab_batch);
  *       gepolab_result result = GEPOLAB_INIT(gepolab_result);
- *       const char *row = "{base: grpo, old_policy: sampler}";
- *       if (gepolab_algorithm_new(&grpo, row, &err) != GEPOLAB_OK ||
+ *       const char *text = "{base: grpo, old_policy: sampler}";
+ *       if (gepolab_algorithm_new(&grpo, text, &err) != GEPOLAB_OK ||
  *           gepolab_workspace_new(&workspace, &err) != GEPOLAB_OK)
  *         return puts(err.text), 1;
  *       batch.n_responses = 2, batch.n_groups = 1, batch.group_size = 2;
@@ -237,8 +237,7 @@ typedef struct gepolab_numbers_out {
  *   length       padded: the first length[i] of `columns` columns
  *   mask         padded: the columns whose byte at i * mask_response_stride + t *
  *                mask_token_stride is not 0, in order
- * or, if none is given, are all columns. Responses without tokens are allowed if the algorithm
- * defines their contribution. */
+ * or, if none is given, are all columns. A response without tokens is refused (GEPOLAB_EINPUT). */
 typedef struct gepolab_batch {
   size_t size; /* sizeof(gepolab_batch) */
   int64_t n_responses, n_groups, group_size;
@@ -251,10 +250,13 @@ typedef struct gepolab_batch {
   gepolab_numbers reward; /* [n_responses] */
   gepolab_tokens logp;    /* log-probability of each token under the learner, nats */
   gepolab_tokens logq;    /* the same under the sampler when it sampled the token */
-  gepolab_tokens logprox; /* learner at the batch's first update; not given: same as logp */
-  gepolab_tokens logref;  /* reference policy, if ref_kl_coef > 0 */
-  gepolab_tokens
-      version_gap; /* staleness: learner's version - token's version, in updates; for diagnostics */
+  gepolab_tokens logprox; /* learner at the batch's first update; not given: same as logp, except
+                             that proximal_decay > 0 needs it */
+  gepolab_tokens logref;  /* reference policy, if ref_kl_coef > 0, or if reward_kl_coef > 0 with
+                             reward_kl_of: reference */
+  gepolab_tokens version_gap; /* staleness in updates: learner's version - token's version; needed
+                                 by old_policy: interpolated and mixture_anneal: true, otherwise
+                                 only for the metrics staleness and staleness_max */
   gepolab_numbers log_denominator; /* [n_groups] log sum_y q(y)^2, for `denominator: exact` */
   int64_t
       max_length; /* longest response the task allows, for dr_grpo; 0: the longest in the batch */
@@ -298,15 +300,15 @@ GEPOLAB_API gepolab_status gepolab_workspace_threads(gepolab_workspace *workspac
  * overlap an array of the batch. The same input gives the same bits. Errors: GEPOLAB_EINPUT, with
  * array, response and token, for a NaN or infinity, a log-probability above 1e-3 (which allows for
  * rounding in float32), an invalid type, decreasing starts, or missing inputs that the algorithm
- * needs (logref, log_denominator, groups of two). GEPOLAB_ENUMERIC if an advantage, a coefficient
- * or a requested weight is not finite in the type of the caller's array. After an error the
- * contents of result are unspecified. */
+ * needs (logref, log_denominator, version_gap, logprox, entropy, groups of two). GEPOLAB_ENUMERIC
+ * if an advantage, a coefficient or a requested weight is not finite in the type of the caller's
+ * array. After an error the contents of result are unspecified. */
 GEPOLAB_API gepolab_status gepolab_policy(const gepolab_algorithm *algorithm,
                                           const gepolab_batch *batch, gepolab_result *result,
                                           gepolab_workspace *workspace, gepolab_error *err);
 
-/* The metrics of an evaluation, in the order of result->metric: name ("ess") and meaning with its
- * unit. Texts are static; NULL past the last. `gepolab list metrics` prints them. */
+/* The metrics of an evaluation, in the order of result->metric: name ("ess") and meaning. Texts are
+ * static; NULL past the last. `gepolab list metrics` prints them, with units. */
 GEPOLAB_API size_t gepolab_metrics_count(void);
 GEPOLAB_API const char *gepolab_metric_name(size_t i);
 GEPOLAB_API const char *gepolab_metric_meaning(size_t i);
@@ -390,7 +392,8 @@ typedef struct gepolab_moments {
 
 /* Bias and variance of the algorithm's gradient estimate g from one group. The same input gives the
  * same bits. Errors: GEPOLAB_EINPUT, with table, row and column, for invalid probabilities, rows
- * that do not sum to 1, group sizes that the algorithm cannot use, and sizes beyond 65,536. An
+ * that do not sum to 1, group sizes that the algorithm cannot use, fewer than 2 responses, sizes
+ * beyond 65,536, and tables that would take more than 4 GB. An
  * algorithm without such an estimate is not an error: out->applicable is then 0, and the numbers
  * are NaN or 0. */
 GEPOLAB_API gepolab_status gepolab_laboratory(const gepolab_algorithm *algorithm,
@@ -427,11 +430,13 @@ GEPOLAB_API gepolab_status gepolab_laboratory(const gepolab_algorithm *algorithm
 
 typedef struct gepolab_simulation gepolab_simulation;
 
-/* Runs the clock of a recipe (YAML text with `cluster:`, `train:` and `steps:`; other sections are
- * ignored) until its number of updates is done. The same recipe and seed give the same schedule.
- * Time and memory grow with the number of batches: about 200 bytes each. Errors: GEPOLAB_EINPUT
- * with position (`recipe:line:column`) for an invalid recipe, and for a recipe that includes
- * others, which must be read from a file. Release with gepolab_simulation_free(). */
+/* Runs the clock of a recipe (YAML text with `cluster:`, `train:` and `steps:`; other sections of
+ * a recipe are not read, and unknown top-level keys are refused) until its number of updates is
+ * done. The same recipe and seed give the same schedule. Time and memory grow with the number of
+ * batches: about 200 bytes each. Errors: GEPOLAB_EINPUT with position (`recipe:line:column`) for an
+ * invalid recipe, GEPOLAB_EINPUT also for a recipe that includes others, which must be read from a
+ * file, and for `coupled: true` without distributions of lengths. Release with
+ * gepolab_simulation_free(). */
 GEPOLAB_API gepolab_status gepolab_simulate(gepolab_simulation **out, const char *recipe,
                                             uint64_t seed, gepolab_error *err);
 /* The same for a recipe in a file. Files it includes are looked for beside it first, and messages
@@ -456,7 +461,8 @@ typedef struct gepolab_trained {
   int64_t drawn_at; /* oldest version that sampled the batch; staleness = version - drawn_at */
   int64_t sampler;  /* from 0 */
   double start_s, generated_s; /* start and end of its generation */
-  double arrived_s, trained_s; /* arrival at the learner; start of its update */
+  double arrived_s, trained_s; /* when it joined the learner's queue, after grading if the cluster
+                                  has a grader; start of its update */
   double bytes, tokens; /* bytes sent; tokens in its responses, 0 without a length distribution */
 } gepolab_trained;
 /* The number of trained batches. */
@@ -512,7 +518,7 @@ GEPOLAB_API gepolab_status gepolab_delay_draw(const gepolab_delay *dist, uint64_
                                               int64_t first, int64_t n, double *out,
                                               gepolab_error *err);
 
-/* --- statistics (methods.md §8) --- */
+/* --- statistics (methods.md §13) --- */
 /* Example: statistics. Four runs, one of which had not collapsed when it ended.
  *
  *     #include <gepolab.h>
@@ -567,8 +573,9 @@ typedef struct gepolab_curve {
   int64_t n;        /* output: number of collapse times */
 } gepolab_curve;
 
-/* Kaplan-Meier estimate of survival: time[n] with observed[n] (0: censored, the run ended without a
- * collapse). Times may be in any unit. Errors: GEPOLAB_EINPUT for a time that is NaN or negative.
+/* Kaplan and Meier's estimate of survival (1958) with Greenwood's standard errors (1926): time[n]
+ * with observed[n] (0: censored, the run ended without a collapse). Times may be in any unit.
+ * Errors: GEPOLAB_EINPUT for a time that is NaN or negative.
  */
 GEPOLAB_API gepolab_status gepolab_survival(const double *time, const uint8_t *observed, int64_t n,
                                             gepolab_curve *out, gepolab_error *err);
