@@ -48,28 +48,28 @@ gepolab_status library_new(void **out, const library_kind *kind, const library_s
 /* --- strided arrays of the caller --- */
 
 /* A strided array: n elements, `stride` elements apart, starting at index `first`. */
-typedef struct row {
+typedef struct strided {
   void *data;
   gepolab_type type; /* GEPOLAB_FLOAT32 or GEPOLAB_FLOAT64 */
   int64_t first, stride;
   size_t n;
-} row;
+} strided;
 
-/* Copies the row to to[n] in double precision; returns row_is_within(to, n, most). */
-int row_read(const row *from, double most, double *to);
-/* Copies value[n] to the row, rounded to its type. */
-void row_write(const row *to, const double *value);
-/* Sets all elements of the row to a value, rounded to their type. */
-void row_fill(const row *to, double value);
+/* Copies the array to to[n] in double precision; returns numbers_are_within(to, n, most). */
+int strided_read(const strided *from, double most, double *to);
+/* Copies value[n] to the array, rounded to its type. */
+void strided_write(const strided *to, const double *value);
+/* Sets all elements of the array to a value, rounded to their type. */
+void strided_fill(const strided *to, double value);
 /* Whether all numbers in value[n] are finite and at most `most`. */
-int row_is_within(const double *value, size_t n, double most);
+int numbers_are_within(const double *value, size_t n, double most);
 
 /* Whether all numbers in value[n] are finite, also after conversion to the type (GEPOLAB_NONE:
  * double precision). */
-int row_fits(const double *value, size_t n, gepolab_type type);
+int numbers_fit(const double *value, size_t n, gepolab_type type);
 
 /* Returns how many of n bytes, `stride` apart, are not 0. Sets *first to the index of the first
  * such byte and *end to one past the last; both 0 if there is none. */
-size_t row_marked(const uint8_t *mask, int64_t stride, size_t n, size_t *first, size_t *end);
+size_t strided_marked(const uint8_t *mask, int64_t stride, size_t n, size_t *first, size_t *end);
 
 #endif

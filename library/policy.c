@@ -105,8 +105,8 @@ static int64_t tokens_of(const gepolab_batch *b, int64_t i, size_t *column) {
   if (b->length != NULL) return b->length[i] > b->columns ? -1 : b->length[i];
   if (b->mask == NULL) return b->columns;
   size_t end;
-  const size_t n = row_marked(b->mask + i * b->mask_response_stride, b->mask_token_stride,
-                              (size_t)b->columns, column, &end);
+  const size_t n = strided_marked(b->mask + i * b->mask_response_stride, b->mask_token_stride,
+                                  (size_t)b->columns, column, &end);
   if (end - *column != n) *column = SCATTERED;
   return (int64_t)n;
 }
@@ -214,14 +214,14 @@ static gl_status batch_refuse_token(evaluation *e, int array, size_t i, size_t t
 }
 
 /* The elements of an array that hold response i's tokens, which must be in contiguous columns. */
-static row batch_row_of(const evaluation *e, const void *data, gepolab_type type,
-                        int64_t response_stride, int64_t token_stride, size_t i) {
+static strided batch_strided_of(const evaluation *e, const void *data, gepolab_type type,
+                                int64_t response_stride, int64_t token_stride, size_t i) {
   const int64_t start = first_of(e->batch, (int64_t)i, response_stride, token_stride);
-  return (row){.data = (void *)data,
-               .type = type,
-               .first = start + (int64_t)e->first_column[i] * token_stride,
-               .stride = token_stride,
-               .n = e->token_start[i + 1] - e->token_start[i]};
+  return (strided){.data = (void *)data,
+                   .type = type,
+                   .first = start + (int64_t)e->first_column[i] * token_stride,
+                   .stride = token_stride,
+                   .n = e->token_start[i + 1] - e->token_start[i]};
 }
 
 static void gather_masked(const gepolab_batch *b, const gepolab_tokens *from, int64_t i,
@@ -249,11 +249,11 @@ static int batch_read_row(const evaluation *e, const gepolab_tokens *from, size_
   const size_t n = e->token_start[i + 1] - e->token_start[i];
   if (e->first_column[i] == SCATTERED) {
     gather_masked(e->batch, from, (int64_t)i, to);
-    return row_is_within(to, n, most);
+    return numbers_are_within(to, n, most);
   }
-  const row at =
-      batch_row_of(e, from->data, from->type, from->response_stride, from->token_stride, i);
-  return row_read(&at, most, to);
+  const strided at =
+      batch_strided_of(e, from->data, from->type, from->response_stride, from->token_stride, i);
+  return strided_read(&at, most, to);
 }
 
 static void batch_read_response(void *context, size_t i, size_t worker) {
@@ -262,7 +262,7 @@ static void batch_read_response(void *context, size_t i, size_t worker) {
   const size_t start = e->token_start[i], n = e->token_start[i + 1] - start;
   (void)worker;
   const int ok = r->to != NULL ? batch_read_row(e, r->from, i, r->most, r->to + start)
-                               : row_is_within(r->value + start, n, r->most);
+                               : numbers_are_within(r->value + start, n, r->most);
   if (!ok) atomic_store(&r->refused, 1);
 }
 
@@ -457,19 +457,19 @@ static void batch_scatter(const evaluation *e, const gepolab_tokens_out *to, siz
     scatter_masked(b, to, (int64_t)i, value, all);
     return;
   }
-  row at = batch_row_of(e, to->data, to->type, to->response_stride, to->token_stride, i);
+  strided at = batch_strided_of(e, to->data, to->type, to->response_stride, to->token_stride, i);
   const size_t before = e->first_column[i], n = at.n;
   if (value != NULL)
-    row_write(&at, value);
+    strided_write(&at, value);
   else
-    row_fill(&at, all);
+    strided_fill(&at, all);
   if (b->token_start != NULL) return;
   at.first += (int64_t)n * at.stride;
   at.n = (size_t)b->columns - before - n;
-  row_fill(&at, 0);
+  strided_fill(&at, 0);
   at.first -= (int64_t)(before + n) * at.stride;
   at.n = before;
-  row_fill(&at, 0);
+  strided_fill(&at, 0);
 }
 
 /* State of writing results. */
@@ -487,12 +487,12 @@ static void write_response(void *context, size_t i, size_t worker) {
   (void)worker;
   for (int k = 0; k < OUT_ARRAYS; ++k) {
     if (e->out[k] == NULL) continue;
-    if (!row_fits(e->out[k] + start, n, w->type[k])) atomic_store(&w->infinite, 1);
+    if (!numbers_fit(e->out[k] + start, n, w->type[k])) atomic_store(&w->infinite, 1);
     if (w->to[k] != NULL) batch_scatter(e, w->to[k], i, e->out[k] + start, 0);
   }
 }
 
-static policy_kept kept_in(gepolab_type type) {
+static policy_precision kept_in(gepolab_type type) {
   return type == GEPOLAB_FLOAT32 ? POLICY_SINGLE : POLICY_DOUBLE;
 }
 
@@ -506,11 +506,11 @@ static gl_status write_tokens(evaluation *e, const policy_input *in, const polic
   }
   each_response(e, write_response, &w, e->n_tokens);
   if (!atomic_load(&w.infinite) && isfinite(out->loss) &&
-      row_fits(e->advantage, in->n_responses, result->advantage.type))
+      numbers_fit(e->advantage, in->n_responses, result->advantage.type))
     return GL_OK;
-  const policy_keeping keeping = {.advantage = kept_in(result->advantage.type),
-                                  .weight = kept_in(result->weight.type),
-                                  .coefficient = kept_in(result->coefficient.type)};
+  const policy_precisions keeping = {.advantage = kept_in(result->advantage.type),
+                                     .weight = kept_in(result->weight.type),
+                                     .coefficient = kept_in(result->coefficient.type)};
   const gl_status status = policy_check_finite(in, out, &keeping, &e->err);
   if (status != GL_OK) return status;
   return gl_fail(&e->err, GL_EINTERNAL, "a result that is not finite is not found again");
@@ -543,20 +543,20 @@ static const double *stream_read(void *self, size_t i, policy_which which, doubl
   if (!is_direct_in(e->batch, from))
     return batch_read_row(e, from, i, MOST_LOG, space) ? space : NULL;
   const double *direct = (const double *)from->data + start;
-  return row_is_within(direct, n, MOST_LOG) ? direct : NULL;
+  return numbers_are_within(direct, n, MOST_LOG) ? direct : NULL;
 }
 
 static int stream_write(void *self, size_t i, const double *coefficient) {
   const streaming *x = self;
   const evaluation *e = x->e;
   if (x->to != NULL) batch_scatter(e, x->to, i, coefficient, 0);
-  return row_fits(coefficient, e->token_start[i + 1] - e->token_start[i], x->type);
+  return numbers_fit(coefficient, e->token_start[i + 1] - e->token_start[i], x->type);
 }
 
 static int stream_fill(void *self, size_t i, double coefficient) {
   const streaming *x = self;
   if (x->to != NULL) batch_scatter(x->e, x->to, i, NULL, coefficient);
-  return row_fits(&coefficient, 1, x->type);
+  return numbers_fit(&coefficient, 1, x->type);
 }
 
 static int can_stream(const policy_algorithm *algorithm, const gepolab_result *r) {
@@ -588,7 +588,7 @@ static gl_status stream(evaluation *e, const policy_algorithm *algorithm, gepola
     status =
         policy_evaluate_stream(algorithm, &in, &s, out, e->workspace->policy, &refused, &e->err);
   *done = status == GL_OK && !refused && isfinite(out->loss) &&
-          row_fits(e->advantage, (size_t)b->n_responses, result->advantage.type);
+          numbers_fit(e->advantage, (size_t)b->n_responses, result->advantage.type);
   return status;
 }
 
@@ -690,9 +690,9 @@ const char *gepolab_metric_meaning(size_t i) {
   return i < METRIC_COUNT ? metric_about((metric)i)->meaning : NULL;
 }
 
-/* --- strided rows --- */
-/* Reads, checks and writes rows of tokens. Contiguous elements, by far the most common case, have
- * their own loops. */
+/* --- strided arrays --- */
+/* Reads, checks and writes strided arrays of tokens. Contiguous elements, by far the most common
+ * case, have their own loops. */
 
 /* Returns whether some number is not in [-FLT_MAX, most]. */
 CLONES static uint32_t widen(const float *from, size_t n, float most, double *to) {
@@ -715,7 +715,7 @@ CLONES static void narrow(const double *from, size_t n, float *to) {
   for (size_t t = 0; t < n; ++t) to[t] = (float)from[t];
 }
 
-int row_read(const row *from, double most, double *to) {
+int strided_read(const strided *from, double most, double *to) {
   if (from->type == GEPOLAB_FLOAT32) {
     const float *at = (const float *)from->data + from->first;
     if (from->stride == 1) return widen(at, from->n, float_below(most), to) == 0;
@@ -725,10 +725,10 @@ int row_read(const row *from, double most, double *to) {
     if (from->stride == 1 && from->n > 0) memcpy(to, at, from->n * sizeof *to);
     for (size_t t = 0; t < from->n && from->stride != 1; ++t) to[t] = at[(int64_t)t * from->stride];
   }
-  return row_is_within(to, from->n, most);
+  return numbers_are_within(to, from->n, most);
 }
 
-void row_write(const row *to, const double *value) {
+void strided_write(const strided *to, const double *value) {
   if (to->type == GEPOLAB_FLOAT32) {
     float *at = (float *)to->data + to->first;
     if (to->stride == 1) narrow(value, to->n, at);
@@ -749,7 +749,7 @@ CLONES static void fill_doubles(double *to, size_t n, double value) {
   for (size_t t = 0; t < n; ++t) to[t] = value;
 }
 
-void row_fill(const row *to, double value) {
+void strided_fill(const strided *to, double value) {
   if (to->n == 0) return;
   if (to->type == GEPOLAB_FLOAT32) {
     float *at = (float *)to->data + to->first;
@@ -769,7 +769,7 @@ CLONES static uint64_t beyond(const double *value, size_t n, double most) {
   return count;
 }
 
-int row_is_within(const double *value, size_t n, double most) {
+int numbers_are_within(const double *value, size_t n, double most) {
   return beyond(value, n, most < DBL_MAX ? most : DBL_MAX) == 0;
 }
 
@@ -779,7 +779,7 @@ CLONES static uint64_t outside(const double *value, size_t n, double most) {
   return count;
 }
 
-int row_fits(const double *value, size_t n, gepolab_type type) {
+int numbers_fit(const double *value, size_t n, gepolab_type type) {
   return outside(value, n, type == GEPOLAB_FLOAT32 ? (double)FLT_MAX : DBL_MAX) == 0;
 }
 
@@ -800,7 +800,7 @@ CLONES static size_t marked(const uint8_t *mask, size_t n) {
   return count;
 }
 
-size_t row_marked(const uint8_t *mask, int64_t stride, size_t n, size_t *first, size_t *end) {
+size_t strided_marked(const uint8_t *mask, int64_t stride, size_t n, size_t *first, size_t *end) {
   *first = 0;
   *end = n;
   for (uint64_t eight = 0; stride == 1 && *end >= sizeof eight; *end -= sizeof eight) {

@@ -23,13 +23,14 @@ void folder_fini(folder_logs *f) {
 /* --- names --- */
 
 bool folder_name_is_table(const char *name) {
-  const size_t n = file_name_length(name);
+  const size_t n = file_uncompressed_length(name);
   return name_ends_with(name, n, ".csv") || name_ends_with(name, n, ".tsv") ||
          name_ends_with(name, n, ".jsonl");
 }
 
 bool folder_name_is_log(const char *name) {
-  return folder_name_is_table(name) || name_ends_with(name, file_name_length(name), ".json");
+  return folder_name_is_table(name) ||
+         name_ends_with(name, file_uncompressed_length(name), ".json");
 }
 
 /* --- the files of a folder --- */
@@ -89,7 +90,7 @@ static gl_status find_folder_files(found_files *to, const char *folder, int dept
  * *length the length of the folder before it ("out"). Returns -1 for other paths. */
 static long checkpoint_number(const char *path, size_t *length) {
   static const char state[] = "/trainer_state.json", folder[] = "checkpoint-";
-  const size_t n = file_name_length(path);
+  const size_t n = file_uncompressed_length(path);
   if (!name_ends_with(path, n, state)) return -1;
   size_t begin = n - (sizeof state - 1);
   const size_t end = begin;

@@ -38,7 +38,8 @@ void *array_add(void *items, size_t *n, size_t size);
 bool array_reserve(void *items, size_t *room, size_t wanted, size_t size);
 bool array_fit(void *items, size_t *room, size_t wanted, size_t size);
 
-/* Ascending orders for qsort() and bsearch(): of double, int64_t and uint64_t. */
+/* Ascending orders for qsort() and bsearch(): of double (without NaN), int64_t and
+ * uint64_t. */
 int order_real(const void *a, const void *b);
 int order_signed(const void *a, const void *b);
 int order_unsigned(const void *a, const void *b);

@@ -34,8 +34,9 @@ void shown_write_html(const char *text, FILE *to);
 void shown_write_field(const char *text, FILE *to);
 /* Writes left-aligned text, padded with spaces to `columns` columns. */
 void shown_write_padded(const char *text, size_t columns, FILE *to);
-/* Writes words in lines of at most 80 columns, without a newline at the end. The first line
- * continues at `column`, the others begin at `indent`. The text must be printable (our own, or
+/* Writes words in lines, without a newline at the end. The first line continues at `column`, the
+ * others begin at `indent`. Lines have at most 80 columns, unless a single word is wider than the
+ * rest of its line. The text must be printable (our own, or
  * escaped). */
 enum { SHOWN_COLUMNS = 80 };
 void shown_wrap(const char *text, size_t column, size_t indent, FILE *to);

@@ -74,7 +74,7 @@ bool name_ends_with(const char *name, size_t n, const char *ending) {
   return n > m && memcmp(name + n - m, ending, m) == 0;
 }
 
-size_t file_name_length(const char *name) {
+size_t file_uncompressed_length(const char *name) {
   const size_t n = strlen(name);
   return n - (name_ends_with(name, n, ".gz") ? 3u : name_ends_with(name, n, ".zst") ? 4u : 0u);
 }

@@ -54,10 +54,10 @@ bool file_same(const char *a, const char *b);
 bool file_is_regular(const char *path);
 /* Whether there is a folder at path, also through links. */
 bool file_is_folder(const char *path);
-/* Whether the first n characters of name are something and then the ending. */
+/* Whether the first n bytes of name end with `ending` and have at least one byte before it. */
 bool name_ends_with(const char *name, size_t n, const char *ending);
-/* Length of the name without the .gz or .zst of a compressed file. */
-size_t file_name_length(const char *name);
+/* Length of the name without a final .gz or .zst. */
+size_t file_uncompressed_length(const char *name);
 /* Whether the file at path is an SQLite database; every study is one. */
 bool file_is_database(const char *path);
 

@@ -31,8 +31,9 @@ void json_write(const char *printed, FILE *to);
 cJSON *json_add_string(cJSON *to, const char *key, const char *value);
 
 enum { JSON_KEY_SIZE = 64 };
-/* Members named in a format, "name %s, steps %zu, loss %g": reads the next one, sets its key ("" if
- * its conversion stands alone) and returns s, z (of %zu), l (of %llu), d, g or i; 0 at the end. */
+/* Reads the next "KEY %CONVERSION" of a format such as "name %s, steps %zu" (table_put()): advances
+ * *format, copies the key ("" if there is none) and returns the first letter of the conversion, one
+ * of s, z, l, d, g and i; 0 at the end. */
 char json_next_member(const char **format, char key[JSON_KEY_SIZE]);
 
 /* --- reading --- */

@@ -13,10 +13,6 @@ const metric_info *metric_about(metric m) {
   return &table[m];
 }
 
-const char *metric_label(metric m) {
-  return table[m].label;
-}
-
 const char *metric_axis(metric m, char text[METRIC_AXIS_SIZE]) {
   const char *unit = table[m].unit;
   if (strcmp(unit, "nat") == 0) unit = "nats";

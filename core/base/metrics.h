@@ -189,9 +189,8 @@ typedef struct metric_info {
 
 /* The entry of the table; m below METRIC_COUNT. */
 const metric_info *metric_about(metric m);
-/* The label, "KL(p‖q)", and the label with its unit, "KL(p‖q) [nats]". */
-const char *metric_label(metric m);
 enum { METRIC_AXIS_SIZE = 80 };
+/* Writes the label with its unit, "KL(p‖q) [nats]"; returns text. */
 const char *metric_axis(metric m, char text[METRIC_AXIS_SIZE]);
 /* The metric of that name, or METRIC_COUNT. */
 metric metric_find(const char *name);

@@ -18,12 +18,12 @@ const char *const table_format_names[TABLE_FORMATS] = {
 /* --- memory --- */
 
 bool table_has_failed(const table *t) {
-  return t == NULL || t->outer->memory.failed;
+  return t == NULL || t->outermost->memory.failed;
 }
 
 /* Zeroed memory; NULL if out of memory, which the arena remembers. */
 void *table_memory(table *t, size_t n, size_t size) {
-  return t != NULL ? arena_array(&t->outer->memory, n, size) : NULL;
+  return t != NULL ? arena_array(&t->outermost->memory, n, size) : NULL;
 }
 
 /* Returns the array of n items, grown if needed so that one more fits. */
@@ -51,7 +51,7 @@ static const char *table_formatted(table *t, const char *format, va_list args) {
 
 static table *table_within(table *outer) {
   table *t = table_memory(outer, 1, sizeof *t);
-  if (t != NULL) t->outer = outer->outer;
+  if (t != NULL) t->outermost = outer->outermost;
   return t;
 }
 
@@ -62,7 +62,7 @@ static void table_put_column(table *t, const table_column *c) {
   t->column[t->n_columns] = *c;
   const char **text[] = {&t->column[t->n_columns].name, &t->column[t->n_columns].head};
   for (size_t i = 0; i < 2; ++i)
-    if (*text[i] != NULL) *text[i] = arena_text(&t->outer->memory, *text[i]);
+    if (*text[i] != NULL) *text[i] = arena_text(&t->outermost->memory, *text[i]);
   ++t->n_columns;
 }
 
@@ -81,7 +81,7 @@ static table *as_document(table *t) {
 table *table_new(const table_column *columns, size_t n) {
   table *t = calloc(1, sizeof *t);
   if (t == NULL) return NULL;
-  t->outer = t;
+  t->outermost = t;
   return with_columns(t, columns, n);
 }
 
@@ -179,7 +179,7 @@ void table_text(table *t, const char *text) {
     return;
   }
   cell *c = table_cell_of(t, TABLE_TEXT);
-  if (c != NULL) c->text = arena_text(&t->outer->memory, text);
+  if (c != NULL) c->text = arena_text(&t->outermost->memory, text);
 }
 
 void table_textf(table *t, const char *format, ...) {
@@ -218,7 +218,7 @@ void table_interval(table *t, double value, double low, double high) {
 void table_numbers(table *t, const double *value, size_t n) {
   cell *c = table_cell_of(t, TABLE_NUMBERS);
   if (c == NULL) return;
-  c->numbers = arena_copy(&t->outer->memory, value, n, sizeof *value);
+  c->numbers = arena_copy(&t->outermost->memory, value, n, sizeof *value);
   c->n = c->numbers != NULL ? n : 0;
 }
 
@@ -251,12 +251,12 @@ void table_json(table *t, cJSON *tree) {
   cell *c = table_cell_of(t, TABLE_JSON);
   owned_tree *own = c != NULL && tree != NULL ? table_memory(t, 1, sizeof *own) : NULL;
   if (own != NULL) {
-    *own = (owned_tree){t->outer->trees, tree};
-    t->outer->trees = own;
+    *own = (owned_tree){t->outermost->trees, tree};
+    t->outermost->trees = own;
     c->json = tree;
     return;
   }
-  if (t != NULL) t->outer->memory.failed = true;
+  if (t != NULL) t->outermost->memory.failed = true;
   cJSON_Delete(tree);
 }
 

@@ -40,8 +40,8 @@ typedef enum table_format {
   TABLE_AS_TEXT,
   TABLE_AS_MARKDOWN,
   TABLE_AS_LATEX,
-  TABLE_FOR_PEOPLE, /* number of formats that a command's --format accepts */
-  TABLE_AS_HTML = TABLE_FOR_PEOPLE,
+  TABLE_COMMAND_FORMATS, /* number of formats that a command's --format accepts */
+  TABLE_AS_HTML = TABLE_COMMAND_FORMATS,
   TABLE_AS_CSV,
   TABLE_AS_TSV,
   TABLE_AS_JSON,
@@ -57,7 +57,8 @@ typedef struct table table;
 /* Returns NULL if out of memory. columns[n] is copied. */
 table *table_new(const table_column *columns, size_t n);
 table *table_document(void);
-/* Frees the outermost table and all tables within it. */
+/* Frees t, which must be NULL or a table of table_new() or table_document(), with all tables within
+ * it. */
 void table_free(table *t);
 /* Sets a title, printf-style. In LaTeX the table then becomes a floating table with this caption.
  */

@@ -25,7 +25,7 @@ typedef struct owned_tree {
 } owned_tree;
 
 struct table {
-  table *outer; /* the outermost table, or itself; owns all memory and trees */
+  table *outermost; /* the outermost table, or itself; owns all memory and trees */
   arena memory;
   owned_tree *trees;
   table_column *column; /* [n_columns] */

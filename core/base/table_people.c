@@ -73,8 +73,8 @@ static const char *escaped(table *scratch, const char *text, table_format form, 
     }
   }
   ok = to != NULL && fclose(to) == 0;
-  const char *copy = ok ? arena_text(&scratch->outer->memory, out) : NULL;
-  if (copy == NULL) scratch->outer->memory.failed = true;
+  const char *copy = ok ? arena_text(&scratch->outermost->memory, out) : NULL;
+  if (copy == NULL) scratch->outermost->memory.failed = true;
   free(calm);
   free(out);
   return copy != NULL ? copy : "";

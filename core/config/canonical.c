@@ -22,12 +22,18 @@ char *cfg_text_now(const char *text) {
 
 /* --- canonical text --- */
 
+/* A node whose position in the text is requested; both 0 if it is not in the text. */
+typedef struct mark {
+  const cfg_node *node;
+  size_t begin, end;
+} mark;
+
 typedef struct text_buffer {
   char *data;
   size_t size, capacity;
   bool failed;
   cfg_key_names key_names;
-  cfg_mark *marks; /* [n_marks] nodes whose position in the text is requested */
+  mark *marks; /* [n_marks] */
   size_t n_marks;
 } text_buffer;
 
@@ -159,8 +165,9 @@ static void put_node(text_buffer *b, const cfg_node *node) {
   free(order);
 }
 
-char *cfg_canonical_marked(const cfg_node *node, cfg_key_names key_names, cfg_mark *marks,
-                           size_t n) {
+/* cfg_canonical_in() that sets begin and end of each of marks[n]. */
+static char *canonical_marked(const cfg_node *node, cfg_key_names key_names, mark *marks,
+                              size_t n) {
   text_buffer b = {.key_names = key_names, .marks = marks, .n_marks = n};
   put_node(&b, node);
   if (!b.failed) return b.data;
@@ -169,7 +176,7 @@ char *cfg_canonical_marked(const cfg_node *node, cfg_key_names key_names, cfg_ma
 }
 
 char *cfg_canonical_in(const cfg_node *node, cfg_key_names key_names) {
-  return cfg_canonical_marked(node, key_names, NULL, 0);
+  return canonical_marked(node, key_names, NULL, 0);
 }
 
 char *cfg_canonical(const cfg_node *node) {
@@ -197,7 +204,7 @@ static int by_hole(const void *a, const void *b) {
 gl_status cfg_template_new(cfg_template **out, const cfg_doc *doc, const char *const *paths,
                            size_t n, cfg_key_names key_names, gl_error *err) {
   cfg_template *t = calloc(1, sizeof *t + n * sizeof *t->hole);
-  cfg_mark *marks = calloc(n + 1, sizeof *marks);
+  mark *marks = calloc(n + 1, sizeof *marks);
   *out = NULL;
   int found = t != NULL && marks != NULL;
   for (size_t i = 0; found && i < n; ++i) {
@@ -206,7 +213,7 @@ gl_status cfg_template_new(cfg_template **out, const cfg_doc *doc, const char *c
     free(t), free(marks);
     return gl_fail(err, GL_EINTERNAL, "a template of a recipe without %s", paths[i]);
   }
-  if (found) t->text = cfg_canonical_marked(doc->root, key_names, marks, n);
+  if (found) t->text = canonical_marked(doc->root, key_names, marks, n);
   if (!found || t->text == NULL) {
     free(t), free(marks);
     return gl_fail_memory(err, "the text of a recipe");

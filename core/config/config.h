@@ -128,8 +128,9 @@ char *cfg_canonical(const cfg_node *node);
 /* --- old keys --- */
 /* In the first versions the name of a distribution had the key `law`; now it is `distribution`.
  * The old key is understood wherever a key or a dotted path is read, and becomes the new one there,
- * unless its value is a map: then it is a name of the user's. A study keeps the key names with
- * which it was begun, because a run is identified by the hash of its recipe's canonical text. */
+ * unless its value is a map: then `law` is a name that the user chose, as of an algorithm. A study
+ * keeps the key names with which it was begun, because a run is identified by the hash of its
+ * recipe's canonical text. */
 typedef enum cfg_key_names { CFG_KEYS_CURRENT, CFG_KEYS_OLD } cfg_key_names;
 enum { CFG_KEY_SIZE = 160 };
 /* The key or dotted path with the last key as these key names have it: `key` itself, or `room`. */
@@ -171,7 +172,7 @@ const char *cfg_source_path(const cfg_node *node);
 const char *cfg_unit(const cfg_node *node);
 /* The first node at or below `node` that came from an override; NULL: none. */
 const cfg_node *cfg_overridden(const cfg_node *node);
-/* The value that a recipe with root `recipe` sets at path; a callback for fields_find(). */
+/* The value that a recipe with root `recipe` sets at path; a field_value for fields_default(). */
 const char *cfg_stated(const void *recipe, const char *path, int *stated);
 /* The path of a file named by the node: beside the node's own file if it exists there, otherwise
  * unchanged. malloc'd, the caller frees; NULL if out of memory. */
@@ -240,7 +241,7 @@ gl_status cfg_end(cfg_reader *r);
 
 /* Each returns the key's value or the default; bounds are inclusive unless noted. */
 double cfg_double(cfg_reader *r, const char *key, double fallback, double lo, double hi);
-/* Like cfg_double() with an open lower bound: value > lo. */
+/* Like cfg_double() for a finite value above 0. */
 double cfg_positive(cfg_reader *r, const char *key, double fallback);
 int64_t cfg_int(cfg_reader *r, const char *key, int64_t fallback, int64_t lo, int64_t hi);
 size_t cfg_count(cfg_reader *r, const char *key, size_t fallback, size_t lo, size_t hi);

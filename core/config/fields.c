@@ -124,18 +124,6 @@ static const char *field_effective(const char *path, field_value value, const vo
   return stated ? text : fields_default(path, value, recipe, room);
 }
 
-const char *fields_default(const char *path, field_value value, const void *recipe,
-                           char text[FIELD_TEXT_SIZE]) {
-  char named[FIELD_TEXT_SIZE];
-  const char *name = NULL, *preset;
-  const field *f = fields_find(path, value, recipe);
-  if (f == NULL || f->presets == NULL) return f != NULL ? f->fallback : NULL;
-  const char *of = field_effective(f->presets->path, value, recipe, named);
-  for (size_t i = 0; of != NULL && (preset = field_preset_at(f, i, &name, text)) != NULL; ++i)
-    if (strcmp(name, of) == 0) return strcmp(preset, "no limit") != 0 ? preset : NULL;
-  return NULL;
-}
-
 /* Recursion ends because conditions refer to fields without conditions, or only via such fields. */
 static int field_holds(const field_condition *c, field_value value, const void *recipe) {
   if (c->path == NULL) return 1;
@@ -155,12 +143,25 @@ static int field_applies(const field *f, field_value value, const void *recipe) 
   return f->unless.path == NULL || !field_holds(&f->unless, value, recipe);
 }
 
-const field *fields_find(const char *path, field_value value, const void *recipe) {
+/* The entry with that path whose conditions hold for the recipe; NULL if there is none. */
+static const field *field_find(const char *path, field_value value, const void *recipe) {
   assert(path != NULL && value != NULL);
   field_walk w = {0};
   const field *f;
   while ((f = field_next(&w, path)) != NULL && !field_applies(f, value, recipe)) continue;
   return f;
+}
+
+const char *fields_default(const char *path, field_value value, const void *recipe,
+                           char text[FIELD_TEXT_SIZE]) {
+  char named[FIELD_TEXT_SIZE];
+  const char *name = NULL, *preset;
+  const field *f = field_find(path, value, recipe);
+  if (f == NULL || f->presets == NULL) return f != NULL ? f->fallback : NULL;
+  const char *of = field_effective(f->presets->path, value, recipe, named);
+  for (size_t i = 0; of != NULL && (preset = field_preset_at(f, i, &name, text)) != NULL; ++i)
+    if (strcmp(name, of) == 0) return strcmp(preset, "no limit") != 0 ? preset : NULL;
+  return NULL;
 }
 
 const field *fields_short_form(const char *path, field_value value, const void *recipe) {

@@ -87,8 +87,11 @@ typedef struct field {
   const field_presets
       *presets;  /* the default is a member of the selected preset; NULL: no presets */
   size_t member; /* offset of this member: a size_t, int64_t, int (choices) or double */
-  field_condition when[FIELD_MAX_CONDITIONS]; /* all must hold; path NULL: no condition */
-  field_condition unless;                     /* must not hold; path NULL: no condition */
+  /* Whether the entry applies, and with it its default: all of `when` must hold and `unless` must
+   * not; path NULL: no condition. `unless` with `is` NULL: applies only if the recipe states that
+   * field. The code that reads a section, not the table, refuses fields that do not apply. */
+  field_condition when[FIELD_MAX_CONDITIONS];
+  field_condition unless;
 } field;
 
 /* Sets of a section's fields that users define by name in a file, as changes of a published set
@@ -114,9 +117,9 @@ typedef struct field_table {
 
 /* --- writing a table --- */
 /* FIELD(path, label, kind, unit, default, documentation, further members). kind is REAL(lo, hi),
- * POSITIVE, WHOLE(lo, hi), COUNT(lo, hi) or NUMBER; CHOICE("word", …) or CHOICE_AT(function); FLAG,
- * TEXT, DIST, SECTION, LIST, NUMBERS(lo, hi) or COUNT_OR_LIST(lo, hi). INFINITY as hi means no
- * limit. Entries with the same path must be adjacent in a table, those with conditions first. */
+ * POSITIVE, INTEGER(lo, hi), COUNT(lo, hi) or NUMBER; CHOICE("word", …) or CHOICE_AT(function);
+ * FLAG, TEXT, DIST, SECTION, LIST, NUMBERS(lo, hi) or COUNT_OR_LIST(lo, hi). INFINITY as hi means
+ * no limit. Entries with the same path must be adjacent in a table, those with conditions first. */
 #define FIELD(p, l, k, u, d, a, ...)                                                               \
   { .path = p, .label = l, FIELD_IS_##k, .unit = u, .fallback = d, .about = a, __VA_ARGS__ }
 #define FIELD_IS_BOUNDED(n, a, b)                                                                  \
@@ -179,8 +182,6 @@ const char *field_preset_at(const field *f, size_t i, const char **name,
  * the recipe does not set it. */
 typedef const char *(*field_value)(const void *recipe, const char *path, int *stated);
 
-/* The entry with that path whose conditions hold for the recipe; NULL if there is none. */
-const field *fields_find(const char *path, field_value value, const void *recipe);
 /* The field's default in the recipe, as text; NULL: none, or computed. */
 const char *fields_default(const char *path, field_value value, const void *recipe,
                            char text[FIELD_TEXT_SIZE]);
@@ -208,13 +209,14 @@ typedef struct field_alias {
   const char *note; /* how the value differs; "" where it does not */
 } field_alias;
 
-/* Sets *alias to the i-th; false past the last. The command defines it in
- * experiments/recipe/aliases.c; a program that does not has no aliases. */
+/* Sets *alias to the i-th; false past the last. A weak symbol: the command defines it in
+ * experiments/recipe/aliases.c, and a program without a definition has no aliases. */
 bool field_alias_at(size_t i, field_alias *alias);
 
 /* Writes the field that another program calls `name`, "cluster.delay (half of it)"; "" if there is
- * none. Upper case and hyphens do not matter. not_at (or NULL) is the path that was written: if
- * other recipes have a field there, only aliases of top-level keys are looked for. Returns text. */
+ * none. Upper case and hyphens do not matter. not_at: the path that the user wrote, or NULL. If
+ * it is a field of a section, whatever its conditions, writes "": the user meant that field.
+ * Returns text. */
 enum { FIELD_HINT_SIZE = 320 };
 const char *fields_alias(const char *name, const char *not_at, char text[FIELD_HINT_SIZE]);
 /* The same; if there is no alias, writes the fields of other sections whose last word is `name`. */

@@ -116,10 +116,6 @@ typedef struct cfg_visited {
 gl_status cfg_visit(cfg_node *root, gl_status (*see)(void *self, cfg_node *, const cfg_visited *),
                     void *self, gl_error *err);
 
-/* Whether a part of a field's value, with that key in the map `around`, has the field's unit:
- * parameters of distributions, ends of ranges. */
-int cfg_part_has_unit(const char *part, const cfg_node *around);
-
 /* Converts a plain scalar with a unit, such as 10m, to a number in the field's unit, 600. Text that
  * does not begin with a number is unchanged. path is used in messages. Errors: GL_EINPUT for an
  * unknown unit, a unit of another dimension, or a number beyond a double. */
@@ -132,15 +128,6 @@ int cfg_is_quantity(const char *text);
 const field *fields_of_kind(const char *path, const char *kind_of, const char *kind);
 /* Makes a node for a number, owned by doc; NULL if out of memory. */
 cfg_node *cfg_number_node(cfg_doc *doc, cfg_position at, double value, gl_error *err);
-
-/* Like cfg_canonical_in(); sets begin and end of each of marks[n] to the position of its node in
- * the text, or to 0 if the node is not below `node`. */
-typedef struct cfg_mark {
-  const cfg_node *node;
-  size_t begin, end;
-} cfg_mark;
-char *cfg_canonical_marked(const cfg_node *node, cfg_key_names key_names, cfg_mark *marks,
-                           size_t n);
 
 /* Returns GL_EINPUT with `file:line:column: ` before the message. */
 gl_status cfg_fail_at(const cfg_position *at, gl_error *err, const char *format, ...)

@@ -33,7 +33,9 @@ static const field *field_around(const char *path, const char **part) {
   return NULL;
 }
 
-int cfg_part_has_unit(const char *part, const cfg_node *around) {
+/* Whether a part of a field's value, with that key in the map `around`, has the field's unit:
+ * parameters of distributions, ends of ranges. */
+static int part_has_unit(const char *part, const cfg_node *around) {
   static const char *const parts[] = {"value", "min",  "max",      "mean",   "sd",
                                       "shift", "good", "bad",      "offset", "clamp",
                                       "from",  "to",   "interval", "choice"};
@@ -116,8 +118,7 @@ static gl_status visit_apart(visit *v, cfg_node *map, gl_status (*below)(visit *
 static gl_status visit_node(visit *v, cfg_node *node, const cfg_node *around) {
   const char *part;
   cfg_visited at = {.path = v->path, .field = field_around(v->path, &part), .unit = ""};
-  if (at.field != NULL && (part == NULL || cfg_part_has_unit(part, around)))
-    at.unit = at.field->unit;
+  if (at.field != NULL && (part == NULL || part_has_unit(part, around))) at.unit = at.field->unit;
   if (at.field != NULL)
     at.is_file = part == NULL ? at.field->is_file
                               : at.field->kind == VALUE_DIST && strcmp(part, "file") == 0;
@@ -364,7 +365,7 @@ static gl_status resolve(search *s, cfg_node *node, const char *unit, const cfg_
  * the parts that are quantities themselves (mean, scale) have it, too. */
 static gl_status resolve_entry(search *s, cfg_node *map, const cfg_entry *e, const char *unit) {
   const size_t length = strlen(s->path);
-  const char *inner = unit != NULL && cfg_part_has_unit(e->key, map) ? unit : NULL;
+  const char *inner = unit != NULL && part_has_unit(e->key, map) ? unit : NULL;
   const int n = snprintf(s->path + length, QUANTITY_PATH_SIZE - length, "%s%s",
                          length > 0 ? "." : "", e->key);
   gl_status status = GL_OK;

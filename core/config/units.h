@@ -2,9 +2,9 @@
  *
  * A field with a unit (core/config/fields.h) accepts plain numbers in that unit, and numbers
  * followed by any unit of its dimension, with or without a space. One table lists the units, for
- * `gepolab fields --units` and for messages. Rates accept the units of their dimension followed by
- * /s. Ambiguous letters (a bare k or M: 1000 or 1024?) are in the table too, and are refused with
- * the reason. */
+ * `gepolab list fields --units` and for messages. Rates accept the units of their dimension
+ * followed by /s. Ambiguous letters (a bare k or M: 1000 or 1024?) are in the table too, and are
+ * refused with the reason. */
 #ifndef GEPOLAB_CORE_CONFIG_UNITS_H
 #define GEPOLAB_CORE_CONFIG_UNITS_H
 

@@ -64,8 +64,8 @@ typedef enum policy_ratio_coupling {
   RATIO_COUPLED_BY_DENOMINATOR /* depends on the field `denominator` */
 } policy_ratio_coupling;
 
-/* Properties of a ratio. Formulas, checks, the exact laboratory and `gepolab algorithms --fields`
- * all use this table (core/policy/ratio.c). */
+/* Properties of a ratio. Formulas, checks, the exact laboratory and `gepolab list algorithms
+ * --fields` all use this table (core/policy/ratio.c). */
 typedef struct policy_ratio_info {
   const char *name, *meaning;
   policy_ratio_unit unit;
@@ -261,8 +261,6 @@ gl_status policy_algorithm_parse_alone(policy_algorithm *algorithm, const cfg_no
  * Errors: GL_EINPUT if the name is longer than POLICY_NAME_SIZE - 1 bytes. */
 gl_status policy_algorithm_set_name(policy_algorithm *algorithm, const char *const *left_out,
                                     size_t n_left_out, gl_error *err);
-/* Errors: GL_EINPUT if the shown name is that of a published algorithm with different fields. */
-gl_status policy_algorithm_check_name(const policy_algorithm *algorithm, gl_error *err);
 
 /* Checks that the fields are compatible. Errors: GL_EINPUT if a choice has an invalid value or
  * paper/methods.md has no formula for the combination (§3.14). The message names the algorithm, the
@@ -303,10 +301,10 @@ typedef struct policy_algorithm_info {
 const policy_algorithm_info *policy_algorithms_info(size_t i);
 
 typedef enum policy_field_kind {
-  FIELD_CHOICE,
-  FIELD_BOOL,
-  FIELD_COUNT,
-  FIELD_NUMBER
+  POLICY_FIELD_CHOICE,
+  POLICY_FIELD_FLAG,
+  POLICY_FIELD_COUNT,
+  POLICY_FIELD_NUMBER
 } policy_field_kind;
 
 typedef struct policy_field {
@@ -314,9 +312,9 @@ typedef struct policy_field {
   policy_field_kind kind;
   size_t offset; /* of the member in policy_algorithm */
   const char *(*choice)(
-      int value); /* FIELD_CHOICE: name of a value in [0, n_choices); otherwise NULL */
+      int value); /* POLICY_FIELD_CHOICE: name of a value in [0, n_choices); otherwise NULL */
   int n_choices;
-  double lo, hi; /* FIELD_NUMBER and FIELD_COUNT: inclusive bounds */
+  double lo, hi; /* POLICY_FIELD_NUMBER and POLICY_FIELD_COUNT: inclusive bounds */
   const char *meaning;
 } policy_field;
 

@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-void policy_log_moments(const double *x, size_t n, double *log_mean, double *log_variance) {
+/* Logarithms of the mean and of the sample variance of exp(x), computed in log space. */
+static void log_moments(const double *x, size_t n, double *log_mean, double *log_variance) {
   double top = -INFINITY, sum = 0, squares = 0;
   for (size_t i = 0; i < n; ++i) top = fmax(top, x[i]);
   *log_mean = top;
@@ -125,7 +126,7 @@ static void weights_of_group(policy_state *s, size_t g) {
   }
   v.log_mean = log(w_mean);
   v.log_variance = n > 1 ? log(w_squares / (double)(n - 1)) : NAN;
-  if (!(fabs(v.top) <= 300)) policy_log_moments(x + first, n, &v.log_mean, &v.log_variance);
+  if (!(fabs(v.top) <= 300)) log_moments(x + first, n, &v.log_mean, &v.log_variance);
   v.aw_variance = n > 1 ? squares / (double)(n - 1) : NAN;
   if (!isfinite(mean)) v.aw_variance = INFINITY;
   s->group_tally[g] = v;
@@ -171,10 +172,10 @@ static void common_weights(policy_state *s) {
   for (size_t g = 0; g < in->n_groups; ++g) {
     size_t lo = in->group_start[g], hi = in->group_start[g + 1];
     double log_mean, log_variance;
-    policy_log_moments(s->seq_x + lo, hi - lo, &log_mean, &log_variance);
+    log_moments(s->seq_x + lo, hi - lo, &log_mean, &log_variance);
     average_add(&pq, log_variance);
     double e = policy_log_sum(s->seq_g, lo, 1, hi) - policy_log_sum(s->seq_q, lo, 1, hi);
-    policy_log_moments(s->seq_p + lo, hi - lo, &log_mean, &log_variance);
+    log_moments(s->seq_p + lo, hi - lo, &log_mean, &log_variance);
     average_add(&gepo, log_variance - 2 * e);
   }
   set_both(value, METRIC_IW_VARIANCE_PQ, METRIC_LOG_IW_VARIANCE_PQ, diagnostics_average_of(&pq));

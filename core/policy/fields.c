@@ -49,14 +49,14 @@ static const char *ratio_name(int value) {
 enum { ratio_count = RATIO_COUNT };
 
 #define CHOICE_OF(field, kind, count, text)                                                        \
-  { #field, FIELD_CHOICE, offsetof(policy_algorithm, field), kind##_name, count, 0, 0, text }
+  { #field, POLICY_FIELD_CHOICE, offsetof(policy_algorithm, field), kind##_name, count, 0, 0, text }
 #define CHOICE(field, text) CHOICE_OF(field, field, field##_count, text)
 #define BOOLEAN(field, text)                                                                       \
-  { #field, FIELD_BOOL, offsetof(policy_algorithm, field), NULL, 0, 0, 0, text }
+  { #field, POLICY_FIELD_FLAG, offsetof(policy_algorithm, field), NULL, 0, 0, 0, text }
 #define COUNT(field, lo, hi, text)                                                                 \
-  { #field, FIELD_COUNT, offsetof(policy_algorithm, field), NULL, 0, lo, hi, text }
+  { #field, POLICY_FIELD_COUNT, offsetof(policy_algorithm, field), NULL, 0, lo, hi, text }
 #define NUMBER(field, lo, hi, text)                                                                \
-  { #field, FIELD_NUMBER, offsetof(policy_algorithm, field), NULL, 0, lo, hi, text }
+  { #field, POLICY_FIELD_NUMBER, offsetof(policy_algorithm, field), NULL, 0, lo, hi, text }
 #define TINY 1e-300
 #define LARGE 1e100 /* bound of coefficients, so that their products with terms are finite */
 
@@ -293,20 +293,77 @@ const char *policy_algorithm_field(const policy_algorithm *algorithm, size_t i,
   const policy_field *f = &fields[i];
   const void *at = (const char *)algorithm + f->offset;
   switch (f->kind) {
-  case FIELD_CHOICE:
+  case POLICY_FIELD_CHOICE:
     snprintf(text, POLICY_FIELD_TEXT_SIZE, "%s", f->choice(*(const int *)at));
     break;
-  case FIELD_BOOL:
+  case POLICY_FIELD_FLAG:
     snprintf(text, POLICY_FIELD_TEXT_SIZE, "%s", *(const int *)at ? "true" : "false");
     break;
-  case FIELD_COUNT:
+  case POLICY_FIELD_COUNT:
     snprintf(text, POLICY_FIELD_TEXT_SIZE, "%zu", *(const size_t *)at);
     break;
-  case FIELD_NUMBER:
+  case POLICY_FIELD_NUMBER:
     number_text(*(const double *)at, text);
     break;
   }
   return text;
+}
+
+/* --- the shown name --- */
+/* The shown name: the base and the changed fields, as in `gepo(clip=none)`, unless the recipe sets
+ * a name. */
+
+static int fields_equal(const policy_algorithm *a, const policy_algorithm *b, size_t i) {
+  char one[POLICY_FIELD_TEXT_SIZE], other[POLICY_FIELD_TEXT_SIZE];
+  return strcmp(policy_algorithm_field(a, i, one), policy_algorithm_field(b, i, other)) == 0;
+}
+
+static int all_fields_equal(const policy_algorithm *a, const policy_algorithm *b) {
+  for (size_t i = 0; i < policy_fields_count(); ++i)
+    if (!fields_equal(a, b, i)) return 0;
+  return 1;
+}
+
+static int is_left_out(const char *own, const char *const *left_out, size_t n) {
+  for (size_t i = 0; i < n; ++i)
+    if (strcmp(own, left_out[i]) == 0) return 1;
+  return 0;
+}
+
+gl_status policy_algorithm_set_name(policy_algorithm *algorithm, const char *const *left_out,
+                                    size_t n_left_out, gl_error *err) {
+  const policy_algorithm *base = policy_algorithms_find(algorithm->base);
+  assert(base != NULL);
+  if (algorithm->has_own_name) return GL_OK;
+  char *name = algorithm->name;
+  const size_t size = sizeof algorithm->name;
+  size_t at = (size_t)snprintf(name, size, "%s", base->name), changed = 0;
+  for (size_t i = 0; i < policy_fields_count() && at < size; ++i) {
+    const char *own = policy_fields_at(i)->name;
+    char value[POLICY_FIELD_TEXT_SIZE];
+    if (fields_equal(algorithm, base, i) || is_left_out(own, left_out, n_left_out)) continue;
+    at += (size_t)snprintf(name + at, size - at, "%s%s=%s", changed++ == 0 ? "(" : ", ", own,
+                           policy_algorithm_field(algorithm, i, value));
+  }
+  if (changed > 0 && at < size) at += (size_t)snprintf(name + at, size - at, ")");
+  if (at < size) return GL_OK;
+  static const char cut[] = "…)";
+  memcpy(name + size - sizeof cut, cut, sizeof cut);
+  return gl_fail(err, GL_EINPUT,
+                 "%s with these changes has a name of more than %zu characters; give it a `name`",
+                 base->name, size - 1);
+}
+
+/* Errors: GL_EINPUT if the shown name is that of a published algorithm with different fields. */
+static gl_status algorithm_check_name(const policy_algorithm *algorithm, gl_error *err) {
+  const policy_algorithm *published = policy_algorithms_find(algorithm->name);
+  if (published == NULL || strcmp(published->name, algorithm->name) != 0 ||
+      all_fields_equal(algorithm, published))
+    return GL_OK;
+  return gl_fail(err, GL_EINPUT,
+                 "'%s' is the name of a published algorithm, whose fields are others; leave `name` "
+                 "out, and what was changed is shown with the base, or choose another",
+                 algorithm->name);
 }
 
 /* --- reading a recipe --- */
@@ -330,17 +387,17 @@ static void algorithm_read_field(policy_algorithm *algorithm, const policy_field
   void *at = (char *)algorithm + f->offset;
   const char *names[POLICY_MOST_CHOICES];
   switch (f->kind) {
-  case FIELD_CHOICE:
+  case POLICY_FIELD_CHOICE:
     for (int i = 0; i < f->n_choices; ++i) names[i] = f->choice(i);
     *(int *)at = cfg_choice(r, key, *(int *)at, names, f->n_choices);
     break;
-  case FIELD_BOOL:
+  case POLICY_FIELD_FLAG:
     *(int *)at = cfg_bool(r, key, *(int *)at);
     break;
-  case FIELD_COUNT:
+  case POLICY_FIELD_COUNT:
     *(size_t *)at = cfg_count(r, key, *(size_t *)at, (size_t)f->lo, (size_t)f->hi);
     break;
-  case FIELD_NUMBER:
+  case POLICY_FIELD_NUMBER:
     *(double *)at = cfg_double(r, key, *(double *)at, f->lo, f->hi);
     break;
   }
@@ -386,8 +443,7 @@ static gl_status algorithm_read_name(policy_algorithm *algorithm, const cfg_node
     return cfg_fail(node, err, "the algorithm's name is longer than %zu characters",
                     sizeof algorithm->name - 1);
   snprintf(algorithm->name, sizeof algorithm->name, "%s", name);
-  if (policy_algorithm_check_name(algorithm, &why) != GL_OK)
-    return cfg_fail(node, err, "%s", why.text);
+  if (algorithm_check_name(algorithm, &why) != GL_OK) return cfg_fail(node, err, "%s", why.text);
   return GL_OK;
 }
 
@@ -467,62 +523,6 @@ gl_status policy_algorithms_own(policy_algorithm *out, const cfg_own *own, size_
   return status;
 }
 
-/* --- the shown name --- */
-/* The shown name: the base and the changed fields, as in `gepo(clip=none)`, unless the recipe sets
- * a name. */
-
-static int fields_equal(const policy_algorithm *a, const policy_algorithm *b, size_t i) {
-  char one[POLICY_FIELD_TEXT_SIZE], other[POLICY_FIELD_TEXT_SIZE];
-  return strcmp(policy_algorithm_field(a, i, one), policy_algorithm_field(b, i, other)) == 0;
-}
-
-static int all_fields_equal(const policy_algorithm *a, const policy_algorithm *b) {
-  for (size_t i = 0; i < policy_fields_count(); ++i)
-    if (!fields_equal(a, b, i)) return 0;
-  return 1;
-}
-
-static int is_left_out(const char *own, const char *const *left_out, size_t n) {
-  for (size_t i = 0; i < n; ++i)
-    if (strcmp(own, left_out[i]) == 0) return 1;
-  return 0;
-}
-
-gl_status policy_algorithm_set_name(policy_algorithm *algorithm, const char *const *left_out,
-                                    size_t n_left_out, gl_error *err) {
-  const policy_algorithm *base = policy_algorithms_find(algorithm->base);
-  assert(base != NULL);
-  if (algorithm->has_own_name) return GL_OK;
-  char *name = algorithm->name;
-  const size_t size = sizeof algorithm->name;
-  size_t at = (size_t)snprintf(name, size, "%s", base->name), changed = 0;
-  for (size_t i = 0; i < policy_fields_count() && at < size; ++i) {
-    const char *own = policy_fields_at(i)->name;
-    char value[POLICY_FIELD_TEXT_SIZE];
-    if (fields_equal(algorithm, base, i) || is_left_out(own, left_out, n_left_out)) continue;
-    at += (size_t)snprintf(name + at, size - at, "%s%s=%s", changed++ == 0 ? "(" : ", ", own,
-                           policy_algorithm_field(algorithm, i, value));
-  }
-  if (changed > 0 && at < size) at += (size_t)snprintf(name + at, size - at, ")");
-  if (at < size) return GL_OK;
-  static const char cut[] = "…)";
-  memcpy(name + size - sizeof cut, cut, sizeof cut);
-  return gl_fail(err, GL_EINPUT,
-                 "%s with these changes has a name of more than %zu characters; give it a `name`",
-                 base->name, size - 1);
-}
-
-gl_status policy_algorithm_check_name(const policy_algorithm *algorithm, gl_error *err) {
-  const policy_algorithm *published = policy_algorithms_find(algorithm->name);
-  if (published == NULL || strcmp(published->name, algorithm->name) != 0 ||
-      all_fields_equal(algorithm, published))
-    return GL_OK;
-  return gl_fail(err, GL_EINPUT,
-                 "'%s' is the name of a published algorithm, whose fields are others; leave `name` "
-                 "out, and what was changed is shown with the base, or choose another",
-                 algorithm->name);
-}
-
 /* --- compatible fields --- */
 
 int policy_has_entropy_ratio(const policy_algorithm *a) {
@@ -538,7 +538,7 @@ int policy_needs_entropy(const policy_algorithm *algorithm) {
 static const policy_field *impossible_choice(const policy_algorithm *algorithm, int *value) {
   for (size_t i = 0; i < policy_fields_count(); ++i) {
     const policy_field *f = policy_fields_at(i);
-    if (f->kind != FIELD_CHOICE) continue;
+    if (f->kind != POLICY_FIELD_CHOICE) continue;
     *value = *(const int *)(const void *)((const char *)algorithm + f->offset);
     if (*value < 0 || *value >= f->n_choices) return f;
   }

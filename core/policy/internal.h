@@ -117,14 +117,9 @@ static inline bool policy_token_open(const policy_state *s, size_t t) {
   return isinf(clamp) || !s->ratio->clamped || fabs(s->in->logp[t] - s->logold[t]) <= clamp;
 }
 
-/* Checks the algorithm and the input except for per-token arrays, then grows ws and lays out *s in
- * it with arrays for `tokens` tokens. */
-gl_status policy_begin(policy_state *s, policy_workspace *ws, size_t tokens, gl_error *err);
 /* Grows ws and lays out the arrays of *s in it; ranks: whether tokens will be sorted. */
 gl_status policy_reserve(policy_state *s, policy_workspace *ws, size_t tokens, bool ranks,
                          gl_error *err);
-/* Copies the results per response and per group to the output arrays. */
-void policy_copy_out(policy_state *s);
 
 /* Calls run(s, i) for every i < n, on the pool's threads if there are enough tokens to be worth it.
  * A run writes only data of its own i, so results do not depend on the number of threads. */
@@ -136,8 +131,6 @@ pool *policy_threads_for(const policy_state *s);
 /* Returns log sum exp of value[first], value[first + step], ... at indices below n; -inf if there
  * are none. */
 double policy_log_sum(const double *value, size_t first, size_t step, size_t n);
-/* Mean and log of the sample variance of exp(x), computed in log space. */
-void policy_log_moments(const double *x, size_t n, double *log_mean, double *log_variance);
 
 gl_status policy_advantages(policy_state *s, gl_error *err);
 void policy_factors(policy_state *s);
@@ -158,7 +151,8 @@ gl_status policy_ratios(policy_state *s, gl_error *err);
  */
 void policy_log_ratios(const policy_algorithm *algorithm, const double *p, const double *q,
                        size_t n, double *log_ratio);
-/* Sums over the tokens of response i, from three arrays of them (log_ratio NULL: p - q): */
+/* Writes log P, log Q and the log-ratio of response i to seq_p, seq_q and seq_x, from three arrays
+ * of its tokens (log_ratio NULL: p - q). */
 void policy_sum_response(policy_state *s, size_t i, const double *p, const double *q,
                          const double *log_ratio);
 /* The ratio of every response, from these sums: */
@@ -210,17 +204,15 @@ typedef struct policy_window {
  * and s->m2_bound. */
 bool policy_window_of(const policy_state *s, double advantage, policy_window *window);
 void policy_objective_terms(policy_state *s);
-/* Parts of policy_objective_terms(). Whether each token's weight is z, or 0 if M2PO drops it, and
- * the ratio's gradient reaches only that token: */
-int policy_has_plain_weights(const policy_state *s);
 /* Arrays of a response's tokens. */
 typedef struct policy_tokens {
   const double *x, *u;       /* log-ratios and ratios */
   const double *logp, *mask; /* mask: 0 for tokens that M2PO drops; NULL: all 1 */
   double *coefficient;
 } policy_tokens;
-/* Computes the tally and coefficients of response i, whose clip is a window. Requires
- * policy_has_plain_weights(). */
+/* Part of policy_objective_terms(): computes the tally and coefficients of response i, whose clip
+ * is a window. Each token's weight is z, or 0 if M2PO drops it, and the ratio's gradient reaches
+ * only that token. */
 void policy_windowed_terms(policy_state *s, size_t i, const policy_window *window,
                            const policy_tokens *tokens);
 /* Adds the tallies of all responses, in order. */

@@ -215,7 +215,9 @@ static int has_no_factors(const policy_state *s) {
          s->mask_entropy == NULL;
 }
 
-int policy_has_plain_weights(const policy_state *s) {
+/* Whether each token's weight is z, or 0 if M2PO drops it, and the ratio's gradient reaches only
+ * that token. */
+static int has_plain_weights(const policy_state *s) {
   if (!has_no_factors(s) || s->x_slope != NULL) return 0;
   return !s->algorithm->ratio_gradient ||
          (isinf(s->algorithm->token_log_clamp) && !s->ratio->limited);
@@ -239,7 +241,7 @@ static void token_terms(policy_state *s, size_t i) {
     tally->clipped = tally->units;
     return;
   }
-  if (policy_has_plain_weights(s) && policy_window_of(s, a, &window)) {
+  if (has_plain_weights(s) && policy_window_of(s, a, &window)) {
     windowed_terms(s, i, &window);
     return;
   }

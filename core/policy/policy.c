@@ -111,7 +111,8 @@ static void repeat_weight(policy_state *s, size_t i) {
   for (size_t t = s->in->token_start[i]; t < s->in->token_start[i + 1]; ++t) s->out->weight[t] = w;
 }
 
-void policy_copy_out(policy_state *s) {
+/* Copies the results per response and per group to the output arrays. */
+static void copy_out(policy_state *s) {
   policy_output *out = s->out;
   const policy_input *in = s->in;
   size_t doubles = sizeof(double);
@@ -128,7 +129,9 @@ void policy_copy_out(policy_state *s) {
   if (out->weight != NULL && s->sequence_level) policy_each(s, in->n_responses, repeat_weight);
 }
 
-gl_status policy_begin(policy_state *s, policy_workspace *ws, size_t tokens, gl_error *err) {
+/* Checks the algorithm and the input except for per-token arrays, then grows ws and lays out *s in
+ * it with arrays for `tokens` tokens. */
+static gl_status policy_begin(policy_state *s, policy_workspace *ws, size_t tokens, gl_error *err) {
   gl_status status = policy_algorithm_check(s->algorithm, err);
   if (status == GL_OK) status = input_fits(s->algorithm, s->in, err);
   if (status == GL_OK) status = policy_reserve(s, ws, tokens, ranks_tokens(s->algorithm), err);
@@ -155,7 +158,7 @@ gl_status policy_evaluate(const policy_algorithm *algorithm, const policy_input 
   }
   if (status != GL_OK) return status;
   out->loss = -s.objective + policy_kl_terms(&s);
-  policy_copy_out(&s);
+  copy_out(&s);
   if (!out->skip_metrics) policy_diagnostics(&s);
   return GL_OK;
 }
@@ -298,13 +301,13 @@ gl_status policy_evaluate_stream(const policy_algorithm *algorithm, const policy
     by_token(&x);
   *refused = atomic_load(&x.refused);
   out->loss = -s.objective;
-  policy_copy_out(&s);
+  copy_out(&s);
   return status;
 }
 
 /* --- checks for non-finite results --- */
 
-static int fits(double value, policy_kept kept) {
+static int fits(double value, policy_precision kept) {
   switch (kept) {
   case POLICY_DOUBLE:
     return isfinite(value);
@@ -344,7 +347,7 @@ static gl_status evaluate_refuse_token(const policy_input *in, const char *name,
 }
 
 static gl_status check_response(const policy_input *in, const policy_output *out,
-                                const policy_keeping *keeping, size_t group, size_t i,
+                                const policy_precisions *keeping, size_t group, size_t i,
                                 gl_error *err) {
   char place[PLACE_SIZE];
   (void)evaluate_place_of(in, group, i, keeping->by_group, place);
@@ -363,7 +366,7 @@ static gl_status check_response(const policy_input *in, const policy_output *out
 }
 
 gl_status policy_check_finite(const policy_input *in, const policy_output *out,
-                              const policy_keeping *keeping, gl_error *err) {
+                              const policy_precisions *keeping, gl_error *err) {
   for (size_t group = 0; group < in->n_groups; ++group)
     for (size_t i = in->group_start[group]; i < in->group_start[group + 1]; ++i) {
       const gl_status status = check_response(in, out, keeping, group, i, err);

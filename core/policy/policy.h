@@ -37,7 +37,8 @@ typedef struct policy_input {
                             the first update, so they equal logp and are treated as constants.
                             Decoupled algorithms need them after the first update,
                             those with proximal_decay always */
-  const double *logref;  /* [n_tokens] under the reference policy; NULL unless ref_kl_coef != 0 */
+  const double *logref;  /* [n_tokens] under the reference policy; needed if
+                            policy_needs_reference(), otherwise not read */
   const double *entropy; /* [n_tokens] entropy of the learner's distribution at each token; NULL
                             unless policy_needs_entropy() */
   const double *entropy_prox; /* [n_tokens] entropy of the policy of logprox. NULL means the same as
@@ -84,10 +85,13 @@ void policy_workspace_share(policy_workspace *ws, pool *threads);
  * by algorithm; metrics: §5.
  *
  * Errors: GL_ENOMEM, or GL_EINPUT with a message that names the problem and the fix: incompatible
- * fields (policy_algorithm_check), ref_kl_coef without logref, denominator: exact without
- * log_denominator, rewards other than 0 and 1 for objective: disco and real or outside [0, 1] for
- * scale: beta. After an error out is unspecified and ws remains usable. A missing logprox is not an
- * error; it means a first update. */
+ * fields (policy_algorithm_check); a missing input that the algorithm needs: logref
+ * (policy_needs_reference), entropy, and entropy_prox beside logprox for entropy_ratio_
+ * (policy_needs_entropy), version_gap (policy_needs_version_gap), log_denominator
+ * (policy_needs_exact_denominator), logprox with proximal_decay; advantages with reward_kl_coef or
+ * objective: disco and real; rewards other than 0 and 1 for these two, or outside [0, 1] for scale:
+ * beta. Without proximal_decay a missing logprox means a first update. After an error out is
+ * unspecified and ws remains usable. */
 gl_status policy_evaluate(const policy_algorithm *algorithm, const policy_input *in,
                           policy_output *out, policy_workspace *ws, gl_error *err);
 
@@ -106,19 +110,19 @@ enum { POLICY_ADVICE_SIZE = 320 };
 const char *policy_ess_advice(const policy_algorithm *algorithm, double ess,
                               char text[POLICY_ADVICE_SIZE]);
 
-/* The precision in which the results of an evaluation are stored. */
-typedef enum policy_kept { POLICY_DOUBLE, POLICY_SINGLE } policy_kept;
-typedef struct policy_keeping {
-  policy_kept advantage, weight, coefficient;
+/* The precision in which each result of an evaluation is stored. */
+typedef enum policy_precision { POLICY_DOUBLE, POLICY_SINGLE } policy_precision;
+typedef struct policy_precisions {
+  policy_precision advantage, weight, coefficient;
   int by_group; /* messages number responses within their group and also name the group */
-} policy_keeping;
+} policy_precisions;
 
 /* Checks that the loss and the advantages, weights and coefficients of out are finite and
  * representable in the precision they are stored in. Arrays of out that are NULL are not checked.
  * Errors: GL_ENUMERIC, with the first bad result of the batch, its position and the log-ratios
  * there. */
 gl_status policy_check_finite(const policy_input *in, const policy_output *out,
-                              const policy_keeping *keeping, gl_error *err);
+                              const policy_precisions *keeping, gl_error *err);
 
 /* --- tokens in the caller's format --- */
 

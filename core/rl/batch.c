@@ -67,6 +67,7 @@ gl_status batch_reserve_kept(batch *b, size_t words, gl_error *err) {
 }
 
 gl_status batch_reserve_cache(batch *b, size_t bytes, gl_error *err) {
+  assert(bytes % sizeof(double) == 0);
   free(b->cache);
   b->cache = bytes > 0 ? calloc(bytes, 1) : NULL;
   b->cache_bytes = b->cache != NULL ? bytes : 0;
@@ -221,8 +222,8 @@ int batch_is_consistent(const batch *b) {
 
 /* The binary form: magic, id, four counts, the columns in the order of the struct, doubles that
  * only the batch's learner can interpret, and the FNV-1a hash of all bytes before it. These doubles
- * are the sets of kept tokens, each padded to whole doubles, and keys and values; or records of
- * distributions, followed by a zero if each response has its own record. */
+ * are the sets of kept tokens, each padded to whole doubles, and keys and values; or
+ * distributions, followed by a zero if each response has its own. */
 static const char magic[8] = {'G', 'L', 'B', 'A', 'T', 'C', 'H', '1'};
 
 typedef struct channel {
@@ -329,10 +330,11 @@ gl_status batch_read(batch *b, FILE *from, gl_error *err) {
   return gl_fail(err, GL_EINPUT, "a batch is truncated or damaged; go back to the file before it");
 }
 
-gl_status batch_name_records(batch *b, size_t kept_words, size_t dist_doubles, gl_error *err) {
+gl_status batch_assign_optional(batch *b, size_t kept_words, size_t dist_doubles, gl_error *err) {
   const size_t doubles = b->cache_bytes / sizeof(double), set = (kept_words + 1) / 2;
   if (dist_doubles > 0) {
-    b->own_dists = doubles % dist_doubles == 1; /* unambiguous: a record has at least two doubles */
+    b->own_dists =
+        doubles % dist_doubles == 1; /* unambiguous: a distribution has at least two doubles */
     b->n_dist = doubles - b->own_dists;
     b->dist = (double *)(void *)b->cache;
     b->cache = NULL;

@@ -35,12 +35,12 @@ typedef struct batch {
   /* Transformer only, in an incomplete batch: keys and values stored between requests. */
   unsigned char *cache; /* [cache_bytes] */
   size_t cache_bytes;
-  /* Toy worlds only: records of the exact distributions that responses were sampled from
-   * (toy/world/measure.h). */
+  /* Toy worlds only: the exact distributions that responses were sampled from (toy_behaviour,
+   * toy/world/measure.h). */
   double *dist; /* [n_dist] */
   size_t n_dist;
-  bool own_dists; /* one record per response; false: one per distinct prompt, in order of appearance
-                   */
+  bool own_dists; /* one distribution per response; false: one per distinct prompt, in order of
+                     appearance */
   /* The learner multiplies the loss of every response by this weight. It is 1 unless the trainer
    * sets another weight. Not part of the binary form. */
   double loss_weight;
@@ -51,11 +51,12 @@ typedef struct batch {
 } batch;
 
 /* Allocates the arrays of an empty batch: lengths[i] tokens for response i, groups of group_size
- * responses. Fills in the starts; all other values are zero. Sizes are checked for overflow. */
+ * responses. Fills in the starts and loss_weight = 1; all other values are zero. Sizes are checked
+ * for overflow. */
 gl_status batch_init(batch *b, uint64_t id, size_t n_groups, size_t group_size,
                      const size_t *lengths, gl_error *err);
-/* Allocates zeroed memory for learner-specific records and frees the previous ones. Errors:
- * GL_ENOMEM. */
+/* Allocate zeroed memory for optional contents and free the previous ones. bytes is a multiple of
+ * 8, as the binary form counts doubles. Errors: GL_ENOMEM. */
 gl_status batch_reserve_kept(batch *b, size_t words, gl_error *err);
 gl_status batch_reserve_cache(batch *b, size_t bytes, gl_error *err);
 gl_status batch_reserve_dists(batch *b, size_t n, bool own, gl_error *err);
@@ -89,12 +90,12 @@ int64_t batch_oldest_version(const batch *b);
  * batch_read() rejects truncated or inconsistent data (GL_EINPUT) and then leaves *b empty. */
 gl_status batch_write(const batch *b, FILE *to, gl_error *err);
 gl_status batch_read(batch *b, FILE *from, gl_error *err);
-/* Assigns the optional records of a batch that was read from a file. The binary form does not mark
+/* Assigns the optional contents of a batch that was read from a file. The binary form does not mark
  * their type, so batch_read() stores all of them as cache until the learner calls this. If
  * dist_doubles is 0 they are sets of kept_words words followed by a cache. Otherwise they are
- * records of distributions, each of at least dist_doubles doubles. Sets that an older program did
- * not record remain absent. Errors: GL_ENOMEM. */
-gl_status batch_name_records(batch *b, size_t kept_words, size_t dist_doubles, gl_error *err);
+ * distributions, each of at least dist_doubles doubles. Sets that an older program did not store
+ * remain absent. Errors: GL_ENOMEM. */
+gl_status batch_assign_optional(batch *b, size_t kept_words, size_t dist_doubles, gl_error *err);
 
 /* Checks cheaply that the starts are monotone and the counts agree; used at module boundaries. */
 int batch_is_consistent(const batch *b);

@@ -54,11 +54,13 @@ typedef struct enumerable_ops {
   gl_status (*value)(const void *self, const double *theta, size_t x, double weight, double *value,
                      double *gradient, gl_error *err);
   /* Writes KL(p||q) and KL(q||p) of the responses to prompt x; +inf if q, or p, is zero where the
-   * other is not. */
+   * other is not. NULL: callers sum over the list. */
   gl_status (*divergence)(const void *self, const double *theta_p, const double *theta_q, size_t x,
                           double *kl_pq, double *kl_qp, gl_error *err);
 } enumerable_ops;
 
+/* A world with too many responses to list sets only the operations value and divergence, and
+ * max_responses is 0. */
 typedef struct enumerable {
   const enumerable_ops *ops;
   const void *self;            /* borrowed */

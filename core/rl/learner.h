@@ -110,7 +110,7 @@ typedef struct learner_ops {
   /* Combines groups of completely sampled batches of the same id and version into one batch; *b
    * must be empty. */
   gl_status (*join)(void *self, batch *b, const batch_group *group, size_t n, gl_error *err);
-  /* Assigns the optional records of a batch that was read from a file (batch_name_records()).
+  /* Assigns the optional contents of a batch that was read from a file (batch_assign_optional()).
    * Errors: GL_ENOMEM. */
   gl_status (*adopt)(const void *self, batch *b, gl_error *err);
   /* The maximum number of tokens of a response. */

@@ -60,7 +60,7 @@ int sampling_distorts(const sampling_spec *spec);
 /* x rounded to the nearest bfloat16; ties to even. */
 double sampling_to_bfloat16(double x);
 
-/* Returns 1 if the sampling distribution differs from the policy for a vocabulary of n tokens. */
+/* Returns 1 if top-k or top-p may drop tokens of a vocabulary of n. */
 int sampling_truncates(const sampling_spec *spec, size_t n);
 
 typedef struct sampling_rank {

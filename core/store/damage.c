@@ -155,11 +155,6 @@ static gl_status verify_structure(const damage *d) {
   return report_records(d, &q);
 }
 
-gl_status store_verify_structure(store *s, gl_error *err) {
-  const damage d = {.s = s, .err = err};
-  return verify_structure(&d);
-}
-
 gl_status store_verify(store *s, const char *const *names, gl_error *err) {
   const damage d = {.s = s, .err = err};
   gl_status status = verify_structure(&d);
@@ -183,8 +178,9 @@ gl_status store_verify(store *s, const char *const *names, gl_error *err) {
 
 /* --- all checks --- */
 
-/* For meaning 1 the key of a run is the hash of the recipe alone. */
-int store_is_key_of(const char *key, const char *recipe, int64_t meaning) {
+/* Whether the key is the hash of store_identity(), or of the recipe alone, as older programs made
+ * it for meaning 1; also true if out of memory. */
+static int is_key_of(const char *key, const char *recipe, int64_t meaning) {
   char hash[HASH_HEX_SIZE];
   char *identity = store_identity(recipe, meaning);
   if (identity == NULL) return 1;
@@ -200,7 +196,7 @@ static gl_status verify_check_keys(const damage *d) {
   query_begin(&q, d->s, "SELECT key, recipe, meaning FROM runs ORDER BY id", d->err);
   while (query_next(&q)) {
     const char *key = query_get_text(&q, 0), *recipe = query_get_text(&q, 1);
-    if (key != NULL && recipe != NULL && !store_is_key_of(key, recipe, query_get_integer(&q, 2))) {
+    if (key != NULL && recipe != NULL && !is_key_of(key, recipe, query_get_integer(&q, 2))) {
       char text[160];
       snprintf(text, sizeof text, "run %.40s: its key is not the hash of its recipe", key);
       q.status = verify_report(d, key, text);
@@ -265,8 +261,7 @@ static gl_status note_false_keys(store *s, gl_error *err) {
   note.doing = looking;
   while (note.status == GL_OK && query_next(&q)) {
     const char *key = query_get_text(&q, 1), *recipe = query_get_text(&q, 2);
-    if (key != NULL && recipe != NULL && store_is_key_of(key, recipe, query_get_integer(&q, 3)))
-      continue;
+    if (key != NULL && recipe != NULL && is_key_of(key, recipe, query_get_integer(&q, 3))) continue;
     query_bind_integer(&note, 1, query_get_integer(&q, 0));
     query_run(&note);
   }
@@ -346,7 +341,12 @@ static gl_status drop_provenance(store *s, gl_error *err) {
   return status == GL_OK ? store_seal_runs(s, "sum IS NULL", err) : status;
 }
 
-gl_status store_complete(store *s, int places_lost, gl_error *err) {
+/* Restores consistency after records were removed. The caller must have begun a transaction. If a
+ * place has several runs, the last one supersedes the others (places_lost: records of the table
+ * superseded were lost). References to missing provenance become NULL. Laboratory measurements of a
+ * study are removed if some are missing. Missing tuned rates are restored, without scores, from the
+ * runs that used them. */
+static gl_status restore_consistency(store *s, int places_lost, gl_error *err) {
   gl_status status = set_places(s, places_lost, err);
   if (status == GL_OK)
     status = store_exec(
@@ -385,15 +385,16 @@ static gl_status remove_all(store *s, store_removed *out, gl_error *err) {
     status = remove_alone(s, alone[i].name, alone[i].n, err);
   if (status == GL_OK && out->bias > 0)
     status = count_removed(s, store_exec(s, "DELETE FROM bias", removing, err), &out->bias);
-  return status == GL_OK ? store_complete(s, out->superseded > 0, err) : status;
+  return status == GL_OK ? restore_consistency(s, out->superseded > 0, err) : status;
 }
 
 gl_status store_repair(store *s, store_removed *out, gl_error *err) {
   gl_error why = {0};
+  const damage structure = {.s = s, .err = &why};
   *out = (store_removed){0};
   gl_status status = store_begin(s, err);
   if (status != GL_OK) return status;
-  if (store_verify_structure(s, &why) != GL_OK)
+  if (verify_structure(&structure) != GL_OK)
     status =
         gl_fail(err, GL_EIO,
                 "the structure of %s itself is damaged, which cannot be repaired in place: "
@@ -512,8 +513,7 @@ static int has_its_sums(store *s, int64_t id) {
     query_bind_integer(&q, 1, id);
     good = query_next(&q) && query_get_integer(&q, 0) == 1;
     if (good && own)
-      good =
-          store_is_key_of(query_get_text(&q, 1), query_get_text(&q, 2), query_get_integer(&q, 3));
+      good = is_key_of(query_get_text(&q, 1), query_get_text(&q, 2), query_get_integer(&q, 3));
     query_end(&q);
   }
   return good;
@@ -592,7 +592,7 @@ static gl_status salvage_all(salvage *v) {
   for (size_t i = 0; schema_at(i) != NULL && status == GL_OK; ++i)
     if (schema_at(i)->kind == TABLE_ALONE && strcmp(schema_at(i)->name, "seals") != 0)
       status = salvage_alone(v, schema_at(i));
-  if (status == GL_OK) status = store_complete(v->to, v->places_lost, v->err);
+  if (status == GL_OK) status = restore_consistency(v->to, v->places_lost, v->err);
   return store_end(v->to, status, v->err);
 }
 

@@ -203,10 +203,6 @@ char *store_try_sum_of(store *s, const store_table *t, const char *alias);
  * optional table a run without records has checksum 0. */
 enum { STORE_SUM_SIZE = 64 };
 void store_written_sum(char sql[STORE_SUM_SIZE], const store_table *t);
-/* Returns 1 if the key is the hash of the recipe, or if out of memory. */
-int store_is_key_of(const char *key, const char *recipe, int64_t meaning);
-/* Errors: GL_EIO with the first damage in the structure of the file. */
-gl_status store_verify_structure(store *s, gl_error *err);
 /* Writes the checksums of all runs that match the SQL condition, and of their records. */
 gl_status store_seal_runs(store *s, const char *which, gl_error *err);
 /* Writes missing record checksums of a table and updates its record in `seals`. Must be called at
@@ -221,17 +217,6 @@ gl_status store_seal_part(store *s, const char *table, const char *which, seal_r
                           gl_error *err);
 /* Calls store_seal() for all tables that belong to no run. */
 gl_status store_seal_all(store *s, gl_error *err);
-/* Stores provenance unless an equal record exists, and writes its key to hash. The caller must have
- * begun a transaction. */
-gl_status store_put_provenance(store *s, const run_provenance *p, char hash[HASH_HEX_SIZE],
-                               gl_error *err);
-
-/* Restores consistency after records were removed. The caller must have begun a transaction. If a
- * place has several runs, the last one supersedes the others (places_lost: records of the table
- * superseded were lost). References to missing provenance become NULL. Laboratory measurements of a
- * study are removed if some are missing. Missing tuned rates are restored, without scores, from the
- * runs that used them. */
-gl_status store_complete(store *s, int places_lost, gl_error *err);
 
 /* Makes the run with that key supersede every other run of its place. The caller must have begun a
  * transaction. */

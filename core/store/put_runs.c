@@ -37,8 +37,10 @@ static gl_status run_with_text(store *s, const char *sql, const char *text, cons
   return query_end(&q);
 }
 
-gl_status store_put_provenance(store *s, const run_provenance *from, char hash[HASH_HEX_SIZE],
-                               gl_error *err) {
+/* Stores provenance unless an equal record exists, and writes its key to hash. The caller must have
+ * begun a transaction. */
+static gl_status put_provenance(store *s, const run_provenance *from, char hash[HASH_HEX_SIZE],
+                                gl_error *err) {
   run_provenance p = *from;
   const char **const text[] = {&p.version, &p.source,   &p.command,  &p.processor,
                                &p.system,  &p.compiler, &p.libraries};
@@ -134,7 +136,7 @@ static gl_status put_head(store *s, const run_record *r, int64_t *id, gl_error *
   gl_status status = GL_OK;
   if (r->place == NULL) status = store_place(place, r->recipe, r->chosen, r->meaning, err);
   if (status == GL_OK && r->provenance != NULL)
-    status = store_put_provenance(s, r->provenance, provenance, err);
+    status = put_provenance(s, r->provenance, provenance, err);
   const store_run row = {.key = r->key,
                          .place = r->place != NULL ? r->place : place,
                          .study = r->study,
@@ -196,7 +198,8 @@ static gl_status find_run(store *s, const char *key, const char *recipe, earlier
   return query_end(&q);
 }
 
-gl_status store_remove_run(store *s, const char *key, gl_error *err) {
+/* Removes the run with that key and all its records. The caller must have begun a transaction. */
+static gl_status remove_run(store *s, const char *key, gl_error *err) {
   return run_with_text(s, "DELETE FROM runs WHERE key = ?1", key, "removing a run from", err);
 }
 
@@ -220,7 +223,7 @@ gl_status store_put_run(store *s, const run_record *r, gl_error *err) {
   int64_t id = 0;
   status = store_begin(s, err);
   if (status != GL_OK) return status;
-  status = store_remove_run(s, r->key, err);
+  status = remove_run(s, r->key, err);
   if (status == GL_OK) status = put_head(s, r, &id, err);
   for (size_t i = 0; schema_at(i) != NULL && status == GL_OK; ++i)
     if (schema_at(i)->kind == TABLE_OF_A_RUN)
@@ -316,7 +319,7 @@ static gl_status put_making(store *s, const char *study, const bias_making *maki
   const laboratory_record row = {study, making->provenance != NULL ? hash : NULL, making->finished,
                                  making->wall_s};
   gl_status status =
-      row.provenance != NULL ? store_put_provenance(s, making->provenance, hash, err) : GL_OK;
+      row.provenance != NULL ? put_provenance(s, making->provenance, hash, err) : GL_OK;
   if (status == GL_OK) status = store_put_record(s, "laboratory", "OR REPLACE", &row, err);
   return status == GL_OK ? store_seal(s, "laboratory", err) : status;
 }

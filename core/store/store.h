@@ -102,7 +102,7 @@ typedef struct run_provenance {
 } run_provenance;
 
 typedef struct run_record {
-  const char *key;       /* 32 hex digits: hash of the canonical cell recipe */
+  const char *key;       /* 32 hex digits: hash of store_identity(recipe, meaning) */
   const char *place;     /* see store_place() below; NULL: computed with store_place() */
   int64_t ordinal;       /* position in the study's grid: determines the export order */
   const char *study;     /* recipe's name */
@@ -178,11 +178,10 @@ gl_status store_verify(store *s, const char *const *tables, gl_error *err);
  * otherwise NULL. Returns GL_OK however much damage was found. */
 gl_status store_check(store *s, void (*found)(void *self, const char *key, const char *text),
                       void *self, gl_error *err);
-/* Removes the run with that key and all its records, so that a sweep runs it again. */
-gl_status store_remove_run(store *s, const char *key, gl_error *err);
 
-/* Inserts or replaces the run with that key, atomically. Another run of the same place
- * (store_place()) is superseded. */
+/* Inserts or replaces the run with that key, atomically. Unless the run failed, it supersedes the
+ * other runs of its place (store_place()). Errors: GL_EINPUT (staleness beyond
+ * STORE_MAX_STALENESS), GL_EINTERNAL (another recipe has this key), GL_EIO. */
 gl_status store_put_run(store *s, const run_record *run, gl_error *err);
 /* Returns 1 if a run with that key and canonical recipe is finished (done or diverged). Returns 0
  * also if the study cannot be read: the run is then repeated, and storing it reports the error. */
@@ -289,7 +288,8 @@ typedef struct study_plan {
   int replaces; /* 1: replaces the study's earlier plan; 0: adds to it */
 } study_plan;
 
-/* Stores the plan, atomically. Writes nothing if all of it is already stored. */
+/* Stores the plan, atomically. Without `replaces`, writes nothing if all of it is already stored.
+ */
 gl_status store_put_plan(store *s, const study_plan *plan, gl_error *err);
 
 /* The progress of a study. Cells are counted by place. */

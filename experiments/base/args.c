@@ -349,7 +349,7 @@ static gl_status args_take(parser *p, const args_option *o, const char *text) {
   if (o->kind == ARGS_FORMAT) {
     size_t form = 0;
     const gl_status status =
-        args_choose(&form, "--format", text, table_format_names, TABLE_FOR_PEOPLE, p->err);
+        args_choose(&form, "--format", text, table_format_names, TABLE_COMMAND_FORMATS, p->err);
     *(table_format *)o->target = (table_format)form;
     return status;
   }

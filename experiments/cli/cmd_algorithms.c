@@ -24,14 +24,14 @@ static void algorithm_add_field(cJSON *to, const policy_algorithm *algorithm, si
   char text[POLICY_FIELD_TEXT_SIZE];
   const char *value = policy_algorithm_field(algorithm, i, text);
   switch (f->kind) {
-  case FIELD_COUNT:
-  case FIELD_NUMBER:
+  case POLICY_FIELD_COUNT:
+  case POLICY_FIELD_NUMBER:
     json_number(to, f->name, strtod(value, NULL));
     return;
-  case FIELD_BOOL:
+  case POLICY_FIELD_FLAG:
     json_attach(to, f->name, cJSON_CreateBool(strcmp(value, "true") == 0));
     return;
-  case FIELD_CHOICE:
+  case POLICY_FIELD_CHOICE:
     json_attach(to, f->name, cJSON_CreateString(value));
     return;
   }

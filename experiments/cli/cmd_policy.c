@@ -119,7 +119,7 @@ static int may_overflow(metric m) {
 /* Returns an error that names an infinite result: JSON has no infinity, and no trainer can use it.
  * Metrics of may_overflow() are exempt. */
 static gl_status check_finite(const group_file *g, const policy_output *out, gl_error *err) {
-  const policy_keeping keeping = {.by_group = g->listed};
+  const policy_precisions keeping = {.by_group = g->listed};
   gl_status status = policy_check_finite(&g->input, out, &keeping, err);
   if (status != GL_OK) return status;
   for (int m = 0; m < METRIC_COUNT; ++m)

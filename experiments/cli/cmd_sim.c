@@ -214,7 +214,8 @@ static gl_status read_forms(request *q, const char *events, const char *format, 
   if (status == GL_OK && format != NULL && !q->definitions)
     status = gl_fail(err, GL_EINPUT, "--format needs --definitions");
   if (status != GL_OK || format == NULL) return status;
-  return args_choose(&q->format, "--format", format, table_format_names, TABLE_FOR_PEOPLE, err);
+  return args_choose(&q->format, "--format", format, table_format_names, TABLE_COMMAND_FORMATS,
+                     err);
 }
 
 /* Checks that the options can be combined. */

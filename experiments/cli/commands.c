@@ -76,7 +76,7 @@ static void print_settings(void) {
     print_name("SETTING", f->name, f->meaning);
     snprintf(of, sizeof of, "SETTING:%s", f->name);
     for (int c = 0; c < f->n_choices; ++c) print_name(of, f->choice(c), "");
-    if (f->kind != FIELD_BOOL) continue;
+    if (f->kind != POLICY_FIELD_FLAG) continue;
     print_name(of, "true", "");
     print_name(of, "false", "");
   }

@@ -245,8 +245,8 @@ static gl_status prepare_prompt(work *w, size_t x, const lab_pair *pair, gl_erro
   toy_truncate(world, &world->sampling, l->logq, world->tree.n_nodes, l->drawn, rank);
   memcpy(record + 1, l->logq, edges * sizeof *record);
   gl_status status =
-      toy_record_collision(world, (toy_record){record, 1},
-                           w->recipe->weights == LAB_WEIGHTS_TRUNCATED, &l->log_collision, err);
+      toy_behaviour_collision(world, (toy_behaviour){record, 1},
+                              w->recipe->weights == LAB_WEIGHTS_TRUNCATED, &l->log_collision, err);
   free(rank);
   free(record);
   return status;
@@ -264,7 +264,7 @@ static gl_status prepare(work *w, const lab_pair *pair, gl_error *err) {
     status = prepare_prompt(w, x, pair, err);
   for (size_t a = 0; a < w->recipe->n_algorithms; ++a) {
     const char *why = w->group_size == 0 ? "sums over responses have no population limit here"
-                                         : lab_needs_more(&w->recipe->algorithms[a]);
+                                         : lab_cannot_measure(&w->recipe->algorithms[a]);
     for (size_t k = cell(w, a, 0, 0); why != NULL && k < cell(w, a + 1, 0, 0); ++k)
       (void)gl_fail(&w->refusal[k], GL_EINPUT, "%s", why);
   }

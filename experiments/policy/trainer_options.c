@@ -615,7 +615,7 @@ static size_t trainer_differences(const policy_algorithm *a, const policy_algori
   size_t sum = 0;
   for (size_t i = 0; i < policy_fields_count(); ++i)
     if (strcmp(policy_algorithm_field(a, i, one), policy_algorithm_field(b, i, other)) != 0)
-      sum += policy_fields_at(i)->kind == FIELD_CHOICE ? 8 : 1;
+      sum += policy_fields_at(i)->kind == POLICY_FIELD_CHOICE ? 8 : 1;
   return sum + (size_t)1000 * (size_t)((a->objective != b->objective) + (a->ratio != b->ratio) +
                                        (a->clip != b->clip) + (a->denominator != b->denominator));
 }

@@ -133,18 +133,18 @@ static void schema_add_algorithm_fields(cJSON *properties, const char *within) {
     cJSON_AddStringToObject(one, "description", f->meaning);
     cJSON *any = cJSON_AddArrayToObject(one, "anyOf");
     switch (f->kind) {
-    case FIELD_CHOICE: {
+    case POLICY_FIELD_CHOICE: {
       cJSON *words = schema_add_words(any);
       for (int k = 0; k < f->n_choices; ++k)
         cJSON_AddItemToArray(words, cJSON_CreateString(f->choice(k)));
       break;
     }
-    case FIELD_BOOL:
+    case POLICY_FIELD_FLAG:
       schema_add_type(any, "boolean");
       break;
-    case FIELD_COUNT:
-    case FIELD_NUMBER:
-      schema_add_number(any, f->kind == FIELD_COUNT, f->lo, f->hi, false);
+    case POLICY_FIELD_COUNT:
+    case POLICY_FIELD_NUMBER:
+      schema_add_number(any, f->kind == POLICY_FIELD_COUNT, f->lo, f->hi, false);
       break;
     }
     schema_add_type(any, "null");

@@ -33,7 +33,7 @@ enum { MOST_DEPTH = 32 };
 static const char FILES_OF_LOG[] = "the files of a log";
 
 static bool is_log_name(const char *name) {
-  const size_t n = file_name_length(name);
+  const size_t n = file_uncompressed_length(name);
   return name[0] != '.' && (name_ends_with(name, n, ".jsonl") || name_ends_with(name, n, ".json"));
 }
 

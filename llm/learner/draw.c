@@ -542,7 +542,7 @@ gl_status llm_learner_join(void *self, batch *b, const batch_group *group, size_
 }
 
 gl_status llm_learner_adopt(const void *self, batch *b, gl_error *err) {
-  return batch_name_records(b, ((const llm_learner *)self)->spec.kept.words, 0, err);
+  return batch_assign_optional(b, ((const llm_learner *)self)->spec.kept.words, 0, err);
 }
 
 size_t llm_learner_longest(const void *self) {

@@ -158,7 +158,7 @@ TEST(a_study_without_delays_has_no_correlation_with_them) {
 TEST(a_study_is_told_by_its_content_and_printed_in_every_format) {
   store_close(made_study(METRIC_KL_EXACT));
   const char *signs[] = {"──", "|:---|", "\\toprule"};
-  for (table_format f = TABLE_AS_TEXT; f < TABLE_FOR_PEOPLE; f++) {
+  for (table_format f = TABLE_AS_TEXT; f < TABLE_COMMAND_FORMATS; f++) {
     table *t = table_document();
     ASSERT_OK(analyze_file(t, path, &err));
     char *text = written_table(t, f);

@@ -21,24 +21,24 @@ TEST(rows_of_any_stride_are_read_and_written) {
       double wide[ROOM], value[N] = {0}, again[N] = {0};
       for (size_t i = 0; i < ROOM; ++i) single[i] = (float)(wide[i] = (double)i / 8);
       const int64_t stride = strides[k], first = stride > 0 ? 5 : ROOM - 5;
-      const row s = {single, GEPOLAB_FLOAT32, first, stride, n};
-      const row d = {wide, GEPOLAB_FLOAT64, first, stride, n};
-      CU_ASSERT_EQUAL(row_read(&s, 1, value), row_read(&d, 1, again));
-      CU_ASSERT(row_read(&s, ROOM, value) && row_read(&d, ROOM, again));
+      const strided s = {single, GEPOLAB_FLOAT32, first, stride, n};
+      const strided d = {wide, GEPOLAB_FLOAT64, first, stride, n};
+      CU_ASSERT_EQUAL(strided_read(&s, 1, value), strided_read(&d, 1, again));
+      CU_ASSERT(strided_read(&s, ROOM, value) && strided_read(&d, ROOM, again));
       for (size_t t = 0; t < n; ++t)
         CU_ASSERT_EQUAL(value[t], (double)(first + (int64_t)t * stride) / 8);
       CU_ASSERT_EQUAL(memcmp(value, again, sizeof value), 0);
       for (size_t t = 0; t < n; ++t) value[t] = -(double)t;
-      row_fill(&s, 0);
-      row_fill(&d, 0.1);
+      strided_fill(&s, 0);
+      strided_fill(&d, 0.1);
       for (size_t t = 0; t < n; ++t) CU_ASSERT_EQUAL(wide[first + (int64_t)t * stride], 0.1);
-      row_write(&d, value);
+      strided_write(&d, value);
       for (size_t i = 0, changed = 0; i < ROOM; ++i) {
         CU_ASSERT(single[i] == 0 || single[i] == (float)i / 8);
         changed += wide[i] != (double)i / 8;
         if (i + 1 == ROOM) CU_ASSERT_EQUAL(changed, n);
       }
-      row_write(&s, value);
+      strided_write(&s, value);
       for (size_t i = 0; i < ROOM; ++i) CU_ASSERT_EQUAL((double)single[i], wide[i]);
     }
 }
@@ -47,12 +47,12 @@ TEST(what_is_not_finite_or_above_a_bound_is_seen_wherever_it_lies) {
   const double bad[] = {NAN, INFINITY, -INFINITY, 0.002};
   double value[N];
   for (size_t t = 0; t < N; ++t) value[t] = -(double)t;
-  for (size_t n = 0; n <= N; ++n) CU_ASSERT(row_is_within(value, n, 1e-3));
+  for (size_t n = 0; n <= N; ++n) CU_ASSERT(numbers_are_within(value, n, 1e-3));
   for (size_t t = 0; t < N; ++t)
     for (size_t k = 0; k < 4; ++k) {
       value[t] = bad[k];
-      CU_ASSERT(!row_is_within(value, N, 1e-3));
-      CU_ASSERT_EQUAL(row_is_within(value, N, INFINITY), k == 3);
+      CU_ASSERT(!numbers_are_within(value, N, 1e-3));
+      CU_ASSERT_EQUAL(numbers_are_within(value, N, INFINITY), k == 3);
       value[t] = -(double)t;
     }
 }
@@ -64,14 +64,14 @@ TEST(rows_of_floats_are_checked_as_they_are_read) {
   float value[N];
   double to[N];
   for (size_t t = 0; t < N; ++t) value[t] = -(float)t;
-  const row from = {value, GEPOLAB_FLOAT32, 0, 1, N};
+  const strided from = {value, GEPOLAB_FLOAT32, 0, 1, N};
   for (size_t t = 0; t < N; ++t)
     for (size_t k = 0; k < 5; ++k)
       for (size_t m = 0; m < 3; ++m) {
         value[t] = bad[k];
-        CU_ASSERT_EQUAL(row_read(&from, most[m], to), k > 2 && (double)bad[k] <= most[m]);
+        CU_ASSERT_EQUAL(strided_read(&from, most[m], to), k > 2 && (double)bad[k] <= most[m]);
         value[t] = -(float)t;
-        CU_ASSERT(row_read(&from, most[m], to));
+        CU_ASSERT(strided_read(&from, most[m], to));
       }
 }
 
@@ -85,12 +85,12 @@ TEST(marked_columns_are_counted_and_their_ends_found) {
         const int64_t start = stride > 0 ? 0 : ROOM - 1;
         for (size_t t = from; t < to; ++t)
           mask[start + (int64_t)t * stride] = (uint8_t)(1 + t % 255);
-        CU_ASSERT_EQUAL(row_marked(mask + start, stride, N, &first, &end), to - from);
+        CU_ASSERT_EQUAL(strided_marked(mask + start, stride, N, &first, &end), to - from);
         CU_ASSERT_EQUAL(first, to > from ? from : 0);
         CU_ASSERT_EQUAL(end, to > from ? to : 0);
         if (to < from + 3) continue;
         mask[start + (int64_t)(from + 1) * stride] = 0;
-        CU_ASSERT_EQUAL(row_marked(mask + start, stride, N, &first, &end), to - from - 1);
+        CU_ASSERT_EQUAL(strided_marked(mask + start, stride, N, &first, &end), to - from - 1);
         CU_ASSERT_EQUAL(end - first, to - from);
       }
   }
@@ -108,9 +108,9 @@ TEST(a_long_mask_is_counted_to_its_end) {
       mask[t] = t == 0 || t + 1 == n ? 1 : (uint8_t)(w.v[0] % 3 == 0 ? 0 : w.v[1]);
       count += mask[t] != 0;
     }
-    CU_ASSERT_EQUAL(row_marked(mask, 1, n, &first, &end), count);
+    CU_ASSERT_EQUAL(strided_marked(mask, 1, n, &first, &end), count);
     memset(mask, 255, n);
-    CU_ASSERT_EQUAL(row_marked(mask, 1, n, &first, &end), n);
+    CU_ASSERT_EQUAL(strided_marked(mask, 1, n, &first, &end), n);
   }
   free(mask);
 }
@@ -233,10 +233,10 @@ TEST(results_fit_their_type_or_do_not_wherever_they_lie) {
       for (size_t m = 0; m < 4; ++m)
         for (int sign = -1; sign <= 1; sign += 2) {
           value[at] = sign * most[m];
-          CU_ASSERT_EQUAL(row_fits(value, 40, types[k]), fits[types[k]][m]);
+          CU_ASSERT_EQUAL(numbers_fit(value, 40, types[k]), fits[types[k]][m]);
         }
       value[at] = NAN;
-      CU_ASSERT_EQUAL(row_fits(value, 40, types[k]), 0);
+      CU_ASSERT_EQUAL(numbers_fit(value, 40, types[k]), 0);
     }
-  CU_ASSERT_EQUAL(row_fits(value, 0, GEPOLAB_FLOAT32), 1);
+  CU_ASSERT_EQUAL(numbers_fit(value, 0, GEPOLAB_FLOAT32), 1);
 }

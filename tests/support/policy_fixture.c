@@ -94,10 +94,10 @@ static int set_field(policy_algorithm *algorithm, const cJSON *v) {
     const policy_field *f = policy_fields_at(i);
     void *at = (char *)algorithm + f->offset;
     if (strcmp(f->name, v->string) != 0) continue;
-    if (f->kind == FIELD_NUMBER) *(double *)at = v->valuedouble;
-    if (f->kind == FIELD_COUNT) *(size_t *)at = (size_t)v->valueint;
-    if (f->kind == FIELD_BOOL) *(int *)at = cJSON_IsTrue(v);
-    if (f->kind != FIELD_CHOICE) return 1;
+    if (f->kind == POLICY_FIELD_NUMBER) *(double *)at = v->valuedouble;
+    if (f->kind == POLICY_FIELD_COUNT) *(size_t *)at = (size_t)v->valueint;
+    if (f->kind == POLICY_FIELD_FLAG) *(int *)at = cJSON_IsTrue(v);
+    if (f->kind != POLICY_FIELD_CHOICE) return 1;
     for (int k = 0; k < f->n_choices; k++)
       if (strcmp(f->choice(k), v->valuestring) == 0) {
         *(int *)at = k;

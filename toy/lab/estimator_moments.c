@@ -48,7 +48,8 @@ void lab_summary_from_sums(lab_summary *s, const lab_sums *sums) {
   s->ess = sums->ess * share;
 }
 
-void lab_gram(const lab_tables *t, double *gram) {
+/* Writes gram[n * n], the inner products of the scores of one-token responses. */
+static void gram_of(const lab_tables *t, double *gram) {
   const size_t p = t->n_parameters;
   for (size_t i = 0; i < t->n; ++i)
     for (size_t j = 0; j <= i; ++j) {
@@ -69,8 +70,10 @@ static void spread_covariance(lab_summary *s, const double *c, const lab_tables 
     }
 }
 
-void lab_summary_from_moments(lab_summary *s, lab_moments *m, const lab_tables *t,
-                              const double *gram) {
+/* Summarises kernel moments; overwrites their sums. gram[n * n] has the inner products of the
+ * scores, needed for the trace. */
+static void summary_from_moments(lab_summary *s, lab_moments *m, const lab_tables *t,
+                                 const double *gram) {
   const size_t n = m->n, p = t->n_parameters;
   const double share = 1 / m->total;
   lab_moments_mirror(m);
@@ -361,8 +364,9 @@ static void summary_list_responses(lab_group *g, const lab_block *b) {
         g->drawn[column * g->size + n[column]++] = y;
 }
 
-gl_status lab_sums_add_block(lab_sums *s, lab_group *g, const policy_algorithm *algorithm,
-                             const lab_block *b, gl_error *err) {
+/* Adds every group of a block. Errors: GL_ENOMEM, GL_ENUMERIC (a coefficient is not finite). */
+static gl_status sums_add_block(lab_sums *s, lab_group *g, const policy_algorithm *algorithm,
+                                const lab_block *b, gl_error *err) {
   gl_status status = GL_OK;
   summary_list_responses(g, b);
   for (size_t column = 0; column < b->n && status == GL_OK; ++column) {
@@ -471,8 +475,7 @@ static gl_status lab_run_algorithms(work *w, task_workspace *b, size_t x, size_t
     if (w->refused[at] != NULL || *stopped != NULL) continue;
     if (w->fast[at])
       lab_kernel(&w->forms[at], &b->block, &b->scratch, &b->moments[r]);
-    else if (lab_sums_add_block(&b->sums[r], &b->group, w->algorithms[r], &b->block, &why) !=
-             GL_OK) {
+    else if (sums_add_block(&b->sums[r], &b->group, w->algorithms[r], &b->block, &why) != GL_OK) {
       if (why.status == GL_ENOMEM) return gl_fail(err, GL_ENOMEM, "%s", why.text);
       *stopped = lab_reason(&why);
       if (*stopped == NULL) return gl_fail_memory(err, "a measurement");
@@ -538,7 +541,7 @@ static gl_status run_task(void *context, size_t task, gl_error *err) {
     if (status != GL_OK) break;
     s->parameter = t->parameter;
     if (w->fast[r * w->n_prompts + x])
-      lab_summary_from_moments(s, &b.moments[r], t, w->prompts[x].gram);
+      summary_from_moments(s, &b.moments[r], t, w->prompts[x].gram);
     else
       lab_summary_from_sums(s, &b.sums[r]);
   }
@@ -548,7 +551,7 @@ static gl_status run_task(void *context, size_t task, gl_error *err) {
 
 /* --- preparation and results --- */
 
-const char *lab_needs_more(const policy_algorithm *algorithm) {
+const char *lab_cannot_measure(const policy_algorithm *algorithm) {
   switch (algorithm->group_scope) {
   case SCOPE_PROMPT:
     break;
@@ -565,7 +568,7 @@ static gl_status lab_prepare_algorithm(work *w, size_t r, size_t x, policy_works
                                        gl_error *err) {
   const prompt *p = &w->prompts[x];
   const size_t at = r * w->n_prompts + x;
-  const char *needs = lab_needs_more(w->algorithms[r]);
+  const char *needs = lab_cannot_measure(w->algorithms[r]);
   gl_error why = {.status = GL_OK};
   gl_status status = GL_OK;
   if (needs != NULL) gl_fail(&why, GL_EINPUT, "%s", needs);
@@ -601,7 +604,7 @@ static gl_status lab_prepare_prompt(work *w, size_t x, policy_workspace *ws, gl_
     if (status != GL_OK || !w->fast[r * w->n_prompts + x] || p->gram != NULL) continue;
     p->gram = ARENA_GRID(&w->memory, double, p->tables.n, p->tables.n);
     status = arena_check(&w->memory, "the products of scores", err);
-    if (status == GL_OK) lab_gram(&p->tables, p->gram);
+    if (status == GL_OK) gram_of(&p->tables, p->gram);
   }
   return status;
 }

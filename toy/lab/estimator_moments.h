@@ -58,10 +58,6 @@ typedef struct lab_sums {
 gl_status lab_sums_init(lab_sums *s, size_t n_parameters, int outer, gl_error *err);
 void lab_sums_fini(lab_sums *s);
 
-/* Adds every group of a block. Errors: GL_ENOMEM, GL_ENUMERIC (a coefficient is not finite). */
-gl_status lab_sums_add_block(lab_sums *s, lab_group *g, const policy_algorithm *algorithm,
-                             const lab_block *b, gl_error *err);
-
 /* --- moments --- */
 
 typedef struct lab_summary {
@@ -77,12 +73,6 @@ gl_status lab_summary_init(lab_summary *s, size_t n_parameters, int covariance, 
 void lab_summary_fini(lab_summary *s);
 
 void lab_summary_from_sums(lab_summary *s, const lab_sums *sums);
-/* Summarises kernel moments. gram[n * n] has the inner products of the scores, needed for the
- * trace. */
-void lab_summary_from_moments(lab_summary *s, lab_moments *m, const lab_tables *t,
-                              const double *gram);
-/* Writes gram[n * n], the inner products of the scores of one-token responses. */
-void lab_gram(const lab_tables *t, double *gram);
 
 /* Mixture of n parts with weights that sum to 1, by the laws of total expectation and total
  * variance. skip < n omits a part and rescales the other weights. `into` has all parameters; a part
@@ -146,9 +136,9 @@ typedef struct lab_result {
   double *expected_error; /* [n_parameters] standard errors of E g; NULL if exact */
 } lab_result;
 
-/* Returns the reason why an algorithm has no estimate from groups of one prompt, as a clause; NULL
- * if it has one. */
-const char *lab_needs_more(const policy_algorithm *algorithm);
+/* Returns why the laboratory cannot measure the algorithm, as a clause: its denominator mixes
+ * prompts, or it needs a reference policy; NULL if it can. */
+const char *lab_cannot_measure(const policy_algorithm *algorithm);
 
 /* Measures n algorithms on the same groups and writes out[n]. An algorithm that cannot be measured
  * (it needs other prompts, or a quantity the world lacks) gets applicable = 0; this is not an

@@ -504,12 +504,12 @@ static int field_allowed(const policy_algorithm *algorithm, const policy_field *
                          unsigned allowed) {
   const void *at = (const char *)algorithm + f->offset;
   switch (f->kind) {
-  case FIELD_CHOICE:
-  case FIELD_BOOL:
+  case POLICY_FIELD_CHOICE:
+  case POLICY_FIELD_FLAG:
     return (unsigned)*(const int *)at < 32 && (allowed & BIT(*(const int *)at)) != 0;
-  case FIELD_COUNT:
+  case POLICY_FIELD_COUNT:
     return number_allowed((double)*(const size_t *)at, allowed);
-  case FIELD_NUMBER:
+  case POLICY_FIELD_NUMBER:
     return number_allowed(*(const double *)at, allowed);
   }
   return 0;

@@ -34,7 +34,8 @@ void lab_theory_bernoulli(double a, double b, lab_weights_stats *out);
 /* Unit normals with means d apart, the paper's Fig. 2b: in closed form, and by quadrature. */
 void lab_theory_gaussian(double d, lab_weights_stats *out);
 gl_status lab_theory_gaussian_quadrature(double d, lab_weights_stats *out, gl_error *err);
-/* The KL above which p/D has the lower variance, for unit normals: a root of the closed forms. */
+/* For unit normals, writes the squared distance of the means and the KL above which p/D has the
+ * lower variance: a root of the closed forms. Errors: GL_ENOMEM. */
 gl_status lab_theory_gaussian_crossing(lab_constant constant, double *d2, double *kl,
                                        gl_error *err);
 
@@ -44,7 +45,7 @@ gl_status lab_theory_gaussian_crossing(lab_constant constant, double *d2, double
  * maximum p is on one outcome. There e^KL = 1 + chi^2, so the bound is attained. For D = sum q^2
  * the other outcomes are then equally likely, and one number x = q of p's outcome remains: 1 +
  * max_x x(1-x) / (x^2 + (1-x)^2/(n-1))^2, which grows as 0.325 n^(3/2). For the computed D the same
- * family is used; numerical searches find nothing above it. */
+ * family is used; numerical searches find nothing above it. *x (may be NULL) is the maximiser. */
 double lab_theory_smallest_constant(double n, lab_constant constant, double *x);
 
 /* Baselines under which Theorem 2 is tested; rewards lie in [0, 1]. */

@@ -5,7 +5,7 @@
  * behaviour distribution (toy/world/measure.h) of each of its different prompts. Positions sampled
  * by a later version have the conditional distribution of that version, so the product along a path
  * is the probability of the response under the actual behaviour policy. If each response changes
- * its version at its own position (draw_request.span), each response has its own record
+ * its version at its own position (draw_request.span), each response has its own distribution
  * (batch.own_dists). */
 #include "core/random/rng.h"
 
@@ -154,7 +154,7 @@ static gl_status record_in_tree(toy_learner *l, batch *b, size_t first, size_t l
   const size_t slots = toy_learner_slots(l, b);
   gl_status status = first == 0 ? batch_reserve_dists(b, slots * t->n_edges, false, err) : GL_OK;
   if (status != GL_OK) return status;
-  if (toy_record_parts(l->world, slots, b->n_dist) == 0)
+  if (toy_behaviour_parts(l->world, slots, b->n_dist) == 0)
     return gl_fail(err, GL_EINTERNAL, "a draw that continues a batch of another world");
   for (size_t x = 0; x < l->world->n_prompts && status == GL_OK; ++x)
     if (l->slot[x] != SIZE_MAX)
@@ -163,12 +163,13 @@ static gl_status record_in_tree(toy_learner *l, batch *b, size_t first, size_t l
 }
 
 /* Counted worlds, whose responses are too many to list: stores the distribution that tokens from
- * position `first` on are sampled from. The record of a prompt is one table for each version that
- * sampled a part of the batch, after the positions where these parts begin. */
+ * position `first` on are sampled from. The distribution of a prompt is one table for each version
+ * that sampled a part of the batch, after the positions where these parts begin. */
 static gl_status record_part(toy_learner *l, batch *b, size_t first, gl_error *err) {
   const size_t edges = l->world->tree.n_edges, slots = toy_learner_slots(l, b);
-  const size_t parts = b->n_dist == 0 ? 0 : toy_record_parts(l->world, slots, b->n_dist);
-  const size_t old = toy_record_size(l->world, parts), new = toy_record_size(l->world, parts + 1);
+  const size_t parts = b->n_dist == 0 ? 0 : toy_behaviour_parts(l->world, slots, b->n_dist);
+  const size_t old = toy_behaviour_size(l->world, parts),
+               new = toy_behaviour_size(l->world, parts + 1);
   if (b->n_dist != 0 && parts == 0)
     return gl_fail(err, GL_EINTERNAL, "a draw that continues a batch of another world");
   double *tables = calloc(slots, new * sizeof *tables);
@@ -193,13 +194,14 @@ static gl_status record_part(toy_learner *l, batch *b, size_t first, gl_error *e
 
 /* --- responses with separate versions --- */
 
-/* Appends a table to each response's record, starting at the response's first new position. Earlier
- * tables that start at or after that position become empty. For a response without new tokens the
- * added table starts past the last position. */
+/* Appends a table to each response's distribution, starting at the response's first new position.
+ * Earlier tables that start at or after that position become empty. For a response without new
+ * tokens the added table starts past the last position. */
 static gl_status add_parts(const toy_learner *l, const draw_request *r, batch *b, size_t parts,
                            gl_error *err) {
   const size_t edges = l->world->tree.n_edges, horizon = l->world->tree.horizon;
-  const size_t old = toy_record_size(l->world, parts), new = toy_record_size(l->world, parts + 1);
+  const size_t old = toy_behaviour_size(l->world, parts),
+               new = toy_behaviour_size(l->world, parts + 1);
   double *tables = calloc(b->n_responses * new + 1, sizeof *tables);
   if (tables == NULL) return gl_fail_memory(err, "the distributions that a batch was sampled from");
   for (size_t i = 0; i < b->n_responses; ++i) {
@@ -217,7 +219,7 @@ static gl_status add_parts(const toy_learner *l, const draw_request *r, batch *b
   return GL_OK;
 }
 
-/* Allocates the tables of this request and sets *parts to the number of tables per record. */
+/* Allocates the tables of this request and sets *parts to the number of tables per distribution. */
 static gl_status reserve_records(const toy_learner *l, const draw_request *r, batch *b,
                                  size_t *parts, gl_error *err) {
   *parts = 0;
@@ -245,21 +247,21 @@ typedef struct response_draw {
   const double *dist; /* [n_edges] log-probabilities of the behaviour policy */
 } response_draw;
 
-/* Writes this version's distribution at the positions of d->span to the record of response d->i,
- * which has `parts` tables, and points d->dist to it. */
+/* Writes this version's distribution at the positions of d->span to the distribution of response
+ * d->i, which has `parts` tables, and points d->dist to it. */
 static gl_status record_own_dist(toy_learner *l, batch *b, response_draw *d, size_t parts,
                                  gl_error *err) {
   const response_tree *t = &l->world->tree;
-  double *record = b->dist + d->i * toy_record_size(l->world, parts);
+  double *stored = b->dist + d->i * toy_behaviour_size(l->world, parts);
   size_t from = 0, to = t->n_edges;
   if (l->world->counted) {
-    record += parts + (parts - 1) * t->n_edges;
+    stored += parts + (parts - 1) * t->n_edges;
   } else {
     from = t->level[d->span.from] * t->vocabulary;
     to = t->level[d->span.to] * t->vocabulary;
   }
-  d->dist = record;
-  return record_dist(l, b->id, d->x, from, to, record, err);
+  d->dist = stored;
+  return record_dist(l, b->id, d->x, from, to, stored, err);
 }
 
 /* The most recent table of prompt x. */
@@ -358,7 +360,7 @@ static gl_status finish_batch(toy_learner *l, const draw_request *r, batch *b, g
 }
 
 /* Samples the positions that the request gives for each response. Each response has its own
- * record. */
+ * distribution. */
 static gl_status draw_spans(toy_learner *l, const draw_request *r, batch *b, gl_error *err) {
   size_t parts = 0, drawn = 0;
   for (size_t i = 0; i < b->n_responses; ++i) drawn += r->span[i].from < r->span[i].to;
@@ -465,5 +467,6 @@ gl_status toy_learner_join(void *self, batch *b, const batch_group *group, size_
 }
 
 gl_status toy_learner_adopt(const void *self, batch *b, gl_error *err) {
-  return batch_name_records(b, 0, toy_record_size(((const toy_learner *)self)->world, 1), err);
+  return batch_assign_optional(b, 0, toy_behaviour_size(((const toy_learner *)self)->world, 1),
+                               err);
 }

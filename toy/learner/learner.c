@@ -51,30 +51,13 @@ static gl_status score_at(toy_learner *l, const toy_world *rewards, size_t x,
   return gl_fail(err, GL_EINTERNAL, "a toy world has no evaluation of kind %d", (int)how->kind);
 }
 
-gl_status toy_learner_evaluate(void *self, double *eval_score, gl_error *err) {
-  toy_learner *l = self;
-  if (l->world->sets.n > 0) {
-    gl_status status = toy_learner_evaluate_parts(self, l->part_score, err);
-    *eval_score = l->part_score[0];
-    return status;
-  }
-  double sum = 0, score = 0;
-  for (size_t x = 0; x < l->world->n_prompts; ++x) {
-    gl_status status = score_at(l, l->world, x, &l->world->evaluation, &score, err);
-    if (status != GL_OK) return status;
-    sum += score;
-  }
-  *eval_score = sum / (double)l->world->n_prompts;
-  return GL_OK;
-}
-
-const evaluation_part *toy_learner_parts(const void *self, size_t *n) {
+static const evaluation_part *parts(const void *self, size_t *n) {
   const toy_learner *l = self;
   *n = l->world->sets.n_parts;
   return l->world->sets.part;
 }
 
-gl_status toy_learner_evaluate_parts(void *self, double *score, gl_error *err) {
+static gl_status toy_evaluate_parts(void *self, double *score, gl_error *err) {
   toy_learner *l = self;
   const evaluation_sets *all = &l->world->sets;
   double *of_prompt = l->prompt_score;
@@ -90,6 +73,23 @@ gl_status toy_learner_evaluate_parts(void *self, double *score, gl_error *err) {
                             score + i * evaluation_sets_parts(all));
   }
   return status;
+}
+
+static gl_status evaluate(void *self, double *eval_score, gl_error *err) {
+  toy_learner *l = self;
+  if (l->world->sets.n > 0) {
+    gl_status status = toy_evaluate_parts(self, l->part_score, err);
+    *eval_score = l->part_score[0];
+    return status;
+  }
+  double sum = 0, score = 0;
+  for (size_t x = 0; x < l->world->n_prompts; ++x) {
+    gl_status status = score_at(l, l->world, x, &l->world->evaluation, &score, err);
+    if (status != GL_OK) return status;
+    sum += score;
+  }
+  *eval_score = sum / (double)l->world->n_prompts;
+  return GL_OK;
 }
 
 /* --- reading sets --- */
@@ -190,7 +190,9 @@ static gl_status widen_scratch(toy_learner *l, gl_error *err) {
   return arena_check(&l->memory, "evaluation sets", err);
 }
 
-gl_status toy_learner_take_sets(toy_learner *l, const learner_setup *setup, gl_error *err) {
+/* Reads the evaluation sets. Errors: GL_ENOMEM, GL_EINPUT (a set that does not fit the world, with
+ * its position in the recipe). */
+static gl_status toy_read_sets(toy_learner *l, const learner_setup *setup, gl_error *err) {
   const evaluation_sets *all = &l->world->sets;
   const cfg_node *list = cfg_find(setup->world, "evaluation.sets");
   if (all->n == 0) return GL_OK;
@@ -300,9 +302,9 @@ gl_status toy_learner_new(learner *out, const learner_setup *setup, gl_error *er
       .adopt = toy_learner_adopt,
       .longest = toy_learner_longest,
       .update = toy_learner_update,
-      .evaluate = toy_learner_evaluate,
-      .parts = toy_learner_parts,
-      .evaluate_parts = toy_learner_evaluate_parts,
+      .evaluate = evaluate,
+      .parts = parts,
+      .evaluate_parts = toy_evaluate_parts,
       .save = toy_learner_save,
       .load = toy_learner_load,
       .hold = toy_learner_hold,
@@ -339,7 +341,7 @@ gl_status toy_learner_new(learner *out, const learner_setup *setup, gl_error *er
     memcpy(l->average, l->theta, l->world->features.n_parameters * sizeof *l->average);
   set_reference(l);
   status = set_mixed_in(l, setup->sampling, err);
-  if (status == GL_OK) status = toy_learner_take_sets(l, setup, err);
+  if (status == GL_OK) status = toy_read_sets(l, setup, err);
   if (status != GL_OK) {
     toy_learner_free(l);
     return status;

@@ -73,8 +73,9 @@ typedef struct toy_learner {
   double *part_score,
       *prompt_score; /* [sets.n_parts], [n_prompts] scratch; allocated if there are sets */
   size_t *slot;      /* [n_prompts] scratch: index of a prompt's distribution in the batch */
-  toy_record *dist;  /* [cap_dist] behaviour distribution of each response in the update's table */
-  size_t *edge;      /* [cap_edge] edge of each token in the update's table */
+  toy_behaviour
+      *dist;    /* [cap_dist] behaviour distribution of each response in the update's table */
+  size_t *edge; /* [cap_edge] edge of each token in the update's table */
   size_t cap_dist, cap_edge;
   toy_held *held; /* [n_held] held versions, unordered */
   size_t n_held, cap_held;
@@ -93,8 +94,8 @@ double toy_learner_return(toy_learner *l);
 /* Returns 1 if every parameter is finite. */
 int toy_learner_is_finite(const toy_learner *l);
 
-/* The behaviour distributions stored in a batch. parts: tables per record; 0 if the sizes do not
- * fit this world. own: 1 if every response has its own record, 0 if the responses of a prompt share
+/* The behaviour distributions stored in a batch. parts: tables per distribution; 0 if the sizes do
+ * not fit this world. own: 1 if every response has its own, 0 if the responses of a prompt share
  * one. */
 typedef struct toy_dists {
   size_t parts;
@@ -103,25 +104,15 @@ typedef struct toy_dists {
 /* `slots`: number of different prompts in the batch. */
 toy_dists toy_learner_dists(const toy_learner *l, const batch *b, size_t slots);
 
-/* Parses the evaluation sets. Errors: GL_ENOMEM, GL_EINPUT (a set that does not fit the world, with
- * its position in the recipe). */
-gl_status toy_learner_take_sets(toy_learner *l, const learner_setup *setup, gl_error *err);
-
-/* Appends an entry with theta allocated to the list of held versions. Returns NULL if memory runs
- * out. */
-toy_held *toy_learner_add_held(toy_held **held, size_t *n, size_t *capacity, size_t n_parameters);
 void toy_held_free(toy_held *held, size_t n);
 
-/* Implementations of the operations in core/rl/learner.h. */
+/* Implementations of operations in core/rl/learner.h; those of evaluation are in learner.c. */
 gl_status toy_learner_draw(void *self, const draw_request *request, batch *b, gl_error *err);
 gl_status toy_learner_join(void *self, batch *b, const batch_group *group, size_t n, gl_error *err);
 gl_status toy_learner_adopt(const void *self, batch *b, gl_error *err);
 size_t toy_learner_longest(const void *self);
 gl_status toy_learner_update(void *self, batch *const *batches, size_t n,
                              double metrics[METRIC_COUNT], gl_error *err);
-gl_status toy_learner_evaluate(void *self, double *eval_score, gl_error *err);
-const evaluation_part *toy_learner_parts(const void *self, size_t *n);
-gl_status toy_learner_evaluate_parts(void *self, double *score, gl_error *err);
 gl_status toy_learner_hold(void *self, gl_error *err);
 void toy_learner_release(void *self, int64_t version);
 gl_status toy_learner_save(void *self, FILE *to, gl_error *err);

@@ -47,15 +47,18 @@ int toy_learner_is_finite(const toy_learner *l) {
 }
 
 toy_dists toy_learner_dists(const toy_learner *l, const batch *b, size_t slots) {
-  return (toy_dists){toy_record_parts(l->world, b->own_dists ? b->n_responses : slots, b->n_dist),
-                     b->own_dists};
+  return (toy_dists){
+      toy_behaviour_parts(l->world, b->own_dists ? b->n_responses : slots, b->n_dist),
+      b->own_dists};
 }
 
 /* --- held versions --- */
 /* Held versions: copies of the parameters that samplers still use. A copy keeps the stamp of its
  * parameters, so cached tables of that stamp stay valid. */
 
-toy_held *toy_learner_add_held(toy_held **held, size_t *n, size_t *capacity, size_t n_parameters) {
+/* Appends an entry with theta allocated to the list of held versions. Returns NULL if memory runs
+ * out. */
+static toy_held *add_held(toy_held **held, size_t *n, size_t *capacity, size_t n_parameters) {
   if (!ARRAY_RESERVE(*held, *capacity, *n + 1)) return NULL;
   toy_held *h = &(*held)[*n];
   *h = (toy_held){.theta = calloc(n_parameters, sizeof *h->theta)};
@@ -72,7 +75,7 @@ void toy_held_free(toy_held *held, size_t n) {
 gl_status toy_learner_hold(void *self, gl_error *err) {
   toy_learner *l = self;
   const size_t n = l->world->features.n_parameters;
-  toy_held *h = toy_learner_add_held(&l->held, &l->n_held, &l->cap_held, n);
+  toy_held *h = add_held(&l->held, &l->n_held, &l->cap_held, n);
   if (h == NULL) return gl_fail_memory(err, "a version held for samplers");
   h->version = l->update.version;
   h->stamp = l->stamp;
@@ -195,7 +198,7 @@ static gl_status read_body(FILE *from, const checkpoint_header *h, checkpoint_bo
   gl_status status = get(from, body->vectors, n * h->n_vectors * sizeof(double), &hash, err);
   /* If n_held is corrupt, the loop ends with an error at the end of the file. */
   for (uint64_t i = 0; i < h->n_held && status == GL_OK; ++i) {
-    toy_held *one = toy_learner_add_held(&body->held, &body->n_held, &body->cap_held, n);
+    toy_held *one = add_held(&body->held, &body->n_held, &body->cap_held, n);
     if (one == NULL) return gl_fail_memory(err, "a checkpoint's held versions");
     status = get(from, &one->version, sizeof one->version, &hash, err);
     if (status == GL_OK) status = get(from, one->theta, n * sizeof(double), &hash, err);

@@ -4,8 +4,8 @@
 
 #include "core/rl/learner.h"
 
-/* Makes a learner for world.kind in {bandit, sequence, automaton}. On success *out owns everything.
- */
+/* Makes a learner for every kind of world that toy_is_kind() or mdp_is_kind() accepts. On success
+ * *out owns everything. Errors: GL_ENOMEM, GL_EINPUT with position in the recipe. */
 gl_status toy_learner_new(learner *out, const learner_setup *setup, gl_error *err);
 
 #endif

@@ -15,7 +15,7 @@
 static gl_status lay_batch_out(toy_learner *l, const batch *b, size_t i0, size_t k0,
                                gl_error *err) {
   const toy_dists dists = toy_learner_dists(l, b, toy_learner_slots(l, b));
-  const size_t record = toy_record_size(l->world, dists.parts);
+  const size_t size = toy_behaviour_size(l->world, dists.parts);
   if (dists.parts == 0)
     return gl_fail(err, GL_EINPUT, "batch %llu was drawn in another world than it is trained in",
                    (unsigned long long)b->id);
@@ -25,7 +25,7 @@ static gl_status lay_batch_out(toy_learner *l, const batch *b, size_t i0, size_t
                      (unsigned long long)b->id);
     for (size_t i = b->group_start[g]; i < b->group_start[g + 1]; ++i) {
       const size_t place = dists.own ? i : l->slot[b->prompt[g]];
-      l->dist[i0 + i] = (toy_record){b->dist + place * record, dists.parts};
+      l->dist[i0 + i] = (toy_behaviour){b->dist + place * size, dists.parts};
     }
   }
   for (size_t i = 0; i < b->n_responses; ++i) {
@@ -40,10 +40,10 @@ static gl_status lay_batch_out(toy_learner *l, const batch *b, size_t i0, size_t
 
 /* The shared behaviour distribution of a group; values is NULL if its responses have different
  * ones. */
-static toy_record dist_of_group(const toy_learner *l, size_t g) {
+static toy_behaviour dist_of_group(const toy_learner *l, size_t g) {
   const size_t first = l->update.table.group_start[g], end = l->update.table.group_start[g + 1];
   for (size_t i = first + 1; i < end; ++i)
-    if (l->dist[i].values != l->dist[first].values) return (toy_record){0};
+    if (l->dist[i].values != l->dist[first].values) return (toy_behaviour){0};
   return l->dist[first];
 }
 
@@ -54,7 +54,7 @@ static gl_status mixed_collision(toy_learner *l, size_t g, int truncated, gl_err
   gl_status status = GL_OK;
   for (size_t i = t->group_start[g]; i < t->group_start[g + 1] && status == GL_OK; ++i) {
     double one = 0;
-    status = toy_record_collision(l->world, l->dist[i], truncated, &one, err);
+    status = toy_behaviour_collision(l->world, l->dist[i], truncated, &one, err);
     sum += exp(one);
   }
   t->log_denominator[g] = log(sum / (double)(t->group_start[g + 1] - t->group_start[g]));
@@ -67,7 +67,7 @@ static gl_status collisions(toy_learner *l, gl_error *err) {
   const int truncated = l->world->sampling.weights != SAMPLING_RAW;
   gl_status status = GL_OK;
   for (size_t g = 0; g < t->n_groups && status == GL_OK; ++g) {
-    const toy_record dist = dist_of_group(l, g);
+    const toy_behaviour dist = dist_of_group(l, g);
     size_t same = 0;
     if (dist.values == NULL) {
       status = mixed_collision(l, g, truncated, err);
@@ -78,7 +78,7 @@ static gl_status collisions(toy_learner *l, gl_error *err) {
     if (same < g)
       t->log_denominator[g] = t->log_denominator[same];
     else
-      status = toy_record_collision(l->world, dist, truncated, t->log_denominator + g, err);
+      status = toy_behaviour_collision(l->world, dist, truncated, t->log_denominator + g, err);
   }
   return status;
 }
@@ -127,11 +127,11 @@ static int replays(const toy_learner *l) {
 /* Renormalises a policy at a node, logp[v], over the tokens kept by the truncated distribution q at
  * that position. Writes log-probabilities to l->token[v] and returns the probabilities, which are
  * stored behind them. */
-static const double *replay(toy_learner *l, toy_record q, size_t edge, size_t position,
+static const double *replay(toy_learner *l, toy_behaviour q, size_t edge, size_t position,
                             const double *logp) {
   const size_t v = l->world->tree.vocabulary;
   double *drawn = l->token + 2 * v;
-  sampling_truncate(&l->world->sampling, toy_record_node(l->world, q, edge, position), v, drawn,
+  sampling_truncate(&l->world->sampling, toy_behaviour_node(l->world, q, edge, position), v, drawn,
                     l->rank);
   toy_replay_node(logp, drawn, v, l->token, l->token + v);
   return l->token + v;
@@ -232,7 +232,7 @@ static gl_status toy_step(void *self, const token_view *view, double lr, double 
 
 /* --- metrics --- */
 
-static toy_facts facts_of(toy_learner *l, size_t x, toy_record dist) {
+static toy_facts facts_of(toy_learner *l, size_t x, toy_behaviour dist) {
   const prompt_cache *c = toy_learner_at(l, x);
   return toy_measure(l->world, x, c->p, c->logp, dist, l->logref + x * l->world->tree.n_edges,
                      l->scratch);
@@ -262,7 +262,7 @@ static void exact_metrics(toy_learner *l, double *metrics) {
   double error = 0;
   size_t with_error = 0;
   for (size_t g = 0; g < t->n_groups; ++g) {
-    const toy_record dist = dist_of_group(l, g);
+    const toy_behaviour dist = dist_of_group(l, g);
     size_t repeats = 0, earlier = 0;
     while (earlier < g && (dist.values == NULL || dist_of_group(l, earlier).values != dist.values))
       ++earlier;
@@ -335,7 +335,7 @@ static void lay_out_group(toy_learner *l, size_t g, kept_sums *sum) {
   for (size_t i = t->group_start[g]; i < t->group_start[g + 1]; ++i)
     for (size_t k = t->token_start[i]; k < t->token_start[i + 1]; ++k) {
       const size_t first = l->edge[k] / v * v;
-      const double *q = toy_record_node(l->world, l->dist[i], l->edge[k], k - t->token_start[i]);
+      const double *q = toy_behaviour_node(l->world, l->dist[i], l->edge[k], k - t->token_start[i]);
       sampling_truncate(&l->world->sampling, q, v, l->token, l->rank);
       add_node(sum, c->p + first, c->logp + first, q, l->token, v);
     }

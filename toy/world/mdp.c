@@ -25,7 +25,8 @@ static double logit(const mdp *m, const double *theta, size_t pair) {
   return z;
 }
 
-void mdp_log_policy(const mdp *m, const double *theta, double *log_policy) {
+/* Writes log pi(a|s) to log_policy[states * actions]. */
+static void mdp_log_policy(const mdp *m, const double *theta, double *log_policy) {
   for (size_t s = 0; s < m->states; ++s) {
     double *row = log_policy + s * m->actions, top = -INFINITY, sum = 0;
     for (size_t a = 0; a < m->actions; ++a) {
@@ -296,35 +297,36 @@ static void rewards(const void *self, size_t x, double *reward) {
 
 /* Allocates log pi(a|s) of all pairs; the caller frees it. Returns NULL and sets err if memory runs
  * out. */
-static double *mdp_new_policy(const mdp *m, const double *theta, gl_error *err) {
-  double *policy = calloc(m->states, m->actions * sizeof *policy);
-  if (policy == NULL)
+static double *mdp_new_log_policy(const mdp *m, const double *theta, gl_error *err) {
+  double *log_policy = calloc(m->states, m->actions * sizeof *log_policy);
+  if (log_policy == NULL)
     gl_fail_memory(err, "a policy");
   else
-    mdp_log_policy(m, theta, policy);
-  return policy;
+    mdp_log_policy(m, theta, log_policy);
+  return log_policy;
 }
 
 static gl_status mdp_log_probs(const void *self, const double *theta, size_t x, double *logp,
                                gl_error *err) {
   const mdp_trajectories *t = self;
   const size_t h = t->m->horizon;
-  double *policy = mdp_new_policy(t->m, theta, err);
-  if (policy == NULL) return GL_ENOMEM;
+  double *log_policy = mdp_new_log_policy(t->m, theta, err);
+  if (log_policy == NULL) return GL_ENOMEM;
   for (size_t y = t->first[x]; y < t->first[x + 1]; ++y)
     for (size_t i = 0; i < h; ++i)
       logp[(y - t->first[x]) * h + i] =
-          i < t->length[y] ? policy[t->pair[y * h + i]] + t->transition[y * h + i] : 0;
-  free(policy);
+          i < t->length[y] ? log_policy[t->pair[y * h + i]] + t->transition[y * h + i] : 0;
+  free(log_policy);
   return GL_OK;
 }
 
-/* grad += c * d log pi(pair) / d theta; `policy` is that state's row of probabilities. */
-static void mdp_add_score(const mdp *m, const double *policy, size_t pair, double c, double *grad) {
+/* grad += c * d log pi(pair) / d theta; log_policy [states * actions], as from mdp_log_policy(). */
+static void mdp_add_score(const mdp *m, const double *log_policy, size_t pair, double c,
+                          double *grad) {
   const size_t s = pair / m->actions;
   for (size_t a = 0; a < m->actions; ++a) {
     const size_t other = s * m->actions + a;
-    const double dz = c * ((other == pair ? 1 : 0) - exp(policy[other]));
+    const double dz = c * ((other == pair ? 1 : 0) - exp(log_policy[other]));
     if (m->n_features == 0) grad[other] += dz;
     for (size_t k = 0; k < m->n_features; ++k)
       grad[k] += dz * m->feature[other * m->n_features + k];
@@ -335,14 +337,14 @@ static gl_status accumulate_score(const void *self, const double *theta, size_t 
                                   const double *coefficient, double *grad, gl_error *err) {
   const mdp_trajectories *t = self;
   const size_t h = t->m->horizon;
-  double *policy = mdp_new_policy(t->m, theta, err);
-  if (policy == NULL) return GL_ENOMEM;
+  double *log_policy = mdp_new_log_policy(t->m, theta, err);
+  if (log_policy == NULL) return GL_ENOMEM;
   for (size_t y = t->first[x]; y < t->first[x + 1]; ++y)
     for (size_t i = 0; i < t->length[y]; ++i) {
       const double c = coefficient[(y - t->first[x]) * h + i];
-      if (c != 0) mdp_add_score(t->m, policy, t->pair[y * h + i], c, grad);
+      if (c != 0) mdp_add_score(t->m, log_policy, t->pair[y * h + i], c, grad);
     }
-  free(policy);
+  free(log_policy);
   return GL_OK;
 }
 
@@ -350,13 +352,13 @@ static gl_status sequence_scores(const void *self, const double *theta, size_t x
                                  gl_error *err) {
   const mdp_trajectories *t = self;
   const size_t h = t->m->horizon, p = t->m->n_parameters;
-  double *policy = mdp_new_policy(t->m, theta, err);
-  if (policy == NULL) return GL_ENOMEM;
+  double *log_policy = mdp_new_log_policy(t->m, theta, err);
+  if (log_policy == NULL) return GL_ENOMEM;
   memset(score, 0, n_responses(self, x) * p * sizeof *score);
   for (size_t y = t->first[x]; y < t->first[x + 1]; ++y)
     for (size_t i = 0; i < t->length[y]; ++i)
-      mdp_add_score(t->m, policy, t->pair[y * h + i], 1, score + (y - t->first[x]) * p);
-  free(policy);
+      mdp_add_score(t->m, log_policy, t->pair[y * h + i], 1, score + (y - t->first[x]) * p);
+  free(log_policy);
   return GL_OK;
 }
 

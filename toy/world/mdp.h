@@ -52,8 +52,6 @@ int mdp_is_kind(const char *kind);
  * be NULL). Returns NULL past the last. */
 const char *mdp_kind_at(size_t i, const char **about);
 
-/* Writes log pi(a|s) to log_policy[states * actions]. */
-void mdp_log_policy(const mdp *m, const double *theta, double *log_policy);
 /* Computes J from the start distribution and, if gradient is not NULL, gradient[n_parameters]. */
 gl_status mdp_value(const mdp *m, const double *theta, double *value, double *gradient,
                     gl_error *err);

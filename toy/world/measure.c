@@ -69,20 +69,20 @@ double toy_exact_log_collision(const response_tree *t, const double *logq, doubl
 
 /* --- recorded behaviour distributions --- */
 
-size_t toy_record_size(const toy_world *w, size_t parts) {
+size_t toy_behaviour_size(const toy_world *w, size_t parts) {
   return w->counted ? parts * (w->tree.n_edges + 1) : w->tree.n_edges;
 }
 
-size_t toy_record_parts(const toy_world *w, size_t n, size_t values) {
-  const size_t one = toy_record_size(w, 1);
+size_t toy_behaviour_parts(const toy_world *w, size_t n, size_t values) {
+  const size_t one = toy_behaviour_size(w, 1);
   if (n == 0 || values == 0 || values % (n * one) != 0) return 0;
   const size_t parts = values / (n * one);
   return !w->counted && parts != 1 ? 0 : parts;
 }
 
-/* dist[t] = the record's table for position t. */
-static void dist_of_record(const toy_world *w, toy_record q, const double *tables,
-                           const double *dist[AUTOMATON_MAX_HORIZON]) {
+/* dist[t] = the table for position t. */
+static void dist_at_positions(const toy_world *w, toy_behaviour q, const double *tables,
+                              const double *dist[AUTOMATON_MAX_HORIZON]) {
   size_t part = 0;
   for (size_t t = 0; t < w->tree.horizon; ++t) {
     while (part + 1 < q.parts && q.values[part + 1] <= (double)t) ++part;
@@ -90,12 +90,13 @@ static void dist_of_record(const toy_world *w, toy_record q, const double *table
   }
 }
 
-static void constant_dist(const toy_world *w, const double *table,
-                          const double *dist[AUTOMATON_MAX_HORIZON]) {
+static void same_at_each_position(const toy_world *w, const double *table,
+                                  const double *dist[AUTOMATON_MAX_HORIZON]) {
   for (size_t t = 0; t < w->tree.horizon; ++t) dist[t] = table;
 }
 
-const double *toy_record_node(const toy_world *w, toy_record q, size_t edge, size_t position) {
+const double *toy_behaviour_node(const toy_world *w, toy_behaviour q, size_t edge,
+                                 size_t position) {
   const size_t v = w->tree.vocabulary, first = edge / v * v;
   size_t part = 0;
   if (!w->counted) return q.values + first;
@@ -103,8 +104,8 @@ const double *toy_record_node(const toy_world *w, toy_record q, size_t edge, siz
   return q.values + q.parts + part * w->tree.n_edges + first;
 }
 
-gl_status toy_record_collision(const toy_world *w, toy_record q, int truncated, double *out,
-                               gl_error *err) {
+gl_status toy_behaviour_collision(const toy_world *w, toy_behaviour q, int truncated, double *out,
+                                  gl_error *err) {
   const response_tree *g = &w->tree;
   const size_t edges = q.parts * g->n_edges,
                scratch = w->counted ? toy_chain_scratch(g, 1) : g->n_nodes;
@@ -122,7 +123,7 @@ gl_status toy_record_collision(const toy_world *w, toy_record q, int truncated, 
   }
   if (w->counted) {
     const double *dist[AUTOMATON_MAX_HORIZON];
-    dist_of_record(w, q, tables, dist);
+    dist_at_positions(w, q, tables, dist);
     *out = log(toy_chain_sum(&(toy_chain){g, NULL}, dist, 2, NULL, NULL, NULL, room + edges));
   } else {
     *out = toy_exact_log_collision(g, tables, room + edges);
@@ -198,7 +199,7 @@ double toy_mean_reward(const toy_world *w, size_t x, const double *p, const doub
                        double *scratch) {
   if (!w->counted) return toy_exact_mean(&w->tree, p, w->reward + x * w->tree.n_responses, scratch);
   const double *dist[AUTOMATON_MAX_HORIZON];
-  constant_dist(w, logp, dist);
+  same_at_each_position(w, logp, dist);
   return toy_chain_sum(&(toy_chain){&w->tree, w->automata + x}, dist, 1, w->automata[x].reward,
                        NULL, NULL, scratch);
 }
@@ -243,13 +244,13 @@ static double chain_entropy(const toy_world *w, const double *visit, const doubl
 
 /* toy_measure() for counted worlds. q's tables follow the first positions of its parts. */
 static toy_facts measure_counted(const toy_world *w, size_t x, const double *p, const double *logp,
-                                 toy_record q, const double *logref, double *scratch) {
+                                 toy_behaviour q, const double *logref, double *scratch) {
   const double *at_p[AUTOMATON_MAX_HORIZON], *at_q[AUTOMATON_MAX_HORIZON],
       *at_ref[AUTOMATON_MAX_HORIZON];
   double *visit = scratch, *rest = scratch + w->tree.horizon * w->tree.n_nodes;
-  constant_dist(w, logp, at_p);
-  constant_dist(w, logref, at_ref);
-  dist_of_record(w, q, q.values + q.parts, at_q);
+  same_at_each_position(w, logp, at_p);
+  same_at_each_position(w, logref, at_ref);
+  dist_at_positions(w, q, q.values + q.parts, at_q);
   toy_chain_visits(&w->tree, at_p, visit, rest);
   toy_facts f = {.entropy = chain_entropy(w, visit, p, logp),
                  .kl = toy_chain_kl(w, visit, at_p, at_q),
@@ -261,7 +262,7 @@ static toy_facts measure_counted(const toy_world *w, size_t x, const double *p, 
 }
 
 toy_facts toy_measure(const toy_world *w, size_t x, const double *p, const double *logp,
-                      toy_record q, const double *logref, double *scratch) {
+                      toy_behaviour q, const double *logref, double *scratch) {
   const response_tree *t = &w->tree;
   double *edges = scratch + t->n_nodes;
   if (w->counted) return measure_counted(w, x, p, logp, q, logref, scratch);
@@ -289,7 +290,7 @@ gl_status toy_measure_kept(const toy_world *w, size_t x, const double *logq, toy
   }
   double *visit = drawn + g->n_edges, *rest = visit + g->horizon * g->n_nodes;
   toy_truncate(w, &w->sampling, logq, g->n_nodes, drawn, rank);
-  constant_dist(w, drawn, dist);
+  same_at_each_position(w, drawn, dist);
   toy_chain_visits(g, dist, visit, rest);
   for (size_t n = 0; n < g->n_nodes; ++n) {
     double reached = 0, kept = 0;

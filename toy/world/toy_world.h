@@ -1,5 +1,6 @@
-/* Public interface of toy/world: toy worlds (bandits, short sequences, automata) with their policy
- * class. Most have few enough responses to enumerate (core/rl/enumerable.h). */
+/* Public interface of toy/world: toy worlds (bandits, short sequences, automata, decision
+ * processes) with their policy class. Most have few enough responses to enumerate
+ * (core/rl/enumerable.h). */
 #ifndef GEPOLAB_TOY_WORLD_TOY_WORLD_H
 #define GEPOLAB_TOY_WORLD_TOY_WORLD_H
 
@@ -8,6 +9,8 @@
 
 /* A world with its policy class but without an optimiser, for the exact laboratory. */
 typedef struct toy_world toy_world;
+/* Makes the world of a section `world`. sampling NULL: temperature 1, no truncation. Release with
+ * toy_world_free(). Errors: GL_ENOMEM, GL_EINPUT with position in the recipe. */
 gl_status toy_world_new(toy_world **out, const cfg_node *world, const cfg_node *sampling,
                         uint64_t seed, gl_error *err);
 void toy_world_free(toy_world *w);

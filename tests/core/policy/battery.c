@@ -68,16 +68,16 @@ static void change_field(policy_algorithm *a, const policy_field *f, uint64_t en
   void *at = (char *)a + f->offset;
   const double number = numbers[draw_below(entity, index, sizeof numbers / sizeof *numbers)];
   switch (f->kind) {
-  case FIELD_CHOICE:
+  case POLICY_FIELD_CHOICE:
     *(int *)at = (int)draw_below(entity, index, (size_t)f->n_choices);
     break;
-  case FIELD_BOOL:
+  case POLICY_FIELD_FLAG:
     *(int *)at = (int)draw_below(entity, index, 2);
     break;
-  case FIELD_COUNT:
+  case POLICY_FIELD_COUNT:
     *(size_t *)at = (size_t)f->lo + draw_below(entity, index, f->hi > 1 ? 8 : 2);
     break;
-  case FIELD_NUMBER:
+  case POLICY_FIELD_NUMBER:
     *(double *)at = fmin(fmax(number, f->lo), isinf(f->hi) ? INFINITY : fmin(f->hi, 12));
     break;
   }
@@ -89,8 +89,8 @@ static policy_algorithm combination(uint64_t k) {
   const size_t changes = 1 + draw_below(10 + k, 1, MOST_CHANGES);
   for (size_t c = 0; c < changes; c++) {
     const policy_field *f = policy_fields_at(draw_below(10 + k, 10 * c + 2, policy_fields_count()));
-    if (f->kind == FIELD_NUMBER && c % 2 == 0)
-      for (uint64_t i = 3; i < 9 && f->kind == FIELD_NUMBER; i++)
+    if (f->kind == POLICY_FIELD_NUMBER && c % 2 == 0)
+      for (uint64_t i = 3; i < 9 && f->kind == POLICY_FIELD_NUMBER; i++)
         f = policy_fields_at(draw_below(10 + k, 10 * c + i, policy_fields_count()));
     change_field(&a, f, 10 + k, 10 * c + 9);
   }

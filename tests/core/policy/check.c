@@ -32,7 +32,7 @@ TEST(a_choice_with_none_of_its_values_is_refused_by_name) {
   policy_workspace *ws = policy_workspace_new();
   for (size_t i = 0; i < policy_fields_count(); i++) {
     const policy_field *f = policy_fields_at(i);
-    if (f->kind != FIELD_CHOICE) continue;
+    if (f->kind != POLICY_FIELD_CHOICE) continue;
     const int wrong[] = {-1, f->n_choices, 1000};
     for (size_t k = 0; k < 3; k++) {
       policy_algorithm algorithm = *policy_algorithms_find("gepo");

@@ -42,7 +42,7 @@ static int decides(const fixture *f, const policy_input *in, const policy_algori
 
 /* Choices and booleans: this very value against each other one. */
 static int value_decides(const fixture *f, const policy_field *field, int value) {
-  int n = field->kind == FIELD_BOOL ? 2 : field->n_choices;
+  int n = field->kind == POLICY_FIELD_FLAG ? 2 : field->n_choices;
   const cJSON *c;
   cJSON_ArrayForEach(c, f->cases) {
     policy_algorithm algorithm, other;
@@ -59,7 +59,7 @@ static int value_decides(const fixture *f, const policy_field *field, int value)
 
 /* Numbers: a value that is not the published algorithm's, against the algorithm's own. */
 static int number_decides(const fixture *f, const policy_field *field) {
-  size_t size = field->kind == FIELD_COUNT ? sizeof(size_t) : sizeof(double);
+  size_t size = field->kind == POLICY_FIELD_COUNT ? sizeof(size_t) : sizeof(double);
   const cJSON *c;
   cJSON_ArrayForEach(c, f->cases) {
     policy_algorithm algorithm, other;
@@ -79,16 +79,16 @@ TEST(every_value_of_every_field_decides_a_golden_case) {
   CU_ASSERT_PTR_NOT_NULL_FATAL(f);
   for (size_t i = 0; i < policy_fields_count(); i++) {
     const policy_field *field = policy_fields_at(i);
-    int discrete = field->kind == FIELD_CHOICE || field->kind == FIELD_BOOL;
-    int n = field->kind == FIELD_CHOICE ? field->n_choices : discrete ? 2 : 1;
+    int discrete = field->kind == POLICY_FIELD_CHOICE || field->kind == POLICY_FIELD_FLAG;
+    int n = field->kind == POLICY_FIELD_CHOICE ? field->n_choices : discrete ? 2 : 1;
     if (strcmp(field->name, "proximal_decay") == 0) continue; /* the learner's: logprox is given */
     for (int v = 0; v < n; v++) {
       int found = discrete ? value_decides(f, field, v) : number_decides(f, field);
       if (!found)
         fprintf(stderr, "no golden case is decided by %s: %s\n", field->name,
-                field->kind == FIELD_CHOICE ? field->choice(v)
-                : discrete                  ? (v ? "true" : "false")
-                                            : "a number other than the algorithm's");
+                field->kind == POLICY_FIELD_CHOICE ? field->choice(v)
+                : discrete                         ? (v ? "true" : "false")
+                                                   : "a number other than the algorithm's");
       CU_ASSERT(found);
     }
   }

@@ -24,7 +24,7 @@ static void make(results *r) {
       .loss = 1, .advantage = r->advantage, .weight = r->weight, .coefficient = r->coefficient};
 }
 
-static gl_status check(const results *r, const policy_keeping *keeping, gl_error *err) {
+static gl_status check(const results *r, const policy_precisions *keeping, gl_error *err) {
   const policy_input in = {.n_groups = 2,
                            .n_responses = RESPONSES,
                            .n_tokens = TOKENS,
@@ -36,7 +36,7 @@ static gl_status check(const results *r, const policy_keeping *keeping, gl_error
   return policy_check_finite(&in, &r->out, keeping, err);
 }
 
-static void check_named(results *r, const policy_keeping *keeping, const char *says) {
+static void check_named(results *r, const policy_precisions *keeping, const char *says) {
   gl_error err = {0};
   const int ok = check(r, keeping, &err) == GL_ENUMERIC && strstr(err.text, says) != NULL;
   if (!ok) fprintf(stderr, "wanted '%s', got '%s'\n", says, err.text);
@@ -45,7 +45,7 @@ static void check_named(results *r, const policy_keeping *keeping, const char *s
 }
 
 TEST(finite_results_pass_and_arrays_that_are_not_there_are_not_looked_at) {
-  const policy_keeping keeping = {.by_group = 0};
+  const policy_precisions keeping = {.by_group = 0};
   results r;
   make(&r);
   r.weight[0] = r.coefficient[5] = -1.7e308;
@@ -56,7 +56,7 @@ TEST(finite_results_pass_and_arrays_that_are_not_there_are_not_looked_at) {
 }
 
 TEST(the_first_result_that_is_no_number_is_named) {
-  const policy_keeping batch = {.by_group = 0}, group = {.by_group = 1};
+  const policy_precisions batch = {.by_group = 0}, group = {.by_group = 1};
   results r;
   make(&r);
   r.coefficient[2] = INFINITY, r.weight[4] = NAN;
@@ -76,8 +76,8 @@ TEST(the_first_result_that_is_no_number_is_named) {
 }
 
 TEST(single_precision_holds_less) {
-  const policy_keeping weights = {.weight = POLICY_SINGLE},
-                       rest = {.coefficient = POLICY_SINGLE, .advantage = POLICY_SINGLE};
+  const policy_precisions weights = {.weight = POLICY_SINGLE},
+                          rest = {.coefficient = POLICY_SINGLE, .advantage = POLICY_SINGLE};
   results r;
   make(&r);
   r.weight[1] = 3.4e38, r.coefficient[0] = 1e39;

@@ -39,7 +39,7 @@ TEST(a_batch_reads_back_as_it_was_written) {
   CU_ASSERT_EQUAL_FATAL(read_bytes(&b, bytes, size), GL_OK);
   CU_ASSERT(b.id == 7 && b.n_groups == 2 && b.n_responses == 4 && b.n_tokens == 6);
   CU_ASSERT(b.cache_bytes == 3 * sizeof(double) && b.n_dist == 0);
-  CU_ASSERT(batch_name_records(&b, 0, 2, NULL) == GL_OK && b.cache_bytes == 0);
+  CU_ASSERT(batch_assign_optional(&b, 0, 2, NULL) == GL_OK && b.cache_bytes == 0);
   CU_ASSERT(b.n_dist == 2 && b.own_dists);
   CU_ASSERT(batch_is_consistent(&b) && b.logq[5] == -1.25 && b.token[5] == 5 && b.dist[1] == 5);
   batch_fini(&b);
@@ -62,7 +62,7 @@ TEST(sets_and_a_cache_are_told_apart_by_the_words_of_a_set) {
   fclose(to);
   for (size_t words = 0; words < 8; ++words) {
     CU_ASSERT_EQUAL_FATAL(read_bytes(&again, bytes, size), GL_OK);
-    CU_ASSERT_EQUAL_FATAL(batch_name_records(&again, words, 0, NULL), GL_OK);
+    CU_ASSERT_EQUAL_FATAL(batch_assign_optional(&again, words, 0, NULL), GL_OK);
     if (words == 3)
       CU_ASSERT(again.kept_words == 3 && again.cache_bytes == 16 &&
                 memcmp(again.kept, b.kept, 9 * sizeof *b.kept) == 0 &&

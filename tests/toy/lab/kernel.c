@@ -95,7 +95,7 @@ TEST(a_value_that_is_not_on_the_list_is_not_factored) {
   lab_result_fini(&r);
   for (size_t i = 0; i < policy_fields_count(); i++) {
     const policy_field *field = policy_fields_at(i);
-    if (field->kind != FIELD_CHOICE) continue;
+    if (field->kind != POLICY_FIELD_CHOICE) continue;
     a = *policy_algorithms_find("is");
     *(int *)(void *)((char *)&a + field->offset) = field->n_choices;
     CU_ASSERT(!is_factored(&f, &a));

@@ -328,11 +328,11 @@ static void responses_change_their_weights_each_by_itself(const char *world) {
     CU_ASSERT(memcmp(mixed.logq + k, b->logq + j, tokens * sizeof *b->logq) == 0);
     CU_ASSERT_EQUAL(mixed.reward[i], b->reward[i]);
     size_t edge[64];
-    const toy_record own = {mixed.dist + i * toy_record_size(l.toy->world, dists.parts),
-                            dists.parts};
+    const toy_behaviour own = {mixed.dist + i * toy_behaviour_size(l.toy->world, dists.parts),
+                               dists.parts};
     CU_ASSERT_FATAL(tokens <= 64 && toy_walk(l.toy->world, mixed.token + k, tokens, edge));
     for (size_t t = 0; t < tokens; ++t)
-      CU_ASSERT_EQUAL(toy_record_node(l.toy->world, own, edge[t], t)[mixed.token[k + t]],
+      CU_ASSERT_EQUAL(toy_behaviour_node(l.toy->world, own, edge[t], t)[mixed.token[k + t]],
                       mixed.logq[k + t]);
   }
   learner_update(&l, &mixed, metrics);

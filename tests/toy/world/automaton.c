@@ -100,8 +100,9 @@ static void check_facts(const char *about, const char *dist) {
     record[0] = 0;
     toy_log_probs(c.world, other, x, record + 1);
     toy_log_probs(l.world, other, x, lq);
-    toy_facts a = toy_measure(c.world, x, cp, clogp, (toy_record){record, 1}, record + 1, scratch);
-    toy_facts b = toy_measure(l.world, x, lp, llogp, (toy_record){lq, 1}, lq, scratch);
+    toy_facts a =
+        toy_measure(c.world, x, cp, clogp, (toy_behaviour){record, 1}, record + 1, scratch);
+    toy_facts b = toy_measure(l.world, x, lp, llogp, (toy_behaviour){lq, 1}, lq, scratch);
     ASSERT_CLOSE(a.entropy, b.entropy, 1e-12);
     ASSERT_CLOSE(a.kl, b.kl, 1e-12);
     ASSERT_CLOSE(a.kl_qp, b.kl_qp, 1e-12);
@@ -110,9 +111,10 @@ static void check_facts(const char *about, const char *dist) {
     ASSERT_CLOSE(toy_greedy_reward(c.world, x, cp), toy_greedy_reward(l.world, x, lp), 0);
     for (int truncated = 0; truncated < 2; ++truncated) {
       double u = NAN, v = NAN;
-      CU_ASSERT(toy_record_collision(c.world, (toy_record){record, 1}, truncated, &u, &err) ==
+      CU_ASSERT(toy_behaviour_collision(c.world, (toy_behaviour){record, 1}, truncated, &u, &err) ==
                 GL_OK);
-      CU_ASSERT(toy_record_collision(l.world, (toy_record){lq, 1}, truncated, &v, &err) == GL_OK);
+      CU_ASSERT(toy_behaviour_collision(l.world, (toy_behaviour){lq, 1}, truncated, &v, &err) ==
+                GL_OK);
       ASSERT_CLOSE(u, v, 1e-12);
     }
     /* The listed distribution that is drawn from, and the share of the policy that it keeps at each
