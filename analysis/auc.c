@@ -58,8 +58,11 @@ static double u_deviation(size_t events, size_t others) {
   return sqrt((double)events * (double)others * (double)(events + others + 1) / 12);
 }
 
+/* Most pairs for which the distribution is exact. */
+enum { MOST_EXACT = 4000 };
+
 static bool is_exact(size_t events, size_t others) {
-  return events <= AUC_EXACT && others <= AUC_EXACT && events * others <= AUC_EXACT;
+  return events <= MOST_EXACT && others <= MOST_EXACT && events * others <= MOST_EXACT;
 }
 
 double auc_p_value(double auc, size_t events, size_t others) {

@@ -12,9 +12,8 @@ double auc_error(double auc, size_t events, size_t others);
  * 0 and of 1 is unknown (NaN). */
 interval auc_interval(double auc, size_t events, size_t others);
 /* Two-sided p of the hypothesis that the AUC is 0.5: the exact permutation distribution of Mann and
- * Whitney's U without ties up to AUC_EXACT pairs, its normal limit beyond. NaN without events or
+ * Whitney's U without ties up to 4,000 pairs, its normal limit beyond. NaN without events or
  * without non-events. */
-enum { AUC_EXACT = 4000 };
 double auc_p_value(double auc, size_t events, size_t others);
 /* Probability that the test of auc_p_value() rejects at `level` if the AUC is `auc`: the
  * distribution of the estimate is taken as normal with the standard error above. */

@@ -10,10 +10,7 @@
 
 /* --- Firth's penalised logistic regression --- */
 
-/* Half the 95 % quantile of the chi-square distribution with one degree of freedom. */
-static const double PROFILE_LOSS = 1.920729410347062;
-
-enum { MOST_NEWTON = 200, MOST_HALVINGS = 40, SLOPES = 100, REFINEMENTS = 50, REACH_STEPS = 100 };
+enum { MOST_NEWTON = 200, MOST_HALVINGS = 40 };
 
 /* log(1 + exp(x)) without overflow. */
 static double log_1_exp(double x) {
@@ -134,91 +131,6 @@ gl_status dose_fit_of(const dose_group *group, size_t n, dose_fit *out, gl_error
     out->why = "every run collapses";
   if (out->why == NULL) ascend(group, n, out);
   return GL_OK;
-}
-
-/* --- learning rate at a given collapse rate, with its profile interval --- */
-
-/* The logistic regressions whose collapse rate at x is the given fraction; they differ in slope.
- * logit: of the fraction. */
-typedef struct lines {
-  const dose_group *group;
-  size_t n;
-  double x, logit;
-} lines;
-
-static double at_slope(const lines *l, double b) {
-  return likelihood(l->group, l->n, l->logit - b * l->x, b);
-}
-
-/* Grid of slopes from -most to most, dense near 0. */
-static double slope_at(int i, double most) {
-  const double u = 2.0 * i / SLOPES - 1;
-  return most * u * u * u;
-}
-
-/* Maximum penalised likelihood over these regressions: scans the slopes, then refines by
- * golden-section search. */
-static double best_of_lines(const lines *l, double most) {
-  static const double golden = 0.6180339887498949;
-  int best = 0;
-  double value = -INFINITY;
-  for (int i = 0; i <= SLOPES; i++) {
-    const double v = at_slope(l, slope_at(i, most));
-    if (v > value) {
-      value = v;
-      best = i;
-    }
-  }
-  double low = slope_at(best > 0 ? best - 1 : 0, most);
-  double high = slope_at(best < SLOPES ? best + 1 : SLOPES, most);
-  for (int i = 0; i < REFINEMENTS; i++) {
-    const double u = high - golden * (high - low), v = low + golden * (high - low);
-    if (at_slope(l, u) > at_slope(l, v))
-      high = v;
-    else
-      low = u;
-  }
-  return fmax(value, at_slope(l, (low + high) / 2));
-}
-
-/* Returns where the profile has dropped by PROFILE_LOSS, moving from x in steps; infinite if it has
- * not within the range. */
-static double end_of_profile(lines l, double x, double step, double best, double most) {
-  for (int i = 1; i <= REACH_STEPS; i++) {
-    l.x = x + i * step;
-    if (best - best_of_lines(&l, most) <= PROFILE_LOSS) continue;
-    double in = l.x - step, out = l.x;
-    for (int k = 0; k < 30; k++) {
-      l.x = (in + out) / 2;
-      if (best - best_of_lines(&l, most) <= PROFILE_LOSS)
-        in = l.x;
-      else
-        out = l.x;
-    }
-    return (in + out) / 2;
-  }
-  return step > 0 ? INFINITY : -INFINITY;
-}
-
-interval dose_at(const dose_group *group, size_t n, const dose_fit *fit, double share,
-                 double reach) {
-  double low = INFINITY, high = -INFINITY;
-  for (size_t i = 0; i < n; i++) {
-    if (group[i].runs == 0) continue;
-    low = fmin(low, group[i].x);
-    high = fmax(high, group[i].x);
-  }
-  if (fit->why != NULL || !(fit->b > 0)) return (interval){NAN, -INFINITY, INFINITY};
-  const lines l = {.group = group, .n = n, .logit = log(share / (1 - share))};
-  const double x = (l.logit - fit->a) / fit->b;
-  /* Beyond this slope the likelihood is practically that of a step function. */
-  const double most = fmax(200 / (high - low), 4 * fabs(fit->b));
-  interval v = {.value = x, .low = -INFINITY, .high = INFINITY};
-  if (x > low - reach)
-    v.low = end_of_profile(l, x, -(x - low + reach) / REACH_STEPS, fit->log_likelihood, most);
-  if (x < high + reach)
-    v.high = end_of_profile(l, x, (high + reach - x) / REACH_STEPS, fit->log_likelihood, most);
-  return v;
 }
 
 /* --- rates at which a fraction of runs collapses --- */

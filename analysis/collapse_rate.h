@@ -4,9 +4,7 @@
  * x))). With a handful of runs per learning rate, collapses are often perfectly separated and the
  * likelihood has no maximum. It is therefore penalised by half the logarithm of the determinant of
  * Fisher's information (Firth 1993, Biometrika 80:27; Heinze and Schemper 2002, Statistics in
- * Medicine 21:2409), which always gives a maximum. Intervals are profiles of the penalised
- * log-likelihood: all x whose best slope loses at most 1.92 against the maximum. They may be open.
- */
+ * Medicine 21:2409), which always gives a maximum. */
 #ifndef GEPOLAB_ANALYSIS_COLLAPSE_RATE_H
 #define GEPOLAB_ANALYSIS_COLLAPSE_RATE_H
 
@@ -29,12 +27,6 @@ typedef struct dose_fit {
 /* Fits group[n]. Errors: GL_ENOMEM, GL_EINPUT (a non-finite x, or more collapses than runs). Data
  * that do not identify the fit are no error (see why). */
 gl_status dose_fit_of(const dose_group *group, size_t n, dose_fit *out, gl_error *err);
-
-/* The x at which a given fraction of runs collapses, 0 < share < 1, with its 95 % profile interval.
- * An end is minus or plus infinity if the data do not bound it within `reach` of the observed x.
- * NaN if there is no fit. */
-interval dose_at(const dose_group *group, size_t n, const dose_fit *fit, double share,
-                 double reach);
 
 /* --- rates at which a fraction of runs collapses --- */
 

@@ -22,8 +22,8 @@ const char *const contrast_measure_names[CONTRAST_MEASURES] = {
     [CONTRAST_BEST_TO_LAST] = "best_to_last",
     [CONTRAST_BELOW_START] = "below_start"};
 
-const char *const contrast_origin_names[CONTRAST_ORIGINS] = {"unknown", "before the runs",
-                                                             "after the runs"};
+static const char *const contrast_origin_names[CONTRAST_ORIGINS] = {"unknown", "before the runs",
+                                                                    "after the runs"};
 
 static const double LEVEL = 0.05, POWER = 0.8;
 enum { BISECTIONS = 60 };
@@ -392,7 +392,10 @@ static bool is_same_number(double a, double b) {
   return memcmp(&a, &b, sizeof a) == 0;
 }
 
-bool runs_are_equal(const results_run *a, const results_run *b) {
+/* Whether two runs have the same evaluations and, update by update, the same batch reward and
+ * gradient norm. The loss is not compared, because it is rounded differently. False for runs
+ * without updates. */
+static bool runs_are_equal(const results_run *a, const results_run *b) {
   if (a->n_steps == 0 || a->n_steps != b->n_steps || a->n_evals != b->n_evals) return false;
   for (size_t i = 0; i < a->n_evals; i++)
     if (!is_same_number(a->evals[i].eval_score, b->evals[i].eval_score)) return false;

@@ -54,8 +54,6 @@ typedef enum contrast_origin {
   CONTRAST_AFTERWARDS, /* in no swept recipe: the contrast was written or changed after the runs */
   CONTRAST_ORIGINS
 } contrast_origin;
-/* "unknown", "before the runs", "after the runs". */
-extern const char *const contrast_origin_names[CONTRAST_ORIGINS];
 
 /* One contrast; strings are borrowed. */
 typedef struct contrast {
@@ -97,11 +95,6 @@ void contrasts_report(table *to, const results *from, const contrast *contrasts,
  * at which levels their runs end. */
 
 /* --- equal arms --- */
-
-/* Whether two runs have the same evaluations and, update by update, the same batch reward and
- * gradient norm. The loss is not compared, because it is rounded differently. False for runs
- * without updates. */
-bool runs_are_equal(const results_run *a, const results_run *b);
 
 /* Two cells with at least one common seed, all of whose common seeds have equal runs. */
 typedef struct equal_arms {

@@ -11,7 +11,7 @@
 /* With fewer residual degrees of freedom, interactions are not in the model. */
 enum { FEWEST_RESIDUAL = 4 };
 
-const char *effect_response_name(effect_response r) {
+static const char *effect_response_name(effect_response r) {
   static const char *const names[RESPONSE_COUNT] = {
       [RESPONSE_GAP] = "gap", [RESPONSE_LAST] = "last", [RESPONSE_LIFETIME] = "lifetime"};
   return names[r];

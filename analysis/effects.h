@@ -27,7 +27,6 @@ typedef enum effect_response {
   RESPONSE_LIFETIME, /* updates until the run collapsed, or until its last evaluation */
   RESPONSE_COUNT
 } effect_response;
-const char *effect_response_name(effect_response r);
 
 /* A factor: one field, or several that always change together. */
 typedef struct effect_factor {

@@ -91,12 +91,6 @@ const export_table *study_export_at(size_t i) {
   return i == 2 ? &cells_table : store_export_at(i - 2);
 }
 
-const export_table *study_export_named(const char *name) {
-  size_t i = 0;
-  while (study_export_at(i) != NULL && strcmp(study_export_at(i)->name, name) != 0) ++i;
-  return study_export_at(i);
-}
-
 /* --- one study of the file --- */
 
 /* A run of the export list with its results and its cell. */

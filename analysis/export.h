@@ -11,9 +11,8 @@
 
 #include <stdio.h>
 
-/* Return the i-th table, or NULL past the last; the table of that name, or NULL. */
+/* The i-th table, or NULL past the last. */
 const export_table *study_export_at(size_t i);
-const export_table *study_export_named(const char *name);
 
 /* Writes one table of the file. After an error the output may be incomplete. Errors: GL_ENOMEM,
  * GL_EIO (the study is damaged, or writing fails). */

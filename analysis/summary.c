@@ -112,16 +112,18 @@ static gl_status relate(const summary *s, relation to[RELATION_COUNT], const rel
                         uint64_t index, gl_error *err) {
   const char *kl = metric_about(s->kl)->name;
   uint64_t entity = UINT64_MAX - RELATION_COUNT * index;
-  to[0] = (relation){.x = "delay", .y = kl};
-  to[1] = (relation){.x = kl, .y = "iw_variance_pq"};
+  to[RELATION_DELAY_KL] = (relation){.x = "delay", .y = kl};
+  to[RELATION_KL_VARIANCE] = (relation){.x = kl, .y = "iw_variance_pq"};
   gl_status status =
       spearman(v->delay, v->kl, v->n, rng_stream_at(BOOTSTRAP_SEED, RNG_BOOTSTRAP, entity),
-               &to[0].spearman, err);
+               &to[RELATION_DELAY_KL].spearman, err);
   if (status != GL_OK) return status;
-  if (to[0].spearman.why && !sweeps_delay(s->from))
-    to[0].spearman.why = "the study sweeps neither cluster.max_delay nor cluster.delay";
-  status = spearman(v->kl, v->variance, v->n,
-                    rng_stream_at(BOOTSTRAP_SEED, RNG_BOOTSTRAP, entity - 1), &to[1].spearman, err);
+  if (to[RELATION_DELAY_KL].spearman.why && !sweeps_delay(s->from))
+    to[RELATION_DELAY_KL].spearman.why =
+        "the study sweeps neither cluster.max_delay nor cluster.delay";
+  status =
+      spearman(v->kl, v->variance, v->n, rng_stream_at(BOOTSTRAP_SEED, RNG_BOOTSTRAP, entity - 1),
+               &to[RELATION_KL_VARIANCE].spearman, err);
   for (size_t i = 0; i < RELATION_COUNT; i++) drop_few(&to[i].spearman);
   return status;
 }

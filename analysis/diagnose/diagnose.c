@@ -14,7 +14,7 @@ gl_status diagnosis_new(diagnosis **out, const diagnose_request *request, gl_err
   *out = d;
   if (d == NULL) return gl_fail_memory(err, "a diagnosis");
   d->request = *request;
-  const gl_status status = rows_init(d, err);
+  const gl_status status = methods_init(d, err);
   if (status == GL_OK) return GL_OK;
   diagnosis_free(d);
   *out = NULL;
@@ -23,7 +23,7 @@ gl_status diagnosis_new(diagnosis **out, const diagnose_request *request, gl_err
 
 void diagnosis_free(diagnosis *d) {
   if (d == NULL) return;
-  rows_fini(d);
+  methods_fini(d);
   free(d->update);
   free(d->place);
   free(d->source);
@@ -36,25 +36,6 @@ void diagnosis_free(diagnosis *d) {
 
 void diagnosis_set_trainer(diagnosis *d, const char *trainer) {
   d->request.trainer = trainer;
-}
-
-gl_status diagnosis_finish(diagnosis *d, gl_error *err) {
-  enum { ENTITY_INFORMATIVE = 90 };
-  d->informative = (interval){NAN, NAN, NAN};
-  if (d->n_updates == 0 && d->n_series == 0)
-    return gl_fail(
-        err, GL_EINPUT,
-        "nothing in the logs says anything about staleness or time; a token-level log, or "
-        "series such as staleness, divergence and seconds of a step are needed "
-        "(`gepolab diagnose --help`)");
-  gl_status status = facts_of_tokens(d, err);
-  if (status == GL_OK && d->n_updates > 0)
-    status = facts_mean(&d->update[0].informative, d->n_updates, sizeof *d->update / sizeof(double),
-                        ENTITY_INFORMATIVE, &d->informative, err);
-  if (status == GL_OK) status = facts_of_series(d, err);
-  if (status == GL_OK) status = sources_finish(d, err);
-  if (status == GL_OK) find_causes(d);
-  return status;
 }
 
 /* --- causes --- */
@@ -207,7 +188,7 @@ static int worse_first(const void *a, const void *b) {
   return (y->severity > x->severity) - (y->severity < x->severity);
 }
 
-void find_causes(diagnosis *d) {
+static void find_causes(diagnosis *d) {
   const interval shift = d->staleness.shift;
   d->n_findings = 0;
   rules_of_divergence(d);
@@ -215,6 +196,25 @@ void find_causes(diagnosis *d) {
   report_above(d, CAUSE_DISCARD, (interval){-shift.value, -shift.high, -shift.low}, LIMIT_SHIFT);
   rules_of_speed(d);
   qsort(d->finding, d->n_findings, sizeof *d->finding, worse_first);
+}
+
+gl_status diagnosis_finish(diagnosis *d, gl_error *err) {
+  enum { ENTITY_INFORMATIVE = 90 };
+  d->informative = (interval){NAN, NAN, NAN};
+  if (d->n_updates == 0 && d->n_series == 0)
+    return gl_fail(
+        err, GL_EINPUT,
+        "nothing in the logs says anything about staleness or time; a token-level log, or "
+        "series such as staleness, divergence and seconds of a step are needed "
+        "(`gepolab diagnose --help`)");
+  gl_status status = facts_of_tokens(d, err);
+  if (status == GL_OK && d->n_updates > 0)
+    status = facts_mean(&d->update[0].informative, d->n_updates, sizeof *d->update / sizeof(double),
+                        ENTITY_INFORMATIVE, &d->informative, err);
+  if (status == GL_OK) status = facts_of_series(d, err);
+  if (status == GL_OK) status = sources_finish(d, err);
+  if (status == GL_OK) find_causes(d);
+  return status;
 }
 
 size_t diagnosis_findings(const diagnosis *d, const diagnose_finding **out) {
@@ -280,7 +280,7 @@ static bool metric_of_tokens(const diagnosis *d, metric m, double *value) {
       value[u] = f->tokens / f->responses;
       break;
     case METRIC_ESS:
-      value[u] = d->row[0].ran ? d->row[0].value[u * ROW_VALUES + ROW_ESS] : NAN;
+      value[u] = d->method[0].ran ? d->method[0].value[u * METHOD_VALUES + METHOD_ESS] : NAN;
       break;
     default:
       return false;

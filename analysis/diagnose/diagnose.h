@@ -11,7 +11,8 @@
  *     status = diagnosis_section(document, d, s, err);
  *   diagnosis_free(d);
  *
- * One batch is in memory at a time; about 2 kB are kept for each update. Nothing is printed here.
+ * One batch is in memory at a time; about 0.4 kB are kept for each update, and 60
+ * bytes for each of its algorithms. Nothing is printed here.
  *
  * Formulas: paper/methods.md §5.6. l = log p - log q of a token: p is the learner's probability
  * when it trained the token, q the sampler's when it generated it. k1 = -l and k3 = exp(l) - l - 1
@@ -126,7 +127,8 @@ typedef enum diagnose_cause {
   CAUSE_ENVIRONMENT, /* tools, environments or rewards take the time */
   CAUSE_COUNT
 } diagnose_cause;
-const char *diagnose_cause_name(diagnose_cause c); /* "engine_mismatch" */
+/* "engine_mismatch". Exposed for its test. */
+const char *diagnose_cause_name(diagnose_cause c);
 
 typedef struct diagnose_finding {
   diagnose_cause cause;
@@ -135,7 +137,7 @@ typedef struct diagnose_finding {
   double limit;
 } diagnose_finding;
 
-/* Findings, worst first. Valid until the diagnosis is freed. */
+/* Findings, worst first. Valid until the diagnosis is freed. Exposed for its test. */
 size_t diagnosis_findings(const diagnosis *d, const diagnose_finding **out);
 
 /* Writes a recipe of gepolab that shows the effect of change `at` (0: the first one proposed) to

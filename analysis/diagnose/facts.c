@@ -528,7 +528,8 @@ const char *diagnose_trainer_at(size_t i) {
   return i + 1 < N_TRAINERS ? trainers[i + 1].name : NULL;
 }
 
-const trainer_info *trainer_find(const char *name) {
+/* NULL is "any trainer", whose settings are described in words. */
+static const trainer_info *trainer_find(const char *name) {
   for (size_t i = 0; i < N_TRAINERS; ++i)
     if (strcmp(trainers[i].name, name != NULL ? name : "any") == 0) return &trainers[i];
   return &trainers[0];

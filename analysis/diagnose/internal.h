@@ -55,24 +55,24 @@ typedef struct lag_cell {
 
 /* --- metrics of each algorithm: tokens.c --- */
 
-typedef enum row_value {
-  ROW_ESS,
-  ROW_WEIGHT_MAX,
-  ROW_CLIPPED_POSITIVE,
-  ROW_CLIPPED_NEGATIVE,
-  ROW_GATED_POSITIVE,
-  ROW_GATED_NEGATIVE,
-  ROW_IMPROBABLE, /* number of improbable wrong responses none of whose tokens has a gradient */
-  ROW_VALUES
-} row_value;
+typedef enum method_value {
+  METHOD_ESS,
+  METHOD_WEIGHT_MAX,
+  METHOD_CLIPPED_POSITIVE,
+  METHOD_CLIPPED_NEGATIVE,
+  METHOD_GATED_POSITIVE,
+  METHOD_GATED_NEGATIVE,
+  METHOD_IMPROBABLE, /* number of improbable wrong responses none of whose tokens has a gradient */
+  METHOD_VALUES
+} method_value;
 
-typedef struct row_facts {
+typedef struct method_facts {
   policy_algorithm algorithm;
   bool ran;
-  size_t n, n_refused;
+  size_t n, n_refused; /* batches: evaluated, and refused because they lack what it needs */
   char why[256];
-  double *value; /* [n_updates][ROW_VALUES] */
-} row_facts;
+  double *value; /* [n_updates][METHOD_VALUES] */
+} method_facts;
 
 /* --- series: series.c --- */
 
@@ -89,8 +89,7 @@ typedef enum series_role {
   SERIES_KEEP_RATE,  /* fraction of the generated responses or groups that is trained */
   SERIES_KL,         /* k3 per token */
   SERIES_DIFFERENCE, /* mean |p - q| */
-  SERIES_ESS,
-  SERIES_ROLES
+  SERIES_ESS
 } series_role;
 
 /* A series of the log with a role: its updates in order of the step. */
@@ -225,10 +224,8 @@ gl_status facts_mean(const double *value, size_t n, size_t stride, uint64_t enti
 /* The negative clip of gepo: wrong responses whose likelihood is below this fraction of the group
  * expectation count as improbable. */
 #define DIAGNOSE_IMPROBABLE 0.8
-gl_status rows_init(diagnosis *d, gl_error *err);
-void rows_fini(diagnosis *d);
-/* Evaluates every algorithm on the batch, which is the last update. Errors: GL_ENOMEM. */
-gl_status rows_add(diagnosis *d, const diagnose_batch *batch, gl_error *err);
+gl_status methods_init(diagnosis *d, gl_error *err);
+void methods_fini(diagnosis *d);
 
 /* --- trainers: facts.c --- */
 
@@ -240,8 +237,6 @@ typedef struct trainer_info {
   const char *log_tokens, *log_versions, *log_times;      /* what to switch on; NULL: not known */
   const char *setting[CAUSE_COUNT]; /* the setting that acts on a cause; NULL: not known */
 } trainer_info;
-/* NULL is "any trainer", whose settings are described in words. */
-const trainer_info *trainer_find(const char *name);
 /* The trainer of the request, or that of the series; never NULL. */
 const trainer_info *trainer_of(const diagnosis *d);
 
@@ -284,7 +279,6 @@ typedef struct cause_info {
   bool is_speed;
 } cause_info;
 const cause_info *cause_about(diagnose_cause c);
-void find_causes(diagnosis *d);
 
 /* Section 6: diagnose.c. */
 gl_status warnings_section(table *to, const diagnosis *d, gl_error *err);
@@ -296,9 +290,9 @@ struct diagnosis {
   size_t n_updates;
   lag_cell *cell;
   size_t n_cells;
-  row_facts *row;
-  size_t n_rows;
-  size_t value_room; /* updates that row[i].value has room for */
+  method_facts *method;
+  size_t n_methods;
+  size_t value_room; /* updates that method[i].value has room for */
   double not_finite;
   size_t restarts, restart_at; /* restart_at: the update of the first one */
   const char **source;         /* [n_sources] texts that say which lines of the log the numbers are

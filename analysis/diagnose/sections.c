@@ -410,11 +410,11 @@ static void section_divergence(table *to, const diagnosis *d) {
 /* --- 4 --- */
 
 /* The mean over updates; NaN values are left out. */
-static double row_mean(const diagnosis *d, const row_facts *row, row_value k) {
+static double method_mean(const diagnosis *d, const method_facts *method, method_value k) {
   double sum = 0;
   size_t n = 0;
   for (size_t u = 0; u < d->n_updates; ++u) {
-    const double value = row->value[u * ROW_VALUES + (size_t)k];
+    const double value = method->value[u * METHOD_VALUES + (size_t)k];
     if (isnan(value)) continue;
     sum += value;
     ++n;
@@ -423,10 +423,10 @@ static double row_mean(const diagnosis *d, const row_facts *row, row_value k) {
 }
 
 /* Fraction of the improbable wrong responses, over all updates, that the algorithm drops. */
-static double dropped_of(const diagnosis *d, const row_facts *row) {
+static double dropped_of(const diagnosis *d, const method_facts *method) {
   double all = 0, dropped = 0;
   for (size_t u = 0; u < d->n_updates; ++u) {
-    const double n = row->value[u * ROW_VALUES + ROW_IMPROBABLE];
+    const double n = method->value[u * METHOD_VALUES + METHOD_IMPROBABLE];
     if (isnan(n)) continue;
     all += d->update[u].improbable;
     dropped += n;
@@ -455,12 +455,12 @@ static table *algorithms_begin(table *to) {
 }
 
 /* The largest value; place receives the position of its update in the log. */
-static double most_of(const diagnosis *d, const row_facts *row, row_value k,
+static double most_of(const diagnosis *d, const method_facts *method, method_value k,
                       char place[DIAGNOSE_POSITION_SIZE]) {
   double most = NAN;
   place[0] = '\0';
   for (size_t u = 0; u < d->n_updates; ++u) {
-    const double value = row->value[u * ROW_VALUES + (size_t)k];
+    const double value = method->value[u * METHOD_VALUES + (size_t)k];
     if (isnan(value) || value <= most) continue;
     most = value;
     position_of_update(place, d, u);
@@ -468,27 +468,28 @@ static double most_of(const diagnosis *d, const row_facts *row, row_value k,
   return most;
 }
 
-static gl_status put_algorithm(table *t, const diagnosis *d, const row_facts *row, gl_error *err) {
+static gl_status put_algorithm(table *t, const diagnosis *d, const method_facts *method,
+                               gl_error *err) {
   interval ess;
   char place[DIAGNOSE_POSITION_SIZE];
   const gl_status status =
-      facts_mean(row->value + ROW_ESS, d->n_updates, ROW_VALUES, 310, &ess, err);
+      facts_mean(method->value + METHOD_ESS, d->n_updates, METHOD_VALUES, 310, &ess, err);
   if (status != GL_OK) return status;
   table_row(t);
-  if (row->n == 0) table_hide_row(t);
-  table_text(t, row->algorithm.name);
-  if (row->ran) table_shown(t, "%s (ran)", row->algorithm.name), table_bold(t);
-  table_flag(t, row->ran);
-  table_count(t, row->n), table_count(t, row->n_refused);
-  table_text(t, row->n_refused > 0 ? row->why : NULL);
+  if (method->n == 0) table_hide_row(t);
+  table_text(t, method->algorithm.name);
+  if (method->ran) table_shown(t, "%s (ran)", method->algorithm.name), table_bold(t);
+  table_flag(t, method->ran);
+  table_count(t, method->n), table_count(t, method->n_refused);
+  table_text(t, method->n_refused > 0 ? method->why : NULL);
   interval_cell(t, ess);
-  table_real(t, most_of(d, row, ROW_WEIGHT_MAX, place));
+  table_real(t, most_of(d, method, METHOD_WEIGHT_MAX, place));
   table_text(t, place);
-  table_real(t, row_mean(d, row, ROW_CLIPPED_POSITIVE)),
-      table_real(t, row_mean(d, row, ROW_CLIPPED_NEGATIVE));
-  table_real(t, row_mean(d, row, ROW_GATED_POSITIVE)),
-      table_real(t, row_mean(d, row, ROW_GATED_NEGATIVE));
-  table_real(t, dropped_of(d, row));
+  table_real(t, method_mean(d, method, METHOD_CLIPPED_POSITIVE)),
+      table_real(t, method_mean(d, method, METHOD_CLIPPED_NEGATIVE));
+  table_real(t, method_mean(d, method, METHOD_GATED_POSITIVE)),
+      table_real(t, method_mean(d, method, METHOD_GATED_NEGATIVE));
+  table_real(t, dropped_of(d, method));
   return GL_OK;
 }
 
@@ -515,8 +516,8 @@ static gl_status section_weights(table *to, const diagnosis *d, gl_error *err) {
   number_row(t, "wrong responses that are improbable under their group", alone(improbable),
              "responses", origin_of_tokens(d, "all updates"));
   t = algorithms_begin(to);
-  for (size_t i = 0; i < d->n_rows && status == GL_OK; ++i)
-    status = put_algorithm(t, d, &d->row[i], err);
+  for (size_t i = 0; i < d->n_methods && status == GL_OK; ++i)
+    status = put_algorithm(t, d, &d->method[i], err);
   rows_line(to, d, "algorithms_lines");
   table_line(to,
              "Means over updates of each algorithm's own weights on these batches; the largest "
@@ -524,10 +525,10 @@ static gl_status section_weights(table *to, const diagnosis *d, gl_error *err) {
              "A < 0 and a geometric mean probability below %g of the group's expectation; "
              "dropped: no token of it has a gradient.",
              DIAGNOSE_IMPROBABLE);
-  for (size_t i = 0; i < d->n_rows; ++i)
-    if (d->row[i].n_refused > 0)
-      table_line(to, "%s: not of %zu updates: %s", d->row[i].algorithm.name, d->row[i].n_refused,
-                 d->row[i].why);
+  for (size_t i = 0; i < d->n_methods; ++i)
+    if (d->method[i].n_refused > 0)
+      table_line(to, "%s: not of %zu updates: %s", d->method[i].algorithm.name,
+                 d->method[i].n_refused, d->method[i].why);
   if (d->request.algorithm == NULL)
     table_line(to, "Which method ran is not in the log; --algorithm NAME marks its row.");
   return status;

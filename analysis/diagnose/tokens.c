@@ -177,52 +177,30 @@ static gl_status keep_place(diagnosis *d, const log_position *from, gl_error *er
   return arena_check(&d->memory, "the updates of a log", err);
 }
 
-gl_status diagnosis_add_batch(diagnosis *d, const diagnose_batch *batch, gl_error *err) {
-  const policy_input *in = batch->in;
-  gl_status status = keep_place(d, &batch->place, err);
-  update_facts *to = status == GL_OK ? ARRAY_ADD(d->update, d->n_updates) : NULL;
-  if (to == NULL) return gl_fail_memory(err, "the updates of a log");
-  batch_work w = {.d = d, .to = to, .in = in};
-  to->step = batch->step;
-  to->groups = (double)in->n_groups;
-  to->responses = (double)in->n_responses;
-  to->tokens = (double)in->n_tokens;
-  to->dropped = batch->n_dropped;
-  to->dropped_tokens = batch->dropped_tokens;
-  to->dropped_tokens_squared = batch->dropped_tokens_squared;
-  to->improbable = NAN;
-  if (d->n_updates > 1 && batch->step < to[-1].step && d->restarts++ == 0)
-    d->restart_at = d->n_updates - 1;
-  add_responses(&w);
-  add_rewards(to, in);
-  status = keep_cells(&w, err);
-  return status == GL_OK ? rows_add(d, batch, err) : status;
-}
-
 /* --- every algorithm's weights --- */
 
 /* Evaluates every algorithm on the batches of a log: its weights, and the fractions that it clips,
  * masks and drops by the sign of the advantage. */
 
-gl_status rows_init(diagnosis *d, gl_error *err) {
+gl_status methods_init(diagnosis *d, gl_error *err) {
   const policy_algorithm *ran = d->request.algorithm;
   const size_t published = policy_algorithms_count();
-  d->row = ARENA_ARRAY(&d->memory, row_facts, published + 1);
+  d->method = ARENA_ARRAY(&d->memory, method_facts, published + 1);
   d->workspace = policy_workspace_new();
   gl_status status = arena_check(&d->memory, "the algorithms", err);
   if (status == GL_OK && d->workspace == NULL) status = gl_fail_memory(err, "a workspace");
   if (status != GL_OK) return status;
-  if (ran != NULL) d->row[d->n_rows++] = (row_facts){.algorithm = *ran, .ran = true};
+  if (ran != NULL) d->method[d->n_methods++] = (method_facts){.algorithm = *ran, .ran = true};
   for (size_t i = 0; i < published; ++i) {
     const policy_algorithm *a = policy_algorithms_at(i);
     if (ran == NULL || strcmp(a->name, ran->name) != 0)
-      d->row[d->n_rows++] = (row_facts){.algorithm = *a};
+      d->method[d->n_methods++] = (method_facts){.algorithm = *a};
   }
   return GL_OK;
 }
 
-void rows_fini(diagnosis *d) {
-  for (size_t i = 0; i < d->n_rows; ++i) free(d->row[i].value);
+void methods_fini(diagnosis *d) {
+  for (size_t i = 0; i < d->n_methods; ++i) free(d->method[i].value);
   policy_workspace_free(d->workspace);
 }
 
@@ -262,45 +240,47 @@ static double count_dropped(const double *mark, const policy_input *in, const do
 
 /* Evaluates one algorithm on the last update. If the batch lacks what the algorithm needs, it is
  * counted as refused; this is no error. */
-static gl_status row_add(diagnosis *d, row_facts *row, const policy_input *in, const double *mark,
-                         double *coefficient, gl_error *err) {
-  static const metric from[ROW_IMPROBABLE] = {METRIC_ESS,
-                                              METRIC_IW_MAX,
-                                              METRIC_CLIPPED_POSITIVE,
-                                              METRIC_CLIPPED_NEGATIVE,
-                                              METRIC_GATED_POSITIVE,
-                                              METRIC_GATED_NEGATIVE};
-  double *value = row->value + (d->n_updates - 1) * ROW_VALUES;
+static gl_status method_add(diagnosis *d, method_facts *method, const policy_input *in,
+                            const double *mark, double *coefficient, gl_error *err) {
+  static const metric from[METHOD_IMPROBABLE] = {METRIC_ESS,
+                                                 METRIC_IW_MAX,
+                                                 METRIC_CLIPPED_POSITIVE,
+                                                 METRIC_CLIPPED_NEGATIVE,
+                                                 METRIC_GATED_POSITIVE,
+                                                 METRIC_GATED_NEGATIVE};
+  double *value = method->value + (d->n_updates - 1) * METHOD_VALUES;
   policy_output out = {.coefficient = coefficient};
   gl_error why = {0};
   metrics_clear(out.metric);
-  const gl_status status = policy_evaluate(&row->algorithm, in, &out, d->workspace, &why);
+  const gl_status status = policy_evaluate(&method->algorithm, in, &out, d->workspace, &why);
   if (status == GL_EINPUT) {
-    if (row->n_refused++ == 0) snprintf(row->why, sizeof row->why, "%.255s", why.text);
+    if (method->n_refused++ == 0) snprintf(method->why, sizeof method->why, "%.255s", why.text);
     return GL_OK;
   }
   if (status != GL_OK) return gl_fail(err, status, "%s", why.text);
-  ++row->n;
-  for (int k = 0; k < ROW_IMPROBABLE; ++k) value[k] = out.metric[from[k]];
-  if (mark != NULL) value[ROW_IMPROBABLE] = count_dropped(mark, in, coefficient);
+  ++method->n;
+  for (int k = 0; k < METHOD_IMPROBABLE; ++k) value[k] = out.metric[from[k]];
+  if (mark != NULL) value[METHOD_IMPROBABLE] = count_dropped(mark, in, coefficient);
   return GL_OK;
 }
 
 /* Makes room for the values of the last update and sets them to NaN. */
 static gl_status make_room(diagnosis *d, gl_error *err) {
-  for (size_t i = 0; i < d->n_rows; ++i) {
-    size_t room = d->value_room * ROW_VALUES;
-    if (!ARRAY_RESERVE(d->row[i].value, room, d->n_updates * ROW_VALUES))
+  for (size_t i = 0; i < d->n_methods; ++i) {
+    size_t room = d->value_room * METHOD_VALUES;
+    if (!ARRAY_RESERVE(d->method[i].value, room, d->n_updates * METHOD_VALUES))
       return gl_fail_memory(err, "the updates of an algorithm");
-    for (size_t k = 1; k <= ROW_VALUES; ++k) d->row[i].value[d->n_updates * ROW_VALUES - k] = NAN;
-    if (i + 1 == d->n_rows) d->value_room = room / ROW_VALUES;
+    for (size_t k = 1; k <= METHOD_VALUES; ++k)
+      d->method[i].value[d->n_updates * METHOD_VALUES - k] = NAN;
+    if (i + 1 == d->n_methods) d->value_room = room / METHOD_VALUES;
   }
   return GL_OK;
 }
 
-/* Without log-probabilities all values of the update remain NaN. If the batch lacks what gepo needs
- * (GL_EINPUT), improbable responses are unknown and only their counts are omitted. */
-gl_status rows_add(diagnosis *d, const diagnose_batch *batch, gl_error *err) {
+/* Evaluates every algorithm on the batch, which is the last update. Without log-probabilities all
+ * values of the update remain NaN. If the batch lacks what gepo needs, improbable responses are
+ * unknown and only their counts are omitted. Errors: GL_ENOMEM. */
+static gl_status methods_add(diagnosis *d, const diagnose_batch *batch, gl_error *err) {
   const policy_input *in = batch->in;
   const size_t need = 2 * in->n_responses + 2 * in->n_tokens;
   gl_status status = make_room(d, err);
@@ -318,7 +298,31 @@ gl_status rows_add(diagnosis *d, const diagnose_batch *batch, gl_error *err) {
   else
     mark = NULL;
   status = GL_OK;
-  for (size_t i = 0; i < d->n_rows && status == GL_OK; ++i)
-    status = row_add(d, &d->row[i], in, mark, coefficient, err);
+  for (size_t i = 0; i < d->n_methods && status == GL_OK; ++i)
+    status = method_add(d, &d->method[i], in, mark, coefficient, err);
   return status;
+}
+
+/* --- one update --- */
+
+gl_status diagnosis_add_batch(diagnosis *d, const diagnose_batch *batch, gl_error *err) {
+  const policy_input *in = batch->in;
+  gl_status status = keep_place(d, &batch->place, err);
+  update_facts *to = status == GL_OK ? ARRAY_ADD(d->update, d->n_updates) : NULL;
+  if (to == NULL) return gl_fail_memory(err, "the updates of a log");
+  batch_work w = {.d = d, .to = to, .in = in};
+  to->step = batch->step;
+  to->groups = (double)in->n_groups;
+  to->responses = (double)in->n_responses;
+  to->tokens = (double)in->n_tokens;
+  to->dropped = batch->n_dropped;
+  to->dropped_tokens = batch->dropped_tokens;
+  to->dropped_tokens_squared = batch->dropped_tokens_squared;
+  to->improbable = NAN;
+  if (d->n_updates > 1 && batch->step < to[-1].step && d->restarts++ == 0)
+    d->restart_at = d->n_updates - 1;
+  add_responses(&w);
+  add_rewards(to, in);
+  status = keep_cells(&w, err);
+  return status == GL_OK ? methods_add(d, batch, err) : status;
 }

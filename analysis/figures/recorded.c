@@ -15,17 +15,18 @@
 
 enum { NEEDS_STALENESS = 1 << 0, NEEDS_DISTANCE = 1 << 1, NEEDS_ROWS = 1 << 2 };
 
-size_t recorded_width(size_t n_rows) {
-  return RECORDED_VALUES + n_rows * RECORDED_OF_ROW;
+size_t recorded_width(size_t n_algorithms) {
+  return RECORDED_VALUES + n_algorithms * RECORDED_OF_ALGORITHM;
 }
 
 static double value_at(const recorded *r, size_t update, recorded_value v) {
-  return r->value[update * recorded_width(r->n_rows) + (size_t)v];
+  return r->value[update * recorded_width(r->n_algorithms) + (size_t)v];
 }
 
-static double recorded_row_at(const recorded *r, size_t update, size_t row, recorded_of_row v) {
-  return r->value[update * recorded_width(r->n_rows) + RECORDED_VALUES + row * RECORDED_OF_ROW +
-                  (size_t)v];
+static double recorded_algorithm_at(const recorded *r, size_t update, size_t row,
+                                    recorded_of_algorithm v) {
+  return r->value[update * recorded_width(r->n_algorithms) + RECORDED_VALUES +
+                  row * RECORDED_OF_ALGORITHM + (size_t)v];
 }
 
 /* Sorts values[n] and returns their median and quartiles, exponentiated if they are logarithms
@@ -164,7 +165,7 @@ static gl_status by_distance_init(by_distance *d, figure_page *p, const recorded
                                   gl_error *err) {
   *d = (by_distance){.r = r,
                      .update = ARENA_ARRAY(&p->memory, size_t, r->n),
-                     .line = ARENA_ARRAY(&p->memory, size_t, r->n_rows + 1),
+                     .line = ARENA_ARRAY(&p->memory, size_t, r->n_algorithms + 1),
                      .values = ARENA_ARRAY(&p->memory, double, r->n)};
   place *places = ARENA_ARRAY(&p->memory, place, r->n);
   gl_status status = arena_check(&p->memory, "a figure", err);
@@ -180,15 +181,16 @@ static gl_status by_distance_init(by_distance *d, figure_page *p, const recorded
   return GL_OK;
 }
 
-/* Log variance of a line's importance weights: an algorithm's, or those of P/Q if line == n_rows.
+/* Log variance of a line's importance weights: an algorithm's, or those of P/Q if line ==
+ * n_algorithms.
  */
 static double line_at(const recorded *r, size_t update, size_t line) {
-  return line == r->n_rows ? value_at(r, update, RECORDED_LOG_VARIANCE_PQ)
-                           : recorded_row_at(r, update, line, RECORDED_LOG_VARIANCE);
+  return line == r->n_algorithms ? value_at(r, update, RECORDED_LOG_VARIANCE_PQ)
+                                 : recorded_algorithm_at(r, update, line, RECORDED_LOG_VARIANCE);
 }
 
 static const char *line_name(const recorded *r, size_t line) {
-  return line == r->n_rows ? plain_ratio : r->rows[line];
+  return line == r->n_algorithms ? plain_ratio : r->algorithms[line];
 }
 
 /* Compares with a tolerance: sums of equal weights in another order differ in the last digits. */
@@ -210,7 +212,7 @@ static bool has_weights(const recorded *r, size_t line) {
 
 /* The line that represents algorithm `line`: the first with the same weights. */
 static size_t drawn_as(const recorded *r, size_t line) {
-  if (weigh_alike(r, r->n_rows, line)) return r->n_rows;
+  if (weigh_alike(r, r->n_algorithms, line)) return r->n_algorithms;
   for (size_t k = 0; k < line; k++)
     if (weigh_alike(r, k, line)) return k;
   return line;
@@ -226,9 +228,9 @@ static gl_status remark_twins(figure_page *p, const recorded *r, size_t line, gl
   size_t size = 0, n = 0;
   FILE *to = open_memstream(&list, &size);
   if (to == NULL) return gl_fail_memory(err, "the names of a figure's lines");
-  for (size_t k = 0; k < r->n_rows; k++)
+  for (size_t k = 0; k < r->n_algorithms; k++)
     if (k != line && has_weights(r, k) && drawn_as(r, k) == line)
-      recorded_list_name(to, &n, r->rows[k]);
+      recorded_list_name(to, &n, r->algorithms[k]);
   fclose(to);
   gl_status status =
       n > 0 ? page_remark(p, err, "%s also stands for %s", shown(line_name(r, line)).text, list)
@@ -242,8 +244,8 @@ static gl_status remark_weightless(figure_page *p, const recorded *r, gl_error *
   size_t size = 0, n = 0;
   FILE *to = open_memstream(&list, &size);
   if (to == NULL) return gl_fail_memory(err, "the names of a figure's lines");
-  for (size_t k = 0; k < r->n_rows; k++)
-    if (!has_weights(r, k)) recorded_list_name(to, &n, r->rows[k]);
+  for (size_t k = 0; k < r->n_algorithms; k++)
+    if (!has_weights(r, k)) recorded_list_name(to, &n, r->algorithms[k]);
   fclose(to);
   gl_status status = n > 0 ? page_remark(p, err, "Without weights that vary: %s", list) : GL_OK;
   free(list);
@@ -253,8 +255,8 @@ static gl_status remark_weightless(figure_page *p, const recorded *r, gl_error *
 /* Draws only one of several lines with equal weights; a remark names the others. */
 static gl_status choose_lines(by_distance *d, figure_page *p, gl_error *err) {
   const recorded *r = d->r;
-  d->line[d->n_lines++] = r->n_rows;
-  for (size_t k = 0; k < r->n_rows; k++)
+  d->line[d->n_lines++] = r->n_algorithms;
+  for (size_t k = 0; k < r->n_algorithms; k++)
     if (has_weights(r, k) && drawn_as(r, k) == k) d->line[d->n_lines++] = k;
   gl_status status = GL_OK;
   for (size_t k = 0; k < d->n_lines && status == GL_OK; k++)
@@ -277,7 +279,7 @@ static void write_variances(figure_page *p, const by_distance *d, size_t line) {
     const size_t n = of_class(d, line, class, &first);
     const double x = value_at(d->r, d->update[first + n / 2], RECORDED_KL_RESPONSE);
     interval v = middle_of(d->values, n, 1);
-    if (line < d->r->n_rows) v.low = v.high = NAN; /* only P/Q has a readable band */
+    if (line < d->r->n_algorithms) v.low = v.high = NAN; /* only P/Q has a readable band */
     write_recorded_point(p, 0, line_name(d->r, line), x,
                          v.value > 0 ? v : (interval){NAN, NAN, NAN}, n);
   }
@@ -345,7 +347,7 @@ static gl_status write_variance(const void *data, figure_page *p, gl_error *err)
 /* --- figure by algorithm --- */
 
 static const struct {
-  recorded_of_row of;
+  recorded_of_algorithm of;
   const char *axis;
 } shares[] = {{RECORDED_ESS, "effective sample size"},
               {RECORDED_CLIPPED, "clipped fraction"},
@@ -358,12 +360,12 @@ static void write_fraction(figure_page *p, size_t panel, const recorded *r, doub
   figure_panel *to = &p->panels[panel];
   snprintf(to->axis, sizeof to->axis, "%s", shares[panel].axis);
   to->low = 0, to->high = 1, to->kept = 1;
-  for (size_t k = 0; k < r->n_rows; k++, page_block_end(p)) {
-    for (size_t i = 0; i < r->n; i++) values[i] = recorded_row_at(r, i, k, shares[panel].of);
+  for (size_t k = 0; k < r->n_algorithms; k++, page_block_end(p)) {
+    for (size_t i = 0; i < r->n; i++) values[i] = recorded_algorithm_at(r, i, k, shares[panel].of);
     const size_t n = sample_sort(values, r->n);
     if (n == 0) continue;
     const interval v = middle_of(values, n, 0);
-    page_line(p, panel, r->rows[k]);
+    page_line(p, panel, r->algorithms[k]);
     fprintf(p->data.stream, "\t%zu", k + 1);
     page_interval(p, panel, v.value, v.low, v.high);
     fprintf(p->data.stream, "\t%zu\n", n);
@@ -381,7 +383,7 @@ static gl_status write_algorithms(const void *data, figure_page *p, gl_error *er
     p->wide = p->share = SHARES;
     p->named_rows = 1;
     for (size_t panel = 0; panel < SHARES; panel++) write_fraction(p, panel, r, values);
-    status = page_set_lines(p, r->rows, r->n_rows, err);
+    status = page_set_lines(p, r->algorithms, r->n_algorithms, err);
   }
   if (status == GL_OK)
     status = page_remark(p, err, "Medians over %zu updates, with quartiles", r->n);
@@ -422,13 +424,13 @@ static const char *recorded_lacks(const void *data, unsigned needs) {
   if ((needs & NEEDS_STALENESS) && lacks_staleness(r) != NULL) return lacks_staleness(r);
   if ((needs & NEEDS_DISTANCE) && !has_distance(r))
     return "learner and sampler are alike in every update of the log";
-  if ((needs & NEEDS_ROWS) && r->n_rows == 0) return "no algorithm takes a batch of the log";
+  if ((needs & NEEDS_ROWS) && r->n_algorithms == 0) return "no algorithm takes a batch of the log";
   return NULL;
 }
 
 gl_status figures_of_recorded(const recorded *r, const figure_request *q, gl_error *err) {
   static const figure_table list = {figures, sizeof figures / sizeof *figures, recorded_lacks,
                                     "the log has no data for any figure", NULL};
-  gl_status status = figures_check_highlight(q, r->rows, r->n_rows, err);
+  gl_status status = figures_check_highlight(q, r->algorithms, r->n_algorithms, err);
   return status == GL_OK ? figures_draw_table(&list, r, q, err) : status;
 }

@@ -18,26 +18,26 @@ typedef enum recorded_value {
 
 /* Quantities of an algorithm evaluated on an update. NaN: the algorithm cannot be evaluated, or the
  * quantity is undefined. */
-typedef enum recorded_of_row {
+typedef enum recorded_of_algorithm {
   RECORDED_LOG_VARIANCE, /* ln of the variance of the algorithm's own importance weights within
                             groups */
   RECORDED_ESS,
   RECORDED_CLIPPED,
   RECORDED_IDLE, /* fraction of tokens with coefficient 0 */
-  RECORDED_OF_ROW
-} recorded_of_row;
+  RECORDED_OF_ALGORITHM
+} recorded_of_algorithm;
 
-/* A recorded run; borrowed. Update i is the i-th block of RECORDED_VALUES + n_rows *
- * RECORDED_OF_ROW numbers. */
+/* A recorded run; borrowed. Update i is the i-th block of RECORDED_VALUES + n_algorithms *
+ * RECORDED_OF_ALGORITHM numbers. */
 typedef struct recorded {
   const double *value; /* [n] blocks */
   size_t n;
-  const char *const *rows; /* [n_rows] names of algorithms */
-  size_t n_rows;
+  const char *const *algorithms; /* [n_algorithms] names */
+  size_t n_algorithms;
 } recorded;
 
 /* Number of values per update. */
-size_t recorded_width(size_t n_rows);
+size_t recorded_width(size_t n_algorithms);
 
 /* Draws whatif_staleness, whatif_variance and whatif_algorithms. Errors: those of
  * figures_draw_table() (analysis/plot/draw.h), and of figures_check_highlight() for a name that is

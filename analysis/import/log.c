@@ -34,7 +34,9 @@ static bool names_no_run(const char *name, size_t n) {
   return n == 0;
 }
 
-const char *log_run_name(arena *m, const char *path, bool fixed) {
+/* The name of the run: of "runs/a/metrics.jsonl.gz" "a" if the writer calls every file
+ * "metrics.jsonl" (`fixed`), else "metrics". */
+static const char *log_run_name(arena *m, const char *path, bool fixed) {
   size_t end = strlen(path), begin = end;
   while (begin > 0 && path[begin - 1] != '/') begin--;
   size_t n = stem_length(path + begin, end - begin), at = begin;

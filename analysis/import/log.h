@@ -72,8 +72,4 @@ typedef struct log_keys {
 } log_keys;
 log_keys log_keys_of(const import_file *f, const char *const *keys, size_t n);
 
-/* The name of the run: of "runs/a/metrics.jsonl.gz" "a" if the writer calls every file
- * "metrics.jsonl" (`fixed`), else "metrics". */
-const char *log_run_name(arena *m, const char *path, bool fixed);
-
 #endif

@@ -47,19 +47,6 @@ bool published_agrees(const published_number *printed, double value, double larg
 
 /* --- `gepolab analyze FILES` --- */
 
-/* Builds the report: a table with a line for each quantity of each run (one for all its seeds). A
- * line has the number of values, the best and its step, the last, the gap between them, and the
- * mean. The metric determines whether higher or lower is best; a descriptive metric has no best
- * value. If runs have scores under several labels, a second table has best and last side by side, a
- * pair of columns for each label, and averages over the labels for runs that have all of them. If
- * published is not NULL, a third table compares printed numbers with the series.
- *
- * As a document: {"files" (and "file", if there is one), "runs": [{file, label, run, tag, metric,
- * better, seed, n, first, best, best_step, last, last_step, best_to_last, mean, not_finite,
- * ends_not_finite}], "benchmarks": {labels, "rows": [{run, best: [], last: [], average_best,
- * average_last}]}, "published": [...]}. */
-gl_status report_gathered(table *to, const gathered *g, const published *printed, gl_error *err);
-
 /* Gathers the files and reports them. A single study is reported by analyze_study(); labels, names
  * and metrics are then errors, because they have no effect. Everything else is reported as above.
  * Errors: those of gather(). */

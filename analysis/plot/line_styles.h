@@ -31,7 +31,8 @@ void look_shaded(look l, char out[LOOK_SHADED]);
 /* Returns the dash pattern in gnuplot's syntax: "solid", "(8,3)". */
 const char *look_dash(int dash);
 
-/* Returns the i-th published algorithm with a style, or NULL past the end. */
+/* Returns the i-th published algorithm with a style and writes the style to *out; NULL past the
+ * end. Exposed for its test. */
 const char *look_name(size_t i, look *out);
 
 /* Facts about a line besides its name: the algorithm that it varies, and its other fields. */
@@ -45,8 +46,9 @@ typedef struct look_variant {
  * algorithm's ("gspo 0.2", "gepo(clip=none)", "GSPO_online" beside "gspo"), gets the algorithm's
  * colour with a shade, dash and symbol that follow from its name; if another line of the study has
  * them, the next free ones. A name in variants[n_variants] is a variant of its base whatever it is
- * called, and its fields take the place of the name unless the name begins with the base's: a file
- * of results, which has no fields, is drawn as the study itself. Arms of shipped recipes that are
+ * called, and its style follows from its fields. If its name begins with its base's name it follows
+ * from the name instead: stored results have names only, and must look like the study they come
+ * from. Arms of shipped recipes that are
  * not called after an algorithm ("right only", "ratio gate") have styles of their own. Other names
  * without an algorithm get the next free styles in order, with unused colours first. */
 void looks_assign(const char *const *names, size_t n, const look_variant *variants,

@@ -373,21 +373,6 @@ void page_set_text(figure_page *p, const char *variable, const char *text) {
   fputc('\n', p->variables);
 }
 
-void page_set_texts(figure_page *p, const char *array, const char *const *texts, size_t n) {
-  fprintf(p->variables, "array %s[%zu]\n", array, n);
-  for (size_t i = 0; i < n; i++) {
-    fprintf(p->variables, "%s[%zu] = ", array, i + 1);
-    page_write_text(texts[i], p->variables);
-    fputc('\n', p->variables);
-  }
-}
-
-void page_set_numbers(figure_page *p, const char *array, const double *numbers, size_t n) {
-  fprintf(p->variables, "array %s[%zu]\n", array, n);
-  for (size_t i = 0; i < n; i++)
-    fprintf(p->variables, "%s[%zu] = %.10g\n", array, i + 1, numbers[i]);
-}
-
 /* --- cells of maps --- */
 
 void map_edges(const double *x, size_t n, bool logarithmic, double *edge) {

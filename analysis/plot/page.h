@@ -216,12 +216,9 @@ void page_block_end(figure_page *p);
  */
 gl_status page_mark(figure_page *p, size_t panel, double x, const char *text, gl_error *err);
 
-/* Set variables of the script: a number, a text, and arrays of texts (shown literally) and of
- * numbers. */
+/* Set variables of the script: a number, and a text, which is shown literally. */
 void page_set(figure_page *p, const char *variable, double value);
 void page_set_text(figure_page *p, const char *variable, const char *text);
-void page_set_texts(figure_page *p, const char *array, const char *const *texts, size_t n);
-void page_set_numbers(figure_page *p, const char *array, const double *numbers, size_t n);
 
 /* panel_has_values: the panel has a value to show. page_is_empty: no panel of the page has one. */
 bool panel_has_values(const figure_panel *panel);
@@ -230,8 +227,8 @@ bool page_is_empty(const figure_page *p);
 /* Adds an entry to the list of what the figure omits, printf-style; duplicates are ignored. */
 gl_status page_leave_out(figure_page *p, gl_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* The same for a quantity that the study or export does not have at all. A reader of the figure
- * misses nothing, so NAME.txt has it. */
+/* The same for a quantity that the study or export does not have at all. Such a
+ * quantity is listed in NAME.txt only and not below the figure, which omits nothing by it. */
 gl_status page_absent(figure_page *p, gl_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Adds a sentence to the remarks below the figure, printf-style. */

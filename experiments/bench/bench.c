@@ -472,10 +472,14 @@ gl_status bench_measure(bench *b, bench_number **out, bench_row row, double leas
   return bench_measure_in_turns(b, out, &row, 1, least, err);
 }
 
+/* Maximum relative difference of the processor time for the same work, for two rates to be
+ * compared. */
+static const double SAME_SPEED = 0.15;
+
 gl_status bench_speed_up(bench *b, const char *key, const bench_number *one,
                          const bench_number *many, double aim, const char *what, gl_error *err) {
   const double times = many->rate.median / one->rate.median;
-  const int same = fabs(log(many->rate.own_s / one->rate.own_s)) <= log1p(BENCH_SAME_SPEED);
+  const int same = fabs(log(many->rate.own_s / one->rate.own_s)) <= log1p(SAME_SPEED);
   const meter_load load = meter_heavier(one->rate.load, many->rate.load);
   return bench_derived(b, key, same ? times : NAN, load, aim, what, err);
 }

@@ -118,10 +118,6 @@ enum {
   BENCH_NAME = 48
 };
 
-/* Maximum relative difference of the processor time for the same work, for two rates to be
- * compared. */
-#define BENCH_SAME_SPEED 0.15
-
 /* Work per second. */
 typedef struct bench_rate {
   double median, low, high;
@@ -166,8 +162,8 @@ typedef struct bench {
   size_t customers;    /* for bench_des */
   size_t log_mib;      /* for bench_logs: size of the log, in MiB */
   double end;          /* value of seconds_now() after which no measurement begins */
-  double least_peer_s; /* minimum seconds for a peer even after `end`, and if ours was not measured;
-                          0: neither */
+  double least_peer_s; /* seconds that a peer gets at least. If it is not 0, peers are asked even
+                          after `end` and even if our own rate was not measured; 0: not then */
   size_t repetitions;  /* at most BENCH_REPETITIONS; 0: BENCH_REPETITIONS */
   /* Called after every rate that was measured; peer NULL: the rate is gepolab's. report NULL: none.
    */
@@ -202,7 +198,7 @@ gl_status bench_measure_in_turns(bench *b, bench_number *out[], const bench_row 
                                  double least, gl_error *err);
 /* Appends the speed-up of many workers over one for the same work, by the medians of two rates. NaN
  * if the machine was busy (unless b->takes_busy), or if the processor time per unit of work differs
- * by more than BENCH_SAME_SPEED: then the processor itself was slower during one of them. */
+ * by more than 15 %: then the processor itself was slower during one of them. */
 gl_status bench_speed_up(bench *b, const char *key, const bench_number *one,
                          const bench_number *many, double aim, const char *what, gl_error *err);
 /* Appends the ratio of the times per unit of work of two numbers, by their minimum processor times:

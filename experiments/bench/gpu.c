@@ -19,6 +19,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* The state of a running part; its numbers are stored in g. */
+typedef struct gpu_run {
+  gpu_bench *g;
+  const gpu_shape *shape; /* NULL: for the part that runs once for all shapes */
+  backend *device;        /* bfloat16 on a GPU, float32 on the CPU; profiled (backend_profile) */
+  backend_profile *profile;
+  int times; /* 1: print the times of operations */
+} gpu_run;
+
+/* Writes "SHAPE.what" into key and returns it. */
+static const char *gpu_key(const gpu_run *r, const char *what, char key[BENCH_NAME]) {
+  snprintf(key, BENCH_NAME, "%s.%s", r->shape != NULL ? r->shape->name : "limit", what);
+  return key;
+}
+
 /* --- parity: whether a device computes what the CPU does --- */
 
 /* Compares log-probabilities, gradients and sampled tokens of the device with those of the CPU.
@@ -31,7 +46,7 @@ enum { SEQUENCES = 2, MOST_LENGTH = 512, ROWS = 8, MOST_PROMPT = 64, DRAWS = 16 
 static const struct {
   const char *what, *text;
   double bound;
-} held[GPU_HELD] = {
+} held[GPU_PARITY_VALUES] = {
     [GPU_LOGP] = {"parity.logp", "nats between log-probabilities, maximum, at most 0.05", 0.05},
     [GPU_LOGP_RMS] = {"parity.logp_rms", "the same, root mean square, at most 0.012", 0.012},
     [GPU_COSINE] = {"parity.gradient", "cosine of the gradients, at least 0.999", 0.999},
@@ -47,7 +62,7 @@ typedef struct parity {
   float *gradient;                                   /* the device's */
   int32_t greedy[DRAWS * ROWS], drawn[DRAWS * ROWS]; /* the device's */
   /* Results of the comparison: */
-  double value[GPU_HELD], least_cosine;
+  double value[GPU_PARITY_VALUES], least_cosine;
   char least_tensor[96];
   size_t same_greedy, same_drawn;
 } parity;
@@ -184,8 +199,8 @@ static gl_status one_side(parity *p, backend *b, int reference, gl_error *err) {
   return status;
 }
 
-gl_status gpu_parity_check(const double value[GPU_HELD], gl_error *err) {
-  for (size_t i = 0; i < GPU_HELD; ++i) {
+gl_status gpu_parity_check(const double value[GPU_PARITY_VALUES], gl_error *err) {
+  for (size_t i = 0; i < GPU_PARITY_VALUES; ++i) {
     const int kept = i == GPU_COSINE ? value[i] >= held[i].bound : value[i] <= held[i].bound;
     if (!kept) return gl_fail(err, GL_EIO, "%s is %.6g: %s", held[i].what, value[i], held[i].text);
   }
@@ -197,7 +212,7 @@ static gl_status say(const parity *p, gl_error *err) {
   bench *b = &p->r->g->b;
   char key[BENCH_NAME];
   gl_status status = GL_OK;
-  for (size_t i = 0; i < GPU_HELD && status == GL_OK; ++i)
+  for (size_t i = 0; i < GPU_PARITY_VALUES && status == GL_OK; ++i)
     status = bench_fact(b, gpu_key(p->r, held[i].what, key), p->value[i], NAN, held[i].text, err);
   if (status == GL_OK)
     status = bench_fact(b, gpu_key(p->r, "parity.same_greedy", key), (double)p->same_greedy, NAN,
@@ -211,7 +226,8 @@ static gl_status say(const parity *p, gl_error *err) {
   return status;
 }
 
-gl_status gpu_parity(gpu_run *r, gl_error *err) {
+/* Compares the device with the CPU. */
+static gl_status gpu_parity(gpu_run *r, gl_error *err) {
   const gpu_shape *s = r->shape;
   const size_t length = s->length < MOST_LENGTH ? s->length : MOST_LENGTH;
   const size_t own = SEQUENCES * length / ROWS; /* prompts are taken from the same tokens */
@@ -317,11 +333,6 @@ static double decode_bytes(const gpu_run *r, size_t batch, double positions) {
   const model_config *c = &r->shape->model;
   const double position = 2 * (double)(c->layers * c->kv_heads * c->head_dim);
   return (product_weights(c) / (double)batch + positions * position) * (double)r->device->element;
-}
-
-const char *gpu_key(const gpu_run *r, const char *what, char key[BENCH_NAME]) {
-  snprintf(key, BENCH_NAME, "%s.%s", r->shape != NULL ? r->shape->name : "limit", what);
-  return key;
 }
 
 /* A measured rate, the operations and bytes that one of its units (such as a token) needs at least,

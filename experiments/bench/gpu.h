@@ -57,26 +57,18 @@ typedef struct gpu_bench {
 gl_status gpu_bench_run(gpu_bench **out, const gpu_options *o, gl_error *err);
 void gpu_bench_free(gpu_bench *g);
 
-/* The state of a running part; its numbers are stored in g. */
-typedef struct gpu_run {
-  gpu_bench *g;
-  const gpu_shape *shape; /* NULL: for the part that runs once for all shapes */
-  backend *device;        /* bfloat16 on a GPU, float32 on the CPU; profiled (backend_profile) */
-  backend_profile *profile;
-  int times; /* 1: print the times of operations */
-} gpu_run;
-
-/* Writes "SHAPE.what" into key and returns it. */
-const char *gpu_key(const gpu_run *r, const char *what, char key[BENCH_NAME]);
-
-/* The values compared between device and CPU: the maximum difference of a log-probability, and the
- * root mean square of all; the gradients' cosine; the distance of their norms' ratio from 1; how
- * much less probable a greedily chosen token is than the CPU's most probable one; how far a token
- * sampled by inversion is from its probability interval on the CPU. */
-enum { GPU_LOGP, GPU_LOGP_RMS, GPU_COSINE, GPU_NORM, GPU_GREEDY, GPU_DRAWN, GPU_HELD };
+/* The values compared between device and CPU. */
+typedef enum gpu_parity_value {
+  GPU_LOGP,     /* maximum difference of a log-probability, nats */
+  GPU_LOGP_RMS, /* root mean square of these differences */
+  GPU_COSINE,   /* cosine of the two gradients */
+  GPU_NORM,     /* distance of the ratio of the gradients' norms from 1 */
+  GPU_GREEDY,   /* how much less probable a greedily chosen token is than the CPU's most probable
+                   one, nats */
+  GPU_DRAWN, /* how far a token sampled by inversion is from its probability interval on the CPU */
+  GPU_PARITY_VALUES
+} gpu_parity_value;
 /* Errors: GL_EIO (a value exceeds its bound; the message names the first one). */
-gl_status gpu_parity_check(const double value[GPU_HELD], gl_error *err);
-/* Compares the device with the CPU. */
-gl_status gpu_parity(gpu_run *r, gl_error *err);
+gl_status gpu_parity_check(const double value[GPU_PARITY_VALUES], gl_error *err);
 
 #endif

@@ -7,12 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-const optimizer_spec workload_optimizer = {.kind = OPTIMIZER_ADAMW,
-                                           .beta1 = 0.9,
-                                           .beta2 = 0.999,
-                                           .eps = 1e-8,
-                                           .weight_decay = 0.01,
-                                           .clip_grad_norm = 1};
+/* The AdamW settings of all benchmarks and their peers. */
+static const optimizer_spec workload_optimizer = {.kind = OPTIMIZER_ADAMW,
+                                                  .beta1 = 0.9,
+                                                  .beta2 = 0.999,
+                                                  .eps = 1e-8,
+                                                  .weight_decay = 0.01,
+                                                  .clip_grad_norm = 1};
 
 /* --- making one --- */
 

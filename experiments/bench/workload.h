@@ -39,9 +39,6 @@ gl_status workload_init(workload *w, const model_config *c, workload_size size, 
 gl_status workload_resize(workload *w, workload_size size, gl_error *err);
 void workload_fini(workload *w);
 
-/* The AdamW settings of all benchmarks and their peers. */
-extern const optimizer_spec workload_optimizer;
-
 /* Tasks (bench_task); each waits until the backend has finished. self is the workload. */
 gl_status workload_score(void *self, gl_error *err); /* log-probabilities of all targets */
 gl_status workload_learn(void *self, gl_error *err); /* log-probabilities and their gradient */

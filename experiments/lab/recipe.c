@@ -33,7 +33,9 @@ static gl_status spaced_numbers(const cfg_node *node, double **out, size_t *n, g
   return GL_OK;
 }
 
-gl_status lab_recipe_numbers(const cfg_node *node, double **out, size_t *n, gl_error *err) {
+/* Parses a list of numbers or {from, to, points, scale: linear | log} into *out, allocated with
+ * malloc. */
+static gl_status lab_recipe_numbers(const cfg_node *node, double **out, size_t *n, gl_error *err) {
   if (cfg_kind_of(node) == CFG_MAP) return spaced_numbers(node, out, n, err);
   const int alone = cfg_kind_of(node) == CFG_SCALAR;
   *n = alone ? 1 : cfg_size(node);

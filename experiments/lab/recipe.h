@@ -71,9 +71,6 @@ void lab_recipe_fini(lab_recipe *r);
 /* Width of the column for algorithm names in printed tables: the longest name, at least 24. */
 int lab_recipe_name_width(const lab_recipe *r);
 
-/* Parses a list of numbers or {from, to, points, scale: linear | log} into *out, allocated with
- * malloc. */
-gl_status lab_recipe_numbers(const cfg_node *node, double **out, size_t *n, gl_error *err);
 /* Parses a list of algorithms or `all` into *out, allocated with malloc. */
 gl_status lab_recipe_algorithms(const cfg_node *node, policy_algorithm **out, size_t *n,
                                 gl_error *err);

@@ -38,9 +38,9 @@ static void reserve_pairs(pairs_tally *t, size_t n) {
   t->room = room;
 }
 
-/* Returns 1 if the difference exceeds rounding. If q is uniform both weights are equal; if q is
- * nearly deterministic both variances are about 0. */
-int pairs_varies_more(double one, double other) {
+/* Returns 1 if the first variance is larger by more than rounding error. If q is uniform both
+ * weights are equal; if q is nearly deterministic both variances are about 0. */
+static int pairs_varies_more(double one, double other) {
   return one > other * (1 + 1e-12) + 1e-15;
 }
 

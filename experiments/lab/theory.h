@@ -53,9 +53,6 @@ typedef struct pairs_tally {
   double wider_q[LAB_CONSTANTS], disagree_q[LAB_CONSTANTS];
 } pairs_tally;
 
-/* Returns 1 if the first variance is larger by more than rounding error. */
-int pairs_varies_more(double one, double other);
-
 void pairs_tally_init(pairs_tally *t);
 void pairs_tally_fini(pairs_tally *t);
 /* Adds the pair p, q on n outcomes with rewards r[n] to the tally. */

@@ -149,7 +149,8 @@ double llm_pass_problem(size_t n, size_t c, size_t k) {
   return 1 - none;
 }
 
-void llm_pass_wilson(double p, size_t n, double *low, double *high) {
+/* Wilson's 95 % score interval (1927) for a fraction p of n trials. */
+static void llm_pass_wilson(double p, size_t n, double *low, double *high) {
   double m = (double)n, centre = p + z * z / (2 * m);
   double half = z * sqrt(p * (1 - p) / m + z * z / (4 * m * m));
   *low = fmax(0, (centre - half) / (1 + z * z / m));

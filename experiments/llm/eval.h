@@ -58,7 +58,5 @@ double llm_pass_problem(size_t n, size_t c, size_t k);
  * numbers from stream. */
 void llm_pass_at(llm_pass *out, const size_t *correct, size_t n_problems, size_t n, size_t k,
                  rng_stream stream);
-/* Wilson's 95 % score interval (1927) for a fraction p of n trials. */
-void llm_pass_wilson(double p, size_t n, double *low, double *high);
 
 #endif

@@ -329,7 +329,7 @@ typedef struct plan_studied {
   const char *algorithm; /* name of the method in the study */
   double collapsed[PLAN_STUDIED];
 } plan_studied;
-/* The i-th method, NULL past the last. */
+/* The i-th method, NULL past the last. Exposed for its test. */
 const plan_studied *plan_studied_at(size_t i);
 
 /* If the description has no limit, warns that the fastest candidate is recommended however stale it

@@ -244,7 +244,7 @@ static gl_status add_batch(whatif *w, const token_batch *batch, policy_workspace
   gl_status status = add_to_age(w, in, kept, workspace, err);
   for (size_t i = 0; i < w->n_rows && status == GL_OK; ++i)
     status = add_to_row(&w->row[i], in, coefficient,
-                        kept == NULL ? NULL : kept + RECORDED_VALUES + i * RECORDED_OF_ROW,
+                        kept == NULL ? NULL : kept + RECORDED_VALUES + i * RECORDED_OF_ALGORITHM,
                         workspace, err);
   free(coefficient);
   ++w->n_batches;
@@ -303,8 +303,9 @@ static size_t taken(const whatif *w, const char **names, double *value) {
     value += RECORDED_VALUES;
     for (size_t i = 0; i < w->n_rows; ++i) {
       if (w->row[i].n == 0) continue;
-      memcpy(value, from + RECORDED_VALUES + i * RECORDED_OF_ROW, RECORDED_OF_ROW * sizeof *value);
-      value += RECORDED_OF_ROW;
+      memcpy(value, from + RECORDED_VALUES + i * RECORDED_OF_ALGORITHM,
+             RECORDED_OF_ALGORITHM * sizeof *value);
+      value += RECORDED_OF_ALGORITHM;
     }
   }
   return n;
@@ -314,8 +315,10 @@ gl_status whatif_draw(const whatif *w, const figure_request *q, gl_error *err) {
   assert(w->kept != NULL && w->n_batches > 0);
   const char **names = MUST_ARRAY(const char *, w->n_rows, "figures");
   double *value = MUST_ARRAY(double, w->n_batches *recorded_width(w->n_rows), "figures");
-  const recorded r = {
-      .value = value, .n = w->n_batches, .rows = names, .n_rows = taken(w, names, value)};
+  const recorded r = {.value = value,
+                      .n = w->n_batches,
+                      .algorithms = names,
+                      .n_algorithms = taken(w, names, value)};
   const gl_status status = figures_of_recorded(&r, q, err);
   free(names);
   free(value);

@@ -37,7 +37,9 @@ tuned_fields tuned_fields_of(const cfg_doc *doc) {
   return out;
 }
 
-const char *tuned_fields_overlap(const cfg_doc *doc, const char *path) {
+/* Returns the field chosen by `tune` that equals `path`, is inside it or contains it; NULL: none.
+ */
+static const char *tuned_fields_overlap(const cfg_doc *doc, const char *path) {
   const tuned_fields t = tuned_fields_of(doc);
   for (size_t i = 0; i < t.n; ++i)
     if (cfg_paths_overlap(t.path[i], path)) return t.path[i];

@@ -94,8 +94,5 @@ typedef struct tuned_fields {
 
 /* Not validated. Fields beyond TUNED_FIELDS_MOST are omitted; tune_plan_read() rejects them. */
 tuned_fields tuned_fields_of(const cfg_doc *doc);
-/* Returns the field chosen by `tune` that equals `path`, is inside it or contains it; NULL: none.
- */
-const char *tuned_fields_overlap(const cfg_doc *doc, const char *path);
 
 #endif

@@ -8,6 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The work allowed for one pair of answers, in the units of answer_budget. */
+enum { ANSWER_WORK = 10000 };
+
 /* --- boxes --- */
 
 /* Number of boxes to try, from the end of the text. The last closed one is used. */
@@ -144,7 +147,8 @@ static char choice_letter(answer_span s, answer_span *rest, char *mark) {
   return *s.at;
 }
 
-bool answer_is_choice(answer_span s) {
+/* True if s is one letter A to J, perhaps in parentheses or with text after ) or . or : */
+static bool answer_is_choice(answer_span s) {
   answer_span rest;
   char mark;
   return choice_letter(s, &rest, &mark) != '\0' && (mark != ':' || rest.n == 0);
@@ -203,7 +207,9 @@ static bool same_span(answer_span a, answer_span b) {
   return a.n == b.n && memcmp(a.at, b.at, a.n) == 0;
 }
 
-bool answer_prepare(answer_text *out, answer_span text) {
+/* Cleans an answer and expands each \pm into two parts. Returns 0 if it is empty, longer than
+ * ANSWER_MAX bytes, or the result does not fit. */
+static bool answer_prepare(answer_text *out, answer_span text) {
   text = answer_trim(text);
   if (text.n == 0 || text.n > ANSWER_MAX || !answer_clean(out, text.at, text.n)) return false;
   expand_signs(out);

@@ -222,6 +222,13 @@ ball ball_power(ball x, int64_t n) {
 
 /* --- functions of balls --- */
 
+/* True if x is certainly negative. */
+static bool ball_is_negative(ball x) {
+  if (x.state != BALL_KNOWN) return false;
+  arb_struct a = view(&x);
+  return arb_is_negative(&a);
+}
+
 ball ball_sqrt(ball x) {
   if (x.state != BALL_KNOWN) return x;
   return ball_is_negative(x) ? ball_undefined() : arb_of_one(arb_sqrtpos, x);
@@ -278,12 +285,6 @@ bool ball_may_be_zero(ball x) {
   if (x.state != BALL_KNOWN) return false;
   arb_struct a = view(&x);
   return arb_contains_zero(&a);
-}
-
-bool ball_is_negative(ball x) {
-  if (x.state != BALL_KNOWN) return false;
-  arb_struct a = view(&x);
-  return arb_is_negative(&a);
 }
 
 bool ball_is_within(ball x, ball y) {

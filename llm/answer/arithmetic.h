@@ -92,8 +92,6 @@ ball ball_pi(void);
 
 /* True if 0 is within the radius; false for unknown numbers. */
 bool ball_may_be_zero(ball x);
-/* True if x is certainly negative. */
-bool ball_is_negative(ball x);
 /* True if |x| is certainly at most |y|. */
 bool ball_is_within(ball x, ball y);
 /* True if the two can be the same number: their balls overlap, and both are known to a relative

@@ -70,42 +70,42 @@ static const struct {
 
 static const struct {
   const char *from, *to;
-} symbols[] = {{"−", "-"},
-               {"–", "-"},
-               {"—", "-"},
-               {"×", "*"},
-               {"·", "*"},
-               {"⋅", "*"},
-               {"÷", "/"},
-               {"π", "\\pi "},
-               {"√", "\\sqrt "},
-               {"∞", "\\infty "},
-               {"∪", "\\cup "},
-               {"≤", "\\le "},
-               {"≥", "\\ge "},
-               {"≠", "\\ne "},
-               {"±", "\\pm "},
-               {"°", "\xc2\xb0"},
-               {"²", "^2"},
-               {"³", "^3"},
-               {"∅", "\\emptyset "},
-               {"∈", "="},
-               {"≈", "\\approx "},
-               {"½", "(1/2)"},
-               {"¼", "(1/4)"},
-               {"¾", "(3/4)"},
-               {"⁄", "/"},
-               {"∕", "/"},
-               {"，", ","},
-               {"θ", "\\theta "},
-               {"α", "\\alpha "},
-               {"β", "\\beta "},
-               {"…", "..."},
-               {"€", ""},
-               {"£", ""},
-               {"“", ""},
-               {"”", ""},
-               {"\xc2\xa0", " "}};
+} unicode_symbols[] = {{"−", "-"},
+                       {"–", "-"},
+                       {"—", "-"},
+                       {"×", "*"},
+                       {"·", "*"},
+                       {"⋅", "*"},
+                       {"÷", "/"},
+                       {"π", "\\pi "},
+                       {"√", "\\sqrt "},
+                       {"∞", "\\infty "},
+                       {"∪", "\\cup "},
+                       {"≤", "\\le "},
+                       {"≥", "\\ge "},
+                       {"≠", "\\ne "},
+                       {"±", "\\pm "},
+                       {"°", "\xc2\xb0"},
+                       {"²", "^2"},
+                       {"³", "^3"},
+                       {"∅", "\\emptyset "},
+                       {"∈", "="},
+                       {"≈", "\\approx "},
+                       {"½", "(1/2)"},
+                       {"¼", "(1/4)"},
+                       {"¾", "(3/4)"},
+                       {"⁄", "/"},
+                       {"∕", "/"},
+                       {"，", ","},
+                       {"θ", "\\theta "},
+                       {"α", "\\alpha "},
+                       {"β", "\\beta "},
+                       {"…", "..."},
+                       {"€", ""},
+                       {"£", ""},
+                       {"“", ""},
+                       {"”", ""},
+                       {"\xc2\xa0", " "}};
 
 /* Words that are units after a number. */
 static const char *const units[] = {
@@ -144,7 +144,18 @@ static const char *const not_units[] = {"thousand", "million", "billion", "trill
 
 /* --- looking up --- */
 
-answer_name answer_name_of(answer_span name) {
+typedef enum answer_name {
+  ANSWER_DROPPED, /* no meaning: \left, \displaystyle */
+  ANSWER_SPACE,
+  ANSWER_WORDS, /* \text and similar, which may contain a unit */
+  ANSWER_STYLE, /* \textbf and similar */
+  ANSWER_BEGIN,
+  ANSWER_END,
+  ANSWER_OTHER
+} answer_name;
+
+/* The class of the command with that name (without backslash). */
+static answer_name answer_name_of(answer_span name) {
   if (IS_ONE_OF(name, dropped)) return ANSWER_DROPPED;
   if (IS_ONE_OF(name, spaces)) return ANSWER_SPACE;
   if (IS_ONE_OF(name, words)) return ANSWER_WORDS;
@@ -154,17 +165,21 @@ answer_name answer_name_of(answer_span name) {
   return ANSWER_OTHER;
 }
 
-const char *answer_renamed(answer_span name) {
+/* The LaTeX command that replaces the one with that name (\frac for dfrac); NULL if it is not
+ * replaced. */
+static const char *answer_renamed(answer_span name) {
   for (size_t i = 0; i < sizeof renamed / sizeof *renamed; ++i)
     if (answer_is(name, renamed[i].from)) return renamed[i].to;
   return NULL;
 }
 
-const char *answer_symbol(answer_span s, size_t *length) {
-  for (size_t i = 0; i < sizeof symbols / sizeof *symbols; ++i)
-    if (answer_starts(s, symbols[i].from)) {
-      *length = strlen(symbols[i].from);
-      return symbols[i].to;
+/* The LaTeX command that replaces the Unicode character at the beginning of s (\pi for the Greek
+ * letter), and the character's length in bytes; NULL if it is not replaced. */
+static const char *answer_of_unicode(answer_span s, size_t *length) {
+  for (size_t i = 0; i < sizeof unicode_symbols / sizeof *unicode_symbols; ++i)
+    if (answer_starts(s, unicode_symbols[i].from)) {
+      *length = strlen(unicode_symbols[i].from);
+      return unicode_symbols[i].to;
     }
   return NULL;
 }
@@ -173,11 +188,13 @@ bool answer_is_unit(answer_span word) {
   return IS_ONE_OF(word, units);
 }
 
-bool answer_is_no_unit(answer_span words_inside) {
+/* True for the contents of a \text that look like a unit but are not one. */
+static bool answer_is_no_unit(answer_span words_inside) {
   return IS_ONE_OF(words_inside, not_units);
 }
 
-bool answer_is_trigonometric(answer_span name) {
+/* sin, cos, tan, cot, sec, csc: the functions of an angle. */
+static bool answer_is_trigonometric(answer_span name) {
   return IS_ONE_OF(name, trigonometric);
 }
 
@@ -189,7 +206,7 @@ bool answer_is_accent(answer_span name) {
   return IS_ONE_OF(name, accents);
 }
 
-bool answer_is_matrix(answer_span environment) {
+static bool answer_is_matrix(answer_span environment) {
   return IS_ONE_OF(environment, matrices);
 }
 
@@ -431,7 +448,7 @@ static size_t degree(answer_span s) {
 
 static void put_symbol(cleaner *c) {
   size_t n = 1;
-  const char *other = answer_symbol(c->in, &n);
+  const char *other = answer_of_unicode(c->in, &n);
   if (other != NULL)
     put_cleaned_text(c, other);
   else

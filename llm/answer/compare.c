@@ -128,6 +128,27 @@ static size_t join_thousands(answer_span part[ANSWER_PARTS], size_t n) {
 
 static const answer_span no_name = {"", 0};
 
+/* True if s can be a left side that only names the right side: x, x_1, f(2), (x, y), \theta. */
+static bool answer_is_name(answer_span s) {
+  size_t depth = 0;
+  bool in_argument = 0; /* inside the parentheses of f(-0.5), but not of (-x) */
+  bool has_letter = 0;  /* letters of commands do not count: \frac{22}{7} has no letter */
+  if (s.n == 0 || s.n > 40 || answer_is_digit(*s.at)) return false;
+  for (size_t i = 0, command; i < s.n; i += 1 + command) {
+    char c = s.at[i];
+    command = answer_command((answer_span){s.at + i, s.n - i});
+    has_letter |= command > 0 ? answer_is_variable((answer_span){s.at + i + 1, command})
+                              : answer_is_letter(c);
+    if (answer_is_any(c, "({")) ++depth;
+    if (answer_is_any(c, ")}") && depth > 0) --depth;
+    if (c == '(' && depth == 1) in_argument = i > 0 && answer_is_letter(s.at[i - 1]);
+    if (answer_is_digit(c) && (depth > 0 || (i > 0 && s.at[i - 1] == '_'))) continue;
+    if (answer_is_any(c, "-.") && depth > 0 && in_argument) continue;
+    if (!answer_is_letter(c) && !answer_is_any(c, " \\(){}_,'|:")) return false;
+  }
+  return has_letter;
+}
+
 /* Makes a list of n values with their names. */
 static void zip(answer_list *out, const answer_span *name, const answer_span *value, size_t n) {
   out->n = n;
@@ -213,26 +234,6 @@ bool answer_list_read(answer_list *out, answer_span s, bool thousands) {
 
 /* --- sides --- */
 
-bool answer_is_name(answer_span s) {
-  size_t depth = 0;
-  bool in_argument = 0; /* inside the parentheses of f(-0.5), but not of (-x) */
-  bool has_letter = 0;  /* letters of commands do not count: \frac{22}{7} has no letter */
-  if (s.n == 0 || s.n > 40 || answer_is_digit(*s.at)) return false;
-  for (size_t i = 0, command; i < s.n; i += 1 + command) {
-    char c = s.at[i];
-    command = answer_command((answer_span){s.at + i, s.n - i});
-    has_letter |= command > 0 ? answer_is_variable((answer_span){s.at + i + 1, command})
-                              : answer_is_letter(c);
-    if (answer_is_any(c, "({")) ++depth;
-    if (answer_is_any(c, ")}") && depth > 0) --depth;
-    if (c == '(' && depth == 1) in_argument = i > 0 && answer_is_letter(s.at[i - 1]);
-    if (answer_is_digit(c) && (depth > 0 || (i > 0 && s.at[i - 1] == '_'))) continue;
-    if (answer_is_any(c, "-.") && depth > 0 && in_argument) continue;
-    if (!answer_is_letter(c) && !answer_is_any(c, " \\(){}_,'|:")) return false;
-  }
-  return has_letter;
-}
-
 size_t answer_sides(answer_span s, answer_span side[ANSWER_PARTS], size_t *rounded) {
   answer_span piece[ANSWER_PARTS], part[ANSWER_PARTS];
   answer_list all;
@@ -277,7 +278,9 @@ static char next_character(answer_span *s, char last) {
   return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-bool answer_same_text(answer_span a, answer_span b) {
+/* True for the same characters, ignoring case, white space that is not between digits, a leading
+ * plus, and braces around one character. */
+static bool answer_same_text(answer_span a, answer_span b) {
   if (a.n > 0 && *a.at == '+') ++a.at, --a.n;
   if (b.n > 0 && *b.at == '+') ++b.at, --b.n;
   for (char x = '\0';;) {
@@ -395,7 +398,8 @@ bool answer_take_percent(answer_span *s) {
   return true;
 }
 
-bool answer_same_value(answer_span a, answer_span b, answer_budget *budget) {
+/* True if both have the same value: numbers and percentages, or formulas at all points. */
+static bool answer_same_value(answer_span a, answer_span b, answer_budget *budget) {
   answer_value x, y;
   bool percent_a = answer_take_percent(&a), percent_b = answer_take_percent(&b);
   answer_known known_a = answer_evaluate(&x, a, 0, budget),
@@ -506,8 +510,9 @@ static bool same_middles(const answer_span *a, const answer_span *b, size_t n,
   return true;
 }
 
-bool answer_same_sides(const answer_span *a, size_t n, const answer_span *b, size_t m,
-                       answer_budget *budget) {
+/* Compares two equations given as their sides, n and m of them, at least two each. */
+static bool answer_same_sides(const answer_span *a, size_t n, const answer_span *b, size_t m,
+                              answer_budget *budget) {
   assert(n >= 2 && m >= 2);
   if (answer_is_name(a[0]) && answer_same_text(a[0], b[0]))
     return answer_same(a[n - 1], b[m - 1], budget) && (n != m || same_middles(a, b, n, budget));
@@ -518,8 +523,9 @@ bool answer_same_sides(const answer_span *a, size_t n, const answer_span *b, siz
          proportional(a, b, budget);
 }
 
-/* Of a chain a = b = c the first side is the name, the last the value. */
-bool answer_same_equation(answer_span a, answer_span b, answer_budget *budget) {
+/* Compares two single answers of which at least one is an equation. Of a chain a = b = c the first
+ * side is the name, the last the value. */
+static bool answer_same_equation(answer_span a, answer_span b, answer_budget *budget) {
   answer_span l[ANSWER_PARTS], r[ANSWER_PARTS];
   size_t n = answer_sides(a, l, NULL), m = answer_sides(b, r, NULL);
   if (n == 0 || m == 0 || (n == 1 && m == 1)) return false;
@@ -531,8 +537,9 @@ bool answer_same_equation(answer_span a, answer_span b, answer_budget *budget) {
 
 /* --- relations and labels --- */
 
-/* x > 3 equals 3 < x; it equals neither an interval nor 2x > 6. */
-bool answer_same_relation(answer_span a, answer_span b, answer_budget *budget) {
+/* Compares two answers of which at least one is a relation: x > 3 equals 3 < x; it equals neither
+ * an interval nor 2x > 6. */
+static bool answer_same_relation(answer_span a, answer_span b, answer_budget *budget) {
   answer_span l[2], r[2];
   const char *x = answer_relation(a, l), *y = answer_relation(b, r);
   if (x == NULL || y == NULL || strcmp(x, y) != 0) return false;
@@ -540,7 +547,8 @@ bool answer_same_relation(answer_span a, answer_span b, answer_budget *budget) {
   return *x == 'n' && answer_same(l[0], r[1], budget) && answer_same(l[1], r[0], budget);
 }
 
-bool answer_same_label(answer_span a, answer_span b, answer_budget *budget) {
+/* Compares two single answers of which at least one is a value with a label. */
+static bool answer_same_label(answer_span a, answer_span b, answer_budget *budget) {
   answer_span l[ANSWER_PARTS], r[ANSWER_PARTS];
   return answer_label(a, l) && answer_label(b, r) && answer_same_text(l[0], r[0]) &&
          answer_same(l[1], r[1], budget);

@@ -24,9 +24,6 @@ typedef struct answer_text {
   uint64_t unit_powers; /* a hash of the exponents of removed units; 0: none */
 } answer_text;
 
-/* Cleans an answer and expands each \pm into two parts. Returns 0 if it is empty, longer than
- * ANSWER_MAX bytes, or the result does not fit. */
-bool answer_prepare(answer_text *out, answer_span text);
 /* Cleans text[size], size at most ANSWER_MAX. Returns 0 if the result does not fit. */
 bool answer_clean(answer_text *out, const char *text, size_t size);
 /* Returns s without units in plain words at its end, if a number remains before them. */
@@ -96,31 +93,8 @@ static inline bool answer_is(answer_span s, const char *text) {
 
 /* --- names --- */
 
-typedef enum answer_name {
-  ANSWER_DROPPED, /* no meaning: \left, \displaystyle */
-  ANSWER_SPACE,
-  ANSWER_WORDS, /* \text and similar, which may contain a unit */
-  ANSWER_STYLE, /* \textbf and similar */
-  ANSWER_BEGIN,
-  ANSWER_END,
-  ANSWER_OTHER
-} answer_name;
-
-/* The class of the command with that name (without backslash). */
-answer_name answer_name_of(answer_span name);
-/* The LaTeX command that replaces the one with that name (\frac for dfrac); NULL if it is not
- * replaced. */
-const char *answer_renamed(answer_span name);
-/* The LaTeX command that replaces the Unicode character at the beginning of s (\pi for the Greek
- * letter), and the character's length in bytes; NULL if it is not replaced. */
-const char *answer_symbol(answer_span s, size_t *length);
 /* True for a plain word that is a unit after a number. */
 bool answer_is_unit(answer_span word);
-/* True for the contents of a \text that look like a unit but are not one. */
-bool answer_is_no_unit(answer_span words_inside);
-bool answer_is_matrix(answer_span environment);
-/* sin, cos, tan, cot, sec, csc: the functions of an angle. */
-bool answer_is_trigonometric(answer_span name);
 /* True for the name of a command (without backslash) that denotes a variable, such as a Greek
  * letter. */
 bool answer_is_variable(answer_span name);
@@ -147,7 +121,6 @@ typedef struct answer_budget {
   long left;
   int depth;
 } answer_budget;
-enum { ANSWER_WORK = 10000 };
 
 typedef enum answer_known {
   ANSWER_NO_EXPRESSION, /* does not match the grammar in evaluate.c */
@@ -164,15 +137,8 @@ answer_known answer_evaluate(answer_value *out, answer_span s, int point, answer
 /* --- comparing --- */
 /* In every function a is the reference and b the response. */
 
-/* True for the same characters, ignoring case, white space that is not between digits, a leading
- * plus, and braces around one character. */
-bool answer_same_text(answer_span a, answer_span b);
-/* True if both have the same value: numbers and percentages, or formulas at all points. */
-bool answer_same_value(answer_span a, answer_span b, answer_budget *budget);
 /* Removes a percent sign from the end of s; returns whether there was one. */
 bool answer_take_percent(answer_span *s);
-/* True if s is one letter A to J, perhaps in parentheses or with text after ) or . or : */
-bool answer_is_choice(answer_span s);
 /* True if two answers are equal by any rule except that for choices. */
 bool answer_same(answer_span a, answer_span b, answer_budget *budget);
 
@@ -219,8 +185,6 @@ bool answer_list_read(answer_list *out, answer_span s, bool thousands);
 
 /* --- equations --- */
 
-/* True if s can be a left side that only names the right side: x, x_1, f(2), (x, y), \theta. */
-bool answer_is_name(answer_span s);
 /* Writes the sides of an equation, or of a chain, into side, and returns their number. For anything
  * else, and for a list of several, the only side is s. Returns 0 if brackets do not match or there
  * are too many. *rounded (may be NULL): index of the side after the last \approx, or 0. */
@@ -230,13 +194,5 @@ size_t answer_sides(answer_span s, answer_span side[ANSWER_PARTS], size_t *round
 const char *answer_relation(answer_span s, answer_span side[2]);
 /* True if s is a label with its value, J: 4, which are written to side. */
 bool answer_label(answer_span s, answer_span side[ANSWER_PARTS]);
-/* Compare two single answers of which at least one is an equation, a relation, or a value with a
- * label. */
-bool answer_same_equation(answer_span a, answer_span b, answer_budget *budget);
-bool answer_same_relation(answer_span a, answer_span b, answer_budget *budget);
-bool answer_same_label(answer_span a, answer_span b, answer_budget *budget);
-/* Compares two equations given as their sides, n and m of them, at least two each. */
-bool answer_same_sides(const answer_span *a, size_t n, const answer_span *b, size_t m,
-                       answer_budget *budget);
 
 #endif

@@ -216,7 +216,8 @@ static int fits_on_device(const replica *r) {
   return available > step && available - step >= model_values_bytes(r->model);
 }
 
-gl_status replica_add_held(replica *r, int64_t version, gl_error *err) {
+/* Stores a copy of the model's present parameters as that version. */
+static gl_status replica_add_held(replica *r, int64_t version, gl_error *err) {
   const backend_ops *ops = r->backend->ops;
   const int apart =
       ops->allocate_aside != ops->allocate; /* the backend can store values in host memory */
@@ -265,7 +266,8 @@ void llm_learner_release(void *self, int64_t version) {
   (void)rank_threads_run(what.l->threads, release_one, &what, NULL);
 }
 
-void replica_release_all(replica *r) {
+/* Releases all held versions of a replica. */
+static void replica_release_all(replica *r) {
   while (r->n_held > 0) release_version(r, r->held[0].version);
 }
 

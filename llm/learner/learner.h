@@ -25,6 +25,7 @@ typedef gl_status (*rank_task)(void *context, size_t rank, gl_error *err);
 gl_status rank_threads_new(rank_threads **out, size_t n, gl_error *err);
 /* Ends the threads; no task may be running. NULL is allowed. */
 void rank_threads_free(rank_threads *r);
+/* The number of ranks. Exposed for its test. */
 size_t rank_threads_count(const rank_threads *r);
 
 /* Sets the collective with which tasks sum (borrowed; NULL: none). When a rank fails the collective
@@ -169,11 +170,6 @@ void llm_learner_free_problems(llm_learner *l);
 gl_status llm_learner_evaluate(void *self, double *eval_score, gl_error *err);
 const evaluation_part *llm_learner_parts(const void *self, size_t *n);
 gl_status llm_learner_evaluate_parts(void *self, double *score, gl_error *err);
-
-/* Releases all held versions of a replica. */
-void replica_release_all(replica *r);
-/* Stores a copy of the model's present parameters as that version. */
-gl_status replica_add_held(replica *r, int64_t version, gl_error *err);
 
 /* Copies n batches into the update's table and the arrays beside it. Errors: GL_EINPUT (a batch
  * sampled in another world). */

@@ -108,8 +108,9 @@ static void take_gradients(pass *p, device_arena *a, const model_config *c, cons
   a->overflow |= attention.overflow;
 }
 
-void pass_take(pass *p, device_arena *a, const model_config *c, const backend *b, pass_shape shape,
-               layer_activations *layer) {
+/* Takes a pass's buffers from the arena; the caller owns layer[layers]. */
+static void pass_take(pass *p, device_arena *a, const model_config *c, const backend *b,
+                      pass_shape shape, layer_activations *layer) {
   const size_t t = b->element, m = b->master_element, n = shape.targets;
   *p = (pass){.shape = shape};
   p->token = device_arena_take(a, pass_index_numbers(&shape), 1, sizeof *p->token);
@@ -239,13 +240,17 @@ static void product(const model *m, size_t i, void *out, const void *in, size_t 
                       w.inputs, flags);
 }
 
-void model_product(const model *m, size_t layer, model_kind kind, void *out, const void *in,
-                   size_t rows, int flags) {
+/* T out [rows, outputs] = T in [rows, inputs] times the transpose of a matrix of a layer; flags as
+ * in product(). */
+static void model_product(const model *m, size_t layer, model_kind kind, void *out, const void *in,
+                          size_t rows, int flags) {
   product(m, layer * MODEL_KINDS + kind, out, in, rows, flags);
 }
 
-void model_product_norm(const model *m, size_t layer, model_kind kind, const void *in, size_t rows,
-                        int flags, const model_norm *norm) {
+/* model_product() of a matrix with `hidden` outputs into norm->branch, then the norm. One fused
+ * operation if the backend has it and flags ask for row-wise products. */
+static void model_product_norm(const model *m, size_t layer, model_kind kind, const void *in,
+                               size_t rows, int flags, const model_norm *norm) {
   const backend_ops *ops = m->b->ops;
   const model_config *c = &m->c;
   const void *norm_weight = model_weight(m, norm->weight);
@@ -254,8 +259,10 @@ void model_product_norm(const model *m, size_t layer, model_kind kind, const voi
             c->hidden, c->rms_eps);
 }
 
-void model_product_swiglu(const model *m, size_t layer, void *active, void *gate_up, const void *in,
-                          size_t rows, int flags) {
+/* The product with gate_proj and up_proj into gate_up, then SwiGLU into `active`. Fused under the
+ * same conditions; gate_up is not written then. */
+static void model_product_swiglu(const model *m, size_t layer, void *active, void *gate_up,
+                                 const void *in, size_t rows, int flags) {
   const backend_ops *ops = m->b->ops;
   const model_config *c = &m->c;
   if (ops->product_swiglu != NULL && (flags & PRODUCT_ROW_BY_ROW)) {

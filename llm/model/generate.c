@@ -60,15 +60,6 @@ gl_status generate_result_init(generate_result *r, size_t n_responses, size_t ma
   return status;
 }
 
-gl_status generate_result_keep(generate_result *r, size_t n_responses, size_t max_tokens,
-                               const kept_shape *shape, gl_error *err) {
-  if (shape->words == 0) return GL_OK;
-  if (max_tokens > SIZE_MAX / shape->words) return gl_fail_memory(err, "the responses");
-  r->shape = *shape;
-  r->kept = ARENA_GRID(&r->memory, uint32_t, n_responses, max_tokens * shape->words);
-  return arena_check(&r->memory, "the responses", err);
-}
-
 void generate_result_fini(generate_result *r) {
   arena_fini(&r->memory);
   *r = (generate_result){0};

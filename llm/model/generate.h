@@ -72,9 +72,6 @@ typedef struct generate_result {
 /* Allocates a result's arrays, zeroed. */
 gl_status generate_result_init(generate_result *r, size_t n_responses, size_t max_tokens,
                                gl_error *err);
-/* Allocates the sets of kept tokens of that shape; does nothing if the shape has no words. */
-gl_status generate_result_keep(generate_result *r, size_t n_responses, size_t max_tokens,
-                               const kept_shape *shape, gl_error *err);
 void generate_result_fini(generate_result *r);
 
 /* Samples the requested responses into result, whose arrays generate_result_init() made. Errors:

@@ -112,10 +112,6 @@ static inline shared_rows pass_shared(const pass *p) {
   return (shared_rows){p->shape.trees, p->tree, p->parent, p->before};
 }
 
-/* Takes a pass's buffers from the arena; the caller owns layer[layers]. */
-void pass_take(pass *p, device_arena *a, const model_config *c, const backend *b, pass_shape shape,
-               layer_activations *layer);
-
 /* The cached keys and values of one layer, for a run that fills or reads them. */
 typedef struct layer_cache {
   void *k, *v;
@@ -213,18 +209,6 @@ gl_status model_pack(model *m, gl_error *err);
 /* Must be called after the values change or model_use() chooses others: invalidates everything
  * computed from them. */
 void model_changed(model *m);
-/* T out [rows, outputs] = T in [rows, inputs] times the transpose of a matrix of a layer; flags as
- * in product(). */
-void model_product(const model *m, size_t layer, model_kind kind, void *out, const void *in,
-                   size_t rows, int flags);
-/* model_product() of a matrix with `hidden` outputs into norm->branch, then the norm. One fused
- * operation if the backend has it and flags ask for row-wise products. */
-void model_product_norm(const model *m, size_t layer, model_kind kind, const void *in, size_t rows,
-                        int flags, const model_norm *norm);
-/* The product with gate_proj and up_proj into gate_up, then SwiGLU into `active`. Fused under the
- * same conditions; gate_up is not written then. */
-void model_product_swiglu(const model *m, size_t layer, void *active, void *gate_up, const void *in,
-                          size_t rows, int flags);
 /* M out [rows, vocabulary] = T in [rows, hidden] times the transpose of the output embedding,
  * row-wise. */
 void model_logits(const model *m, void *out, const void *in, size_t rows);
@@ -262,9 +246,6 @@ enum { MODEL_PREFILL_TOKENS = 4096 };
 /* Names of the files in a model's folder. model_join() writes folder/name into path. Errors:
  * GL_EINPUT (too long). */
 enum { MODEL_PATH = 4096 };
-#define MODEL_FILE "model.safetensors"
-#define MODEL_INDEX "model.safetensors.index.json"
-gl_status model_join(char path[MODEL_PATH], const char *folder, const char *name, gl_error *err);
 /* Checks the text of a model.safetensors.index.json without opening a shard; used by the fuzz
  * target. Errors: GL_EINPUT; GL_EINTERNAL if an invalid shard name was accepted. */
 gl_status model_index_check(const model *m, const char *text, size_t size, const char *path,

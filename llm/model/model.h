@@ -67,8 +67,8 @@ typedef struct model_tensor {
 } model_tensor;
 
 typedef struct model model;
-/* Parameter values in backend memory: the model's own, a reference policy's, or a held version's.
- */
+/* Values of all parameters: the model's own, a reference policy's, or a held version's; in backend
+ * memory, or put aside (model_values_put_aside()). */
 typedef struct model_values model_values;
 
 /* Makes a model with all parameters zero. b is borrowed and must outlive it. recompute 1: a forward
@@ -90,6 +90,7 @@ gl_status model_initialise(model *m, uint64_t seed, gl_error *err);
 gl_status model_get(const model *m, double *host, gl_error *err);
 gl_status model_set(model *m, const double *host, gl_error *err);
 gl_status model_gradient_get(const model *m, double *host, gl_error *err);
+/* Exposed for tests. */
 gl_status model_gradient_set(model *m, const double *host, gl_error *err);
 /* Loads a folder with config.json and model.safetensors, or model.safetensors.index.json and its
  * shards. Tensor types: F32, F16, BF16, F64. The folder's configuration must equal the model's. */
@@ -106,6 +107,7 @@ gl_status model_values_copy(model_values **out, model *m, gl_error *err);
  * backend is a device. model_use() then copies them into the gradient's memory, whose contents are
  * lost, and allocates nothing. */
 gl_status model_values_put_aside(model_values **out, model *m, gl_error *err);
+/* Whether they are in host memory. Exposed for its test. */
 int model_values_are_aside(const model_values *v);
 /* Size of one copy in bytes. */
 size_t model_values_bytes(const model *m);
@@ -198,7 +200,9 @@ void model_optimizer_free(model_optimizer *o);
  * restores it. Other types are not rounded. */
 void model_optimizer_round(model_optimizer *o, uint64_t seed);
 /* Makes one step down the gradient, clipped to spec.clip_grad_norm. *norm: the gradient's norm
- * before clipping. If it is not finite, nothing changes. */
+ * before clipping. If it is not finite, nothing changes and the status is GL_OK: callers test
+ * *norm.
+ */
 gl_status model_optimizer_step(model_optimizer *o, double lr, double *norm, gl_error *err);
 
 /* Write and read parameters and moments (o NULL: no moments) exactly, for checkpoints of a run: a

@@ -14,9 +14,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define MODEL_FILE "model.safetensors"
+#define MODEL_INDEX "model.safetensors.index.json"
+
 enum { MAX_INDEX_BYTES = 8 << 20, MAX_SHARDS = 4096 };
 
-gl_status model_join(char path[MODEL_PATH], const char *folder, const char *name, gl_error *err) {
+static gl_status model_join(char path[MODEL_PATH], const char *folder, const char *name,
+                            gl_error *err) {
   if (snprintf(path, MODEL_PATH, "%s/%s", folder, name) < MODEL_PATH) return GL_OK;
   return gl_fail(err, GL_EINPUT, "%.200s…: the path is too long", folder);
 }

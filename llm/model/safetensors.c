@@ -371,18 +371,6 @@ gl_status safetensors_read_f64(const safetensors *s, const tensor_entry *t, size
   return status;
 }
 
-gl_status safetensors_read_f32(const safetensors *s, const tensor_entry *t, size_t first, size_t n,
-                               float *out, gl_error *err) {
-  double piece[PIECE];
-  gl_status status = GL_OK;
-  for (size_t i = 0; i < n && status == GL_OK; i += PIECE) {
-    size_t m = n - i < PIECE ? n - i : PIECE;
-    status = read_piece(s, t, first + i, m, piece, err);
-    for (size_t j = 0; j < m && status == GL_OK; ++j) out[i + j] = (float)piece[j];
-  }
-  return status;
-}
-
 /* --- writing --- */
 /* Writing, in the layout of transformers: {"__metadata__":{"format":"pt"}, tensors by name}, padded
  * with spaces so that the data starts at a multiple of eight. */
@@ -448,47 +436,34 @@ gl_status safetensors_write_begin(safetensors_writer *w, const char *path, tenso
   return status;
 }
 
-/* Writes one piece, given as doubles or as floats. */
-static gl_status put_piece(safetensors_writer *w, const double *wide, const float *narrow, size_t n,
-                           gl_error *err) {
+/* Writes up to PIECE elements. */
+static gl_status put_piece(safetensors_writer *w, const double *value, size_t n, gl_error *err) {
   uint64_t raw[PIECE];
   unsigned char *at = (unsigned char *)raw;
   const size_t bytes = tensor_type_bytes(w->type);
   for (size_t i = 0; i < n; ++i, at += bytes) {
     if (w->type == TENSOR_F64) {
-      double value = wide != NULL ? wide[i] : (double)narrow[i];
-      memcpy(at, &value, bytes);
+      memcpy(at, &value[i], bytes);
     } else if (w->type == TENSOR_F32) {
-      float value = wide != NULL ? (float)wide[i] : narrow[i];
-      memcpy(at, &value, bytes);
+      const float single = (float)value[i];
+      memcpy(at, &single, bytes);
     } else {
-      uint16_t value = wide != NULL ? bf16_of_double(wide[i]) : bf16_of_float(narrow[i]);
-      memcpy(at, &value, bytes);
+      const uint16_t half = bf16_of_double(value[i]);
+      memcpy(at, &half, bytes);
     }
   }
   return write_bytes(w, raw, n * bytes, err);
 }
 
-static gl_status put_all(safetensors_writer *w, const double *wide, const float *narrow, size_t n,
-                         gl_error *err) {
+gl_status safetensors_write_f64(safetensors_writer *w, const double *value, size_t n,
+                                gl_error *err) {
   gl_status status = GL_OK;
   if (n > w->left)
     return gl_fail(err, GL_EINTERNAL, "%.300s: more numbers than its tensors have", w->file.path);
   for (size_t i = 0; i < n && status == GL_OK; i += PIECE)
-    status = put_piece(w, wide != NULL ? wide + i : NULL, narrow != NULL ? narrow + i : NULL,
-                       n - i < PIECE ? n - i : PIECE, err);
+    status = put_piece(w, value + i, n - i < PIECE ? n - i : PIECE, err);
   w->left -= n;
   return status;
-}
-
-gl_status safetensors_write_f64(safetensors_writer *w, const double *value, size_t n,
-                                gl_error *err) {
-  return put_all(w, value, NULL, n, err);
-}
-
-gl_status safetensors_write_f32(safetensors_writer *w, const float *value, size_t n,
-                                gl_error *err) {
-  return put_all(w, NULL, value, n, err);
 }
 
 gl_status safetensors_write_commit(safetensors_writer *w, gl_error *err) {

@@ -34,7 +34,7 @@ typedef struct tensor_entry {
 typedef struct safetensors safetensors;
 
 /* Opens the file and checks its header. Errors: GL_EINPUT (the message names the file, the tensor
- * and the reason). */
+ * and the reason), GL_EIO (the file cannot be read), GL_ENOMEM. */
 gl_status safetensors_open(safetensors **out, const char *path, gl_error *err);
 /* safetensors_open() of a header's text and the number of data bytes that follow it; nothing can be
  * read. name is used in messages. */
@@ -42,17 +42,17 @@ gl_status safetensors_parse(safetensors **out, const char *header, size_t size, 
                             const char *name, gl_error *err);
 void safetensors_free(safetensors *s);
 const char *safetensors_path(const safetensors *s);
+/* The number of tensors. Exposed for its test. */
 size_t safetensors_count(const safetensors *s);
 /* Tensor i in ascending order of name; NULL if there are fewer. Borrowed. */
 const tensor_entry *safetensors_at(const safetensors *s, size_t i);
 /* The tensor of that name; NULL if there is none. */
 const tensor_entry *safetensors_find(const safetensors *s, const char *name);
-/* Read elements [first, first + n) of a tensor of known floating type, as doubles or floats. A
- * double beyond float's range becomes infinite. */
+/* Reads elements [first, first + n) of a tensor of known floating type as doubles. Errors: GL_EIO
+ * (the file cannot be read), GL_EINTERNAL (elements outside of the tensor, or a type that is not
+ * known). */
 gl_status safetensors_read_f64(const safetensors *s, const tensor_entry *t, size_t first, size_t n,
                                double *out, gl_error *err);
-gl_status safetensors_read_f32(const safetensors *s, const tensor_entry *t, size_t first, size_t n,
-                               float *out, gl_error *err);
 
 /* Writing: declare all tensors (names in ascending order, as transformers writes them), then pass
  * their numbers in that order in pieces of any size. Types: TENSOR_F64, TENSOR_F32, TENSOR_BF16
@@ -72,7 +72,6 @@ gl_status safetensors_write_begin(safetensors_writer *w, const char *path, tenso
                                   const tensor_shape *tensors, size_t n, gl_error *err);
 gl_status safetensors_write_f64(safetensors_writer *w, const double *value, size_t n,
                                 gl_error *err);
-gl_status safetensors_write_f32(safetensors_writer *w, const float *value, size_t n, gl_error *err);
 /* Finishes the file and releases *w. Errors: GL_EINTERNAL (elements are missing; nothing is
  * written). */
 gl_status safetensors_write_commit(safetensors_writer *w, gl_error *err);

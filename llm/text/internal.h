@@ -33,8 +33,6 @@ typedef struct token_list {
   size_t n, room;
 } token_list;
 
-gl_status token_list_push(token_list *list, int32_t token, gl_error *err);
-
 /* --- steps of byte-level BPE --- */
 
 /* Converts valid UTF-8 to normalisation form C: malloc'd into *out, or NULL if text[size] is known
@@ -85,7 +83,6 @@ typedef struct added_set {
 /* While building: sorts the texts and marks their first bytes. Returns the token of a duplicate
  * text, or -1. */
 int32_t added_set_sort(added_set *s);
-void added_set_fini(added_set *s);
 
 /* Workspace of merging, one per thread; grows as needed. */
 typedef struct merge_work {
@@ -98,9 +95,6 @@ void merge_work_fini(merge_work *w);
 /* Appends the tokens of one piece. */
 gl_status merge_piece(const tokenizer *t, merge_work *w, const char *piece, size_t size,
                       token_list *out, gl_error *err);
-/* Appends the tokens of text[size], valid UTF-8. */
-gl_status encode_bpe(const tokenizer *t, const char *text, size_t size, token_list *out,
-                     gl_error *err);
 
 /* --- the tokenizer --- */
 
@@ -143,8 +137,6 @@ gl_status tokenizer_reserve_merges(tokenizer *t, size_t n, gl_error *err);
 /* While building: adds a token under the bytes of its entry; false if another token has the same.
  */
 bool tokenizer_add_bytes(tokenizer *t, int32_t token);
-/* The token with these bytes, or -1. */
-int32_t tokenizer_find_bytes(const tokenizer *t, const char *bytes, size_t size);
 /* While building: sets the merge of two adjacent tokens; a later call for the same pair replaces
  * it. */
 void tokenizer_set_merge(tokenizer *t, int32_t left, int32_t right, uint32_t rank, int32_t merged);

@@ -17,7 +17,7 @@
  * until no pair merges. With a heap of (rank, place) over a linked list this takes O(n log n) in
  * the piece's bytes. */
 
-gl_status token_list_push(token_list *list, int32_t token, gl_error *err) {
+static gl_status token_list_push(token_list *list, int32_t token, gl_error *err) {
   if (!ARRAY_RESERVE(list->at, list->room, list->n + 1))
     return gl_fail_memory(err, "the tokens of a text");
   list->at[list->n++] = token;
@@ -42,7 +42,8 @@ gl_status tokenizer_reserve_bytes(tokenizer *t, size_t n, gl_error *err) {
              : gl_fail_memory(err, "a table of tokens");
 }
 
-int32_t tokenizer_find_bytes(const tokenizer *t, const char *bytes, size_t size) {
+/* The token with these bytes, or -1. */
+static int32_t tokenizer_find_bytes(const tokenizer *t, const char *bytes, size_t size) {
   if (size > UINT32_MAX) return -1;
   const token_bytes wanted = {.bytes = bytes, .size = (uint32_t)size};
   const uint64_t *i =
@@ -222,7 +223,7 @@ int32_t added_set_sort(added_set *s) {
   return -1;
 }
 
-void added_set_fini(added_set *s) {
+static void added_set_fini(added_set *s) {
   for (size_t i = 0; i < s->n; ++i) free(s->at[i].text);
   free(s->at);
   *s = (added_set){0};
@@ -294,8 +295,9 @@ static gl_status encode_raw(encoder *e, const char *text, size_t size) {
   return status;
 }
 
-gl_status encode_bpe(const tokenizer *t, const char *text, size_t size, token_list *out,
-                     gl_error *err) {
+/* Appends the tokens of text[size], valid UTF-8. */
+static gl_status encode_bpe(const tokenizer *t, const char *text, size_t size, token_list *out,
+                            gl_error *err) {
   encoder e = {.t = t, .out = out, .err = err};
   gl_status status = t->splits ? split_match_init(&e.match, size, err) : GL_OK;
   while (status == GL_OK && size > 0) {

@@ -1,14 +1,12 @@
-"""Writes dose.txt: Firth's penalised logistic regression, with profile intervals of a dose.
+"""Writes dose.txt: Firth's penalised logistic regression.
 
 An independent computation: the penalised likelihood is maximised by SciPy over (a, b) from several
-starts, the profile over lines through (x, share) by bounded minimisation from several brackets.
+starts.
 Run: python3 tests/golden/dose.py > tests/golden/dose.txt
-Format: a case is one line: name n; then n lines `x runs falls`; then `a b loglik`; then for the
-shares 0.1 and 0.5 a line `share value low high` (inf where the profile stays within the bound for
-3 units beyond the doses).
+Format: a case is one line: name n; then n lines `x runs falls`; then `a b loglik`.
 """
 import numpy as np
-from scipy.optimize import brentq, minimize, minimize_scalar
+from scipy.optimize import minimize
 
 CASES = {
     "separated": ([-9.0, -8.0, -7.0, -6.0], [4, 4, 4, 4], [0, 0, 4, 4]),
@@ -17,7 +15,6 @@ CASES = {
     "rare": ([-9.2, -8.1, -7.0], [8, 8, 8], [0, 0, 1]),
     "large": ([-9.0, -8.5, -8.0, -7.5, -7.0], [40, 40, 40, 40, 40], [1, 6, 17, 33, 39]),
 }
-BOUND = 1.920729410347062
 
 
 def loglik(a, b, x, n, k):
@@ -42,15 +39,6 @@ def fit(x, n, k):
     return best[1], best[2], -best[0]
 
 
-def profile(at, logit, x, n, k):
-    f = lambda b: -loglik(logit - b * at, b, x, n, k)
-    grid = np.concatenate([-np.geomspace(1e-4, 400, 600)[::-1], [0], np.geomspace(1e-4, 400, 600)])
-    i = int(np.argmin(f(grid)))
-    r = minimize_scalar(f, bounds=(grid[max(i - 1, 0)], grid[min(i + 1, len(grid) - 1)]),
-                        method="bounded", options=dict(xatol=1e-12))
-    return -min(r.fun, f(grid[i]))
-
-
 def main():
     for name, (x, n, k) in CASES.items():
         x, n, k = (np.array(v, float) for v in (x, n, k))
@@ -59,23 +47,6 @@ def main():
         for row in zip(x, n, k):
             print("%.17g %d %d" % (row[0], row[1], row[2]))
         print("%.12g %.12g %.12g" % (a, b, best))
-        for share in (0.1, 0.5):
-            logit = np.log(share / (1 - share))
-            at = (logit - a) / b
-            g = lambda t: best - profile(t, logit, x, n, k) - BOUND
-            ends = []
-            for end in (x.min() - 3, x.max() + 3):
-                if (end - at) * (1 if end > x.mean() else -1) <= 0:
-                    ends.append(np.sign(end - x.mean()) * np.inf)
-                    continue
-                grid = np.linspace(at, end, 400)[1:]
-                found = next((i for i, t in enumerate(grid) if g(t) > 0), None)
-                if found is None:
-                    ends.append(np.sign(end - x.mean()) * np.inf)
-                else:
-                    ends.append(brentq(g, at if found == 0 else grid[found - 1], grid[found],
-                                       xtol=1e-9))
-            print("%.17g %.10g %.10g %.10g" % (share, at, ends[0], ends[1]))
 
 
 main()

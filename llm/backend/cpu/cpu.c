@@ -35,7 +35,8 @@ const char *cpu_form_name(cpu_form form) {
   return "";
 }
 
-const backend_ops *cpu_form_ops(cpu_form form, number_type type) {
+/* The table of operations of a form that is compiled in; NULL for others. */
+static const backend_ops *cpu_form_ops(cpu_form form, number_type type) {
   const int f64 = type == NUMBER_F64;
   switch (form) {
   case CPU_PLAIN:

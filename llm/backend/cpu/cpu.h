@@ -89,7 +89,4 @@ void cpu_memory(backend *b, size_t *total, size_t *available);
 void cpu_in_ranges(backend *b, size_t n, size_t least, backend_range run, void *context);
 void cpu_free(backend *b);
 
-/* The table of operations of a form that is compiled in; NULL for others. */
-const backend_ops *cpu_form_ops(cpu_form form, number_type type);
-
 #endif

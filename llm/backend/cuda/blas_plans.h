@@ -34,7 +34,7 @@ void *gemm_plans_find(const gemm_plans *t, const void *key);
 /* Copies plan and key into the table and returns the copy, which the table owns. The key must not
  * be in the table yet. */
 void *gemm_plans_add(gemm_plans *t, const void *key, const void *plan);
-/* Number of plans in the table. */
+/* Number of plans in the table. Exposed for its test. */
 size_t gemm_plans_size(const gemm_plans *t);
 
 /* --- choices --- */

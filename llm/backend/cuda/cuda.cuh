@@ -171,10 +171,6 @@ void cuda_blas_product(cuda_backend *b, const cuda_product *p);
 gl_status cuda_blas_new(cuda_backend *b, gl_error *err);
 void cuda_blas_free(cuda_backend *b);
 
-/* The product with b transposed and a not. A row's bits of c do not depend on m or on the row's
- * position (product_rows.cu). float32 is never rounded to TF32. */
-void cuda_product_row_by_row(cuda_backend *b, const cuda_product *p);
-
 /* --- the table of operations --- */
 
 /* cuda_op_NAME(type) returns backend_ops.NAME for a backend of that type. Every operation is

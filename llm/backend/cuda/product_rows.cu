@@ -720,7 +720,9 @@ static bool can_run(cuda_backend *b, const cuda_product *p) {
   return p->k <= MOST_K;
 }
 
-void cuda_product_row_by_row(cuda_backend *b, const cuda_product *p) {
+/* The product with b transposed and a not. A row's bits of c do not depend on m or on the row's
+ * position (product_rows.cu). float32 is never rounded to TF32. */
+static void cuda_product_row_by_row(cuda_backend *b, const cuda_product *p) {
   if (!can_run(b, p)) return;
   if (p->in == NUMBER_F32)
     run<float, float>(b, p);

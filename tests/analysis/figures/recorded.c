@@ -43,7 +43,7 @@ static int record_of(const char *data, int panel, const char *line, int k, doubl
   return 0;
 }
 
-enum { UPDATES = 8, ROWS = 4, WIDTH = RECORDED_VALUES + ROWS * RECORDED_OF_ROW };
+enum { UPDATES = 8, ROWS = 4, WIDTH = RECORDED_VALUES + ROWS * RECORDED_OF_ALGORITHM };
 static const char *const rows[ROWS] = {"is", "grpo", "dapo", "reinforce"};
 
 /* In update i the KL of a response is i, the variance of P/Q and of `is` 2^i, that of grpo and dapo
@@ -56,7 +56,7 @@ static void make(double value[UPDATES * WIDTH]) {
     u[RECORDED_KL_TOKEN] = 0.1 * i;
     u[RECORDED_KL_RESPONSE] = i;
     u[RECORDED_LOG_VARIANCE_PQ] = i * log(2);
-    for (int k = 0; k < ROWS; ++k, row += RECORDED_OF_ROW) {
+    for (int k = 0; k < ROWS; ++k, row += RECORDED_OF_ALGORITHM) {
       row[RECORDED_LOG_VARIANCE] = k == 0 ? i * log(2) : k < 3 ? i * log(3) : -INFINITY;
       row[RECORDED_ESS] = 1 - 0.1 * i;
       row[RECORDED_CLIPPED] = k == 2 ? 0.5 : 0;

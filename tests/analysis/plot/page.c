@@ -77,20 +77,18 @@ TEST(a_long_note_is_cut_into_lines_and_says_how_much_did_not_fit) {
 
 TEST(variables_reach_the_script_with_their_marks_taken_literally) {
   const figure_request q = {.folder = folder, .script = script, .formats = "svg"};
-  const char *const names[] = {"gepo(clip=none)", "a_b'c"};
-  const double numbers[] = {1, 2.5};
   figure_page p;
   page_init(&p, &q, "it's", "some");
   ASSERT_OK(page_open(&p, 1, "x\ty", &err));
   page_set(&p, "n", 2);
-  page_set_texts(&p, "names", names, 2);
-  page_set_numbers(&p, "numbers", numbers, 2);
+  page_set_text(&p, "plain", "gepo(clip=none)");
+  page_set_text(&p, "marks", "a_b'c");
   ASSERT_OK(page_close(&p, GL_OK, &err));
   char *gp = files_text("build/page_test/it's.gp"), *tsv = files_text("build/page_test/it's.tsv");
   CU_ASSERT_PTR_NOT_NULL_FATAL(gp);
   CU_ASSERT_PTR_NOT_NULL(strstr(gp, "name = './'.'it'.\"'\".'s'\nformats = 'svg'\n"));
-  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "n = 2\narray names[2]\nnames[1] = 'gepo(clip=none)'\n"
-                                    "names[2] = 'a\\_b'.\"'\".'c'\narray numbers[2]\n"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(gp, "n = 2\nplain = 'gepo(clip=none)'\n"
+                                    "marks = 'a\\_b'.\"'\".'c'\n"));
   CU_ASSERT_PTR_NULL(strstr(gp, "not shown"));
   CU_ASSERT_STRING_EQUAL(tsv, "# x\ty\n");
   free(gp);
@@ -195,7 +193,12 @@ TEST(gnuplot_shows_any_name_literally_and_runs_nothing) {
     }
     page_set(&p, "n", N);
     CU_ASSERT_EQUAL(page_set_lines(&p, plain, N, &err), GL_OK);
-    page_set_texts(&p, "names", plain, N);
+    fprintf(p.variables, "array names[%d]\n", (int)N);
+    for (size_t i = 0; i < N; ++i) {
+      char item[24];
+      snprintf(item, sizeof item, "names[%zu]", i + 1);
+      page_set_text(&p, item, plain[i]);
+    }
     CU_ASSERT_EQUAL(page_close(&p, GL_OK, &err), GL_OK);
     CU_ASSERT_EQUAL(gnuplot_draw(folder, "gnuplot", "'|literal", &err), GL_OK);
     if (err.text[0] != '\0') fprintf(stderr, "%s\n", err.text);

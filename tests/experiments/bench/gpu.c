@@ -112,11 +112,11 @@ TEST(parity_holds_float32_against_float64) {
 }
 
 TEST(bounds_are_of_parity_and_numbers_that_are_none_are_outside) {
-  static const double good[GPU_HELD] = {0.05, 0.012, 0.999, 0.02, 0.04, 0.001};
-  static const double bad[GPU_HELD] = {0.051, 0.0121, 0.998, 0.021, 0.041, 0.0011};
+  static const double good[GPU_PARITY_VALUES] = {0.05, 0.012, 0.999, 0.02, 0.04, 0.001};
+  static const double bad[GPU_PARITY_VALUES] = {0.051, 0.0121, 0.998, 0.021, 0.041, 0.0011};
   CU_ASSERT_EQUAL(gpu_parity_check(good, NULL), GL_OK);
-  for (size_t i = 0; i < 2 * GPU_HELD; ++i) {
-    double value[GPU_HELD];
+  for (size_t i = 0; i < 2 * GPU_PARITY_VALUES; ++i) {
+    double value[GPU_PARITY_VALUES];
     gl_error err = {.status = GL_OK};
     memcpy(value, good, sizeof value);
     value[i / 2] = i % 2 == 0 ? bad[i / 2] : NAN;
