@@ -234,27 +234,32 @@ static int take_out(cJSON *tree, const char *path) {
   return found;
 }
 
-/* Returns a copy of the algorithm in a run's recipe, or NULL if `among` has it already. */
-static cJSON *new_algorithm(const results_run *run, const cJSON *among) {
+/* Copies the algorithm in a run's recipe to *out, which the caller owns; NULL if `among` has it
+ * already or the recipe has none. Returns 0 if memory runs out. */
+static int algorithm_not_among(cJSON **out, const results_run *run, const cJSON *among) {
   cJSON *tree = json_tree_of(run->recipe);
-  cJSON *own = tree ? cJSON_DetachItemFromObjectCaseSensitive(tree, "algorithm") : NULL;
+  *out = NULL;
+  if (tree == NULL) return run->recipe == NULL;
+  *out = cJSON_DetachItemFromObjectCaseSensitive(tree, "algorithm");
   cJSON_Delete(tree);
-  for (const cJSON *i = among->child; own != NULL && i != NULL; i = i->next)
-    if (cJSON_Compare(i, own, 1)) {
-      cJSON_Delete(own);
-      own = NULL;
+  for (const cJSON *i = among->child; *out != NULL && i != NULL; i = i->next)
+    if (cJSON_Compare(i, *out, 1)) {
+      cJSON_Delete(*out);
+      *out = NULL;
     }
-  return own;
+  return 1;
 }
 
 static int add_algorithms(cJSON *sweep, const results *r) {
-  cJSON *list = cJSON_AddArrayToObject(sweep, "algorithm");
-  for (size_t a = 0; a < r->n_algorithms && list != NULL; ++a)
-    for (size_t i = 0; i < r->n_runs; ++i) {
+  cJSON *list = cJSON_AddArrayToObject(sweep, "algorithm"), *own = NULL;
+  for (size_t a = 0; a < r->n_algorithms && list != NULL; ++a, own = NULL)
+    for (size_t i = 0; i < r->n_runs && own == NULL; ++i) {
       if (r->runs[i].algorithm != a) continue;
-      cJSON *own = new_algorithm(&r->runs[i], list);
-      if (own != NULL && !cJSON_AddItemToArray(list, own)) return 0;
-      if (own != NULL) break;
+      if (!algorithm_not_among(&own, &r->runs[i], list)) return 0;
+      if (own != NULL && !cJSON_AddItemToArray(list, own)) {
+        cJSON_Delete(own);
+        return 0;
+      }
     }
   return list != NULL;
 }
