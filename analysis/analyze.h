@@ -18,7 +18,7 @@
  * A study with evaluation sets also has "sets": [{algorithm, axes, set, runs, best, last,
  * best_to_last}] with the lines "average" and "of the mean" and, for halves, best_by_halves, and
  * "benchmarks" (analysis/evaluation_sets.h). set: the set whose score all tables use, as for
- * sets_choose(); NULL: the run's own score. */
+ * sets_choose(); NULL: the run's own score. Errors: those of results_load() and sets_choose(). */
 gl_status analyze_study(table *to, store *s, const char *set, gl_error *err);
 /* Best, last and gap of a cell on an evaluation set (an index in sets_names()), and the number of
  * runs, as in the tables of sets. Errors: GL_ENOMEM. */

@@ -408,7 +408,7 @@ static interval percentiles_95(double value, double *replicates) {
 /* Computes the estimates, with every seed once, and their bootstrap intervals over seeds. */
 static void find_intervals(announcement *out, resampling *r, double *replicate) {
   const size_t n = r->b->n_seeds;
-  interval *of[QUANTITIES] = {[OF_SHARE] = &out->share,
+  interval *of[QUANTITIES] = {[OF_SHARE] = &out->announced_fraction,
                               [OF_ALARMS] = &out->false_alarms,
                               [OF_LEAD] = &out->lead,
                               [OF_AREAS + OF_RUNS] = &out->auc};
@@ -460,8 +460,11 @@ gl_status announcement_of(announcement *out, arena *to, const announce_series *r
                           const announce_rule *rule, gl_error *err) {
   const interval unknown = {NAN, NAN, NAN};
   const metric m = out->m;
-  *out = (announcement){
-      .m = m, .auc = unknown, .share = unknown, .false_alarms = unknown, .lead = unknown};
+  *out = (announcement){.m = m,
+                        .auc = unknown,
+                        .announced_fraction = unknown,
+                        .false_alarms = unknown,
+                        .lead = unknown};
   for (size_t k = 0; k < ANNOUNCE_LEADS; k++) out->matched[k].auc = unknown;
   watch b = {.rule = rule};
   b.run = ARENA_ARRAY(&b.memory, scored, n);
@@ -639,7 +642,7 @@ static announce_drift count_drift(const asked_runs *g, metric m, bool low_side,
     else
       ++d.survived, d.alarms += alarm;
   }
-  d.share = fraction_interval(d.warned, d.collapsed);
+  d.warned_fraction = fraction_interval(d.warned, d.collapsed);
   d.false_alarms = fraction_interval(d.alarms, d.survived);
   return d;
 }
@@ -732,7 +735,7 @@ static void put_announcement(table *t, const announcement *a, const announce_rul
   interval_cell(t, a->auc);
   table_count(t, a->judged_collapsed);
   table_count(t, a->announced);
-  interval_cell(t, a->share);
+  interval_cell(t, a->announced_fraction);
   table_count(t, a->judged_survived);
   table_count(t, a->alarms);
   interval_cell(t, a->false_alarms);
@@ -785,7 +788,7 @@ static void put_drifts(table *to, const announcements *a) {
     table_row(t);
     table_text(t, metric_about(d->m)->name);
     table_text(t, d->low_side ? "falls" : "rises");
-    table_count(t, d->collapsed), table_count(t, d->warned), interval_cell(t, d->share);
+    table_count(t, d->collapsed), table_count(t, d->warned), interval_cell(t, d->warned_fraction);
     table_count(t, d->survived), table_count(t, d->alarms), interval_cell(t, d->false_alarms);
   }
   table_title(

@@ -23,7 +23,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdio.h>
 
 /* --- warnings from a run's own beginning --- */
 
@@ -82,8 +81,11 @@ typedef struct announcement {
   size_t collapsed, survived; /* runs in which the metric has a value */
   int low_side; /* 1 if low values predict collapse, judged on the runs of all seeds */
   interval auc; /* area under the ROC curve of runs, for that side */
-  size_t judged_collapsed, announced, judged_survived, alarms; /* leaving one seed out */
-  interval share, false_alarms;                                /* fractions of the judged runs */
+  /* judged: runs whose side and threshold were chosen without their own seed; announced: collapsing
+   * ones that raised an alarm; alarms: surviving ones that did. */
+  size_t judged_collapsed, announced, judged_survived, alarms;
+  interval announced_fraction, false_alarms; /* announced / judged_collapsed, alarms /
+                                                judged_survived */
   interval lead; /* median over predicted collapses of onset - update of the alarm */
   announce_matched matched[ANNOUNCE_LEADS]; /* one for each lead of the rule */
   /* ROC curve for that side, from (0, 0) to (1, 1): fractions of surviving and of collapsed runs
@@ -103,7 +105,7 @@ typedef struct announce_drift {
   metric m;
   bool low_side;
   size_t collapsed, warned, survived, alarms; /* runs in which the warning is defined */
-  interval share, false_alarms;               /* 95 % intervals by Clopper and Pearson */
+  interval warned_fraction, false_alarms;     /* 95 % intervals by Clopper and Pearson */
 } announce_drift;
 
 typedef struct announcements {

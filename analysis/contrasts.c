@@ -170,7 +170,7 @@ static double measure_of(const results_run *run, contrast_measure m) {
   case CONTRAST_COLLAPSE:
     return run_outcome_is_collapse(&o);
   case CONTRAST_LATE_COLLAPSE:
-    return run_outcome_fate(&o) == FATE_LATE_COLLAPSE;
+    return run_outcome_class(&o) == RUN_CLASS_LATE_COLLAPSE;
   case CONTRAST_LAST:
     return o.last;
   case CONTRAST_LAST_LEVEL:

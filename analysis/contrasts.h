@@ -14,12 +14,11 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdio.h>
 
 typedef enum contrast_measure {
   CONTRAST_COLLAPSE,      /* whether the run collapsed */
   CONTRAST_LAST,          /* the last score of the run */
-  CONTRAST_LATE_COLLAPSE, /* whether it collapsed late and did not recover (FATE_LATE_COLLAPSE) */
+  CONTRAST_LATE_COLLAPSE, /* whether it collapsed late and did not recover */
   CONTRAST_LAST_LEVEL,    /* run_level.last; the next two are its other fields */
   CONTRAST_BEST_TO_LAST,
   CONTRAST_BELOW_START,

@@ -18,7 +18,6 @@
 #include "core/base/table.h"
 
 #include <stddef.h>
-#include <stdio.h>
 
 /* The response variable of a fit. */
 typedef enum effect_response {

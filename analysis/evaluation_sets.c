@@ -54,18 +54,19 @@ series_ends sets_score_ends(const results_run *run, bool lower_is_better) {
   series_ends e = series_ends_unknown;
   for (size_t i = 0; i < run->n_evals; i++)
     series_ends_add(&e, run->evals[i].eval_score, lower_is_better);
-  if (results_run_is_not_finite(run)) series_ends_break(&e);
+  if (results_run_is_not_finite(run)) series_ends_without_last(&e);
   return e;
 }
 
-/* Best, last and gap of the scores on one half of the problems (half 1 or 2) or on all (half 0). */
+/* First, best, last and gap of the scores on one half of the problems (half 1 or 2) or on all (half
+ * 0); no last and no gap if the run ended non-finite. */
 static series_ends ends_of_half(const results_run *run, const char *set, int half,
                                 bool lower_is_better) {
   series_ends e = series_ends_unknown;
   size_t at = 0;
   for (const set_eval_record *r; (r = next_of(run, set, half, &at)) != NULL;)
     series_ends_add(&e, r->score, lower_is_better);
-  if (results_run_is_not_finite(run)) series_ends_break(&e);
+  if (results_run_is_not_finite(run)) series_ends_without_last(&e);
   return e;
 }
 
@@ -113,7 +114,7 @@ gl_status sets_ends_of_mean(series_ends *ends, const results_run *run, const cha
   gl_status status = arena_check(&work, "evaluation sets", err);
   for (size_t i = 0; status == GL_OK && i < run->n_evals; i++)
     series_ends_add(ends, mean[i].eval_score, lower_is_better);
-  if (results_run_is_not_finite(run)) series_ends_break(ends);
+  if (results_run_is_not_finite(run)) series_ends_without_last(ends);
   arena_fini(&work);
   return status;
 }

@@ -28,30 +28,30 @@ const char *outcome_name(outcome o) {
   return names[o];
 }
 
-const char *fate_name(fate f) {
-  static const char *const names[FATE_COUNT] = {
-      [FATE_NOT_FINITE] = "not finite",         [FATE_LOST_START] = "lost start",
-      [FATE_NEVER_LEARNED] = "never learned",   [FATE_DIP] = "dip",
-      [FATE_EARLY_COLLAPSE] = "early fall",     [FATE_LATE_COLLAPSE] = "late fall",
-      [FATE_COLLAPSING] = "falling at the end", [FATE_STABLE] = "stable"};
+const char *run_class_name(run_class f) {
+  static const char *const names[RUN_CLASS_COUNT] = {
+      [RUN_CLASS_NOT_FINITE] = "not finite",         [RUN_CLASS_LOST_START] = "lost start",
+      [RUN_CLASS_NEVER_LEARNED] = "never learned",   [RUN_CLASS_DIP] = "dip",
+      [RUN_CLASS_EARLY_COLLAPSE] = "early fall",     [RUN_CLASS_LATE_COLLAPSE] = "late fall",
+      [RUN_CLASS_COLLAPSING] = "falling at the end", [RUN_CLASS_STABLE] = "stable"};
   return names[f];
 }
 
-fate run_outcome_fate(const run_outcome *o) {
+run_class run_outcome_class(const run_outcome *o) {
   switch (o->kind) {
   case OUTCOME_NOT_FINITE:
-    return FATE_NOT_FINITE;
+    return RUN_CLASS_NOT_FINITE;
   case OUTCOME_NEVER_LEARNED:
-    return o->lost_start ? FATE_LOST_START : FATE_NEVER_LEARNED;
+    return o->lost_start ? RUN_CLASS_LOST_START : RUN_CLASS_NEVER_LEARNED;
   case OUTCOME_EARLY_COLLAPSE:
-    return o->recovered >= 0 ? FATE_DIP : FATE_EARLY_COLLAPSE;
+    return o->recovered >= 0 ? RUN_CLASS_DIP : RUN_CLASS_EARLY_COLLAPSE;
   case OUTCOME_LATE_COLLAPSE:
-    return o->recovered >= 0 ? FATE_DIP : FATE_LATE_COLLAPSE;
+    return o->recovered >= 0 ? RUN_CLASS_DIP : RUN_CLASS_LATE_COLLAPSE;
   case OUTCOME_SURVIVED:
   case OUTCOME_COUNT:
     break;
   }
-  return o->is_collapsing ? FATE_COLLAPSING : FATE_STABLE;
+  return o->is_collapsing ? RUN_CLASS_COLLAPSING : RUN_CLASS_STABLE;
 }
 
 bool run_outcome_is_collapse(const run_outcome *o) {
@@ -273,7 +273,7 @@ static void count_outcome(stability *s, stability_cell *c, size_t index) {
   const run_outcome o = s->run[index] = outcome_of_run(run, &s->rule);
   c->runs++;
   c->count[o.kind]++;
-  c->fate[run_outcome_fate(&o)]++;
+  c->of_class[run_outcome_class(&o)]++;
   c->lost_start += (size_t)(o.lost_start != 0);
   c->collapses += (size_t)run_outcome_is_collapse(&o);
   if (!s->has_rates) return;
@@ -451,7 +451,7 @@ static const table_column stability_columns[] = {
     TABLE_KEY("lost_start", TABLE_INTEGER),
     TABLE_KEY("dips", TABLE_INTEGER),
     TABLE_KEY("falling", TABLE_INTEGER),
-    /* one column for each fate, in the order of the enumeration */
+    /* one column for each class, in the order of the enumeration */
     {.type = TABLE_INTEGER, .head = "not finite"},
     {.type = TABLE_INTEGER, .head = "lost start"},
     {.type = TABLE_INTEGER, .head = "never learned"},
@@ -550,9 +550,9 @@ static void put_stability_cell(table *t, const stability *s, const stability_cel
   table_count(t, c->failed);
   for (outcome o = 0; o < OUTCOME_COUNT; o++) table_count(t, c->count[o]);
   table_count(t, c->lost_start);
-  table_count(t, c->fate[FATE_DIP]);
-  table_count(t, c->fate[FATE_COLLAPSING]);
-  for (fate f = 0; f < FATE_COUNT; f++) table_count(t, c->fate[f]);
+  table_count(t, c->of_class[RUN_CLASS_DIP]);
+  table_count(t, c->of_class[RUN_CLASS_COLLAPSING]);
+  for (run_class f = 0; f < RUN_CLASS_COUNT; f++) table_count(t, c->of_class[f]);
   interval_cell(t, c->collapse_rate);
   table_real(t, c->median_onset);
   if (!isfinite(c->median_onset)) table_shown(t, "–");
@@ -598,7 +598,7 @@ static void put_runs(table *to, const stability *s) {
     table_text(t, s->settings[s->setting[run->group]]);
     table_real(t, run->lr);
     table_integer(t, (int64_t)run->seed);
-    table_text(t, fate_name(run_outcome_fate(o)));
+    table_text(t, run_class_name(run_outcome_class(o)));
     table_real(t, o->onset >= 0 ? (double)o->onset : NAN);
     table_real(t, o->recovered >= 0 ? (double)o->recovered : NAN);
     table_integer(t, o->plateau_updates);
@@ -609,12 +609,12 @@ static void put_runs(table *to, const stability *s) {
   }
 }
 
-/* Hides the columns of fates that no run has. */
-static void hide_empty_fates(table *t, const stability *s) {
-  for (fate f = 0; f < FATE_COUNT; f++) {
+/* Hides the columns of classes that no run has. */
+static void hide_empty_classes(table *t, const stability *s) {
+  for (run_class f = 0; f < RUN_CLASS_COUNT; f++) {
     size_t runs = 0;
-    for (size_t i = 0; i < s->n_settings * s->n_algorithms; i++) runs += s->cells[i].fate[f];
-    if (runs == 0 && f != FATE_STABLE) table_hide_head(t, OF_FATES + (size_t)f);
+    for (size_t i = 0; i < s->n_settings * s->n_algorithms; i++) runs += s->cells[i].of_class[f];
+    if (runs == 0 && f != RUN_CLASS_STABLE) table_hide_head(t, OF_FATES + (size_t)f);
   }
 }
 
@@ -652,7 +652,7 @@ void stability_report(table *to, const stability *s, bool with_runs) {
     failed += s->cells[i].failed;
     if (s->cells[i].runs + s->cells[i].failed > 0) put_stability_cell(t, s, &s->cells[i]);
   }
-  hide_empty_fates(t, s);
+  hide_empty_classes(t, s);
   table_title(
       t,
       "%s: outcomes of runs. Fall: %zu evaluations in a row below %.0f %% of the gain, which "
@@ -807,8 +807,8 @@ static void read_stored_cell(stability *s, const stored_cell *from, stability_ce
     snprintf(key, sizeof key, "outcomes.%s", outcome_name(o));
     to->count[o] = stored_count(s, from, key);
   }
-  to->fate[FATE_DIP] = stored_count(s, from, "dips");
-  to->fate[FATE_COLLAPSING] = stored_count(s, from, "falling");
+  to->of_class[RUN_CLASS_DIP] = stored_count(s, from, "dips");
+  to->of_class[RUN_CLASS_COLLAPSING] = stored_count(s, from, "falling");
   to->collapses = to->lost_start + to->count[OUTCOME_EARLY_COLLAPSE] +
                   to->count[OUTCOME_LATE_COLLAPSE] + to->count[OUTCOME_NOT_FINITE];
   to->collapse_rate = stored_interval(s, from, "fallen", NAN);

@@ -17,9 +17,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
-/* Outcomes, in the order in which they are tested; a run with none of the others survived. */
+/* Outcomes. Tested in this order: a collapse (early or late), not finite, survived (the gain
+ * reaches the rule's minimum); every other run never learned. */
 typedef enum outcome {
   OUTCOME_NOT_FINITE,     /* a non-finite loss or parameter ended the run before a collapse */
   OUTCOME_NEVER_LEARNED,  /* the gain was below the rule's minimum */
@@ -34,26 +34,27 @@ typedef enum outcome {
 const char *outcome_name(outcome o);
 
 /* A finer classification, as tables and figures show it. */
-typedef enum fate {
-  FATE_NOT_FINITE,
-  FATE_LOST_START,     /* the run lost its initial score before any gain */
-  FATE_NEVER_LEARNED,  /* the run never learned, without losing its initial score */
-  FATE_DIP,            /* an early or late collapse from which it recovered */
-  FATE_EARLY_COLLAPSE, /* without recovery */
-  FATE_LATE_COLLAPSE,  /* without recovery */
-  FATE_COLLAPSING,     /* the last evaluations are low, but fewer than a collapse needs */
-  FATE_STABLE,
-  FATE_COUNT
-} fate;
+typedef enum run_class {
+  RUN_CLASS_NOT_FINITE,
+  RUN_CLASS_LOST_START,     /* the run lost its initial score before any gain */
+  RUN_CLASS_NEVER_LEARNED,  /* the run never learned, without losing its initial score */
+  RUN_CLASS_DIP,            /* an early or late collapse from which it recovered */
+  RUN_CLASS_EARLY_COLLAPSE, /* without recovery */
+  RUN_CLASS_LATE_COLLAPSE,  /* without recovery */
+  RUN_CLASS_COLLAPSING,     /* the last evaluations are low, but fewer than a collapse needs */
+  RUN_CLASS_STABLE,
+  RUN_CLASS_COUNT
+} run_class;
 /* "not finite", "lost start", "never learned", "dip", "early fall", "late fall", "falling at the
  * end", "stable". */
-const char *fate_name(fate f);
+const char *run_class_name(run_class c);
 
 typedef struct outcome_rule {
   double least_gain; /* in units of the score; a run with less gain has learned nothing */
   double kept;       /* below first + kept * gain counts as collapsed */
   size_t in_a_row;   /* number of consecutive evaluations */
-  size_t low_at_end; /* minimum number of low last evaluations of a run that is down at its end */
+  size_t low_at_end; /* a run whose last evaluations are low, at least this many but fewer than
+                        in_a_row, is collapsing (RUN_CLASS_COLLAPSING) */
   double plateau; /* plateau: at least first + plateau * gain, with the gain of the whole run before
                      the collapse */
   int64_t plateau_updates; /* minimum time on the plateau for a late collapse, in updates */
@@ -72,18 +73,20 @@ typedef struct run_level {
   double below_start; /* fraction of the evaluations after the first whose score is below the first;
                          NaN without any */
 } run_level;
-/* Computes the levels of evaluations eval[n], in the order of their updates; NaN evaluations are
- * skipped. */
+/* Computes the levels of evaluations eval[n], in the order of their updates; evaluations that are
+ * not finite are skipped. */
 run_level run_level_of(const eval_record *eval, size_t n);
 
 typedef struct run_outcome {
   outcome kind;
-  double first, best, last; /* scores; NaN without evaluations */
-  int64_t best_step;        /* update of the best evaluation (the first, if several are equal) */
+  double first, best, last; /* scores; NaN without evaluations. best: before the collapse if there
+                               is one, as best_until has it */
+  int64_t best_step;        /* update of the highest evaluation before the collapse (the first, if
+                               several are equal) */
   int64_t plateau_updates;  /* updates on the plateau before the collapse, or in total */
-  int64_t onset; /* update of the first evaluation of the collapse or of the loss of the warm-up;
-                    for a run that is collapsing at its end its first low one; for a non-finite run
-                    its last update; -1: none of these */
+  int64_t onset; /* update of the first evaluation of the collapse or of the lost start; for a run
+                    that is collapsing at its end its first low one; for a non-finite run its last
+                    update; -1: none of these */
   int64_t recovered;  /* after a collapse: update of the first evaluation that is not low, if the
   last ones are not low either; else -1 */
   bool is_collapsing; /* the run survived, but its last evaluations are low */
@@ -93,16 +96,16 @@ typedef struct run_outcome {
                          the minimum gain, and no later one is better */
 } run_outcome;
 
-fate run_outcome_fate(const run_outcome *o);
+run_class run_outcome_class(const run_outcome *o);
 /* Returns true for early and late collapses (dips too), non-finite runs, and runs that lost their
- * warm-up: what counts as a collapse in analyses against learning rate or time. */
+ * start: what counts as a collapse in analyses against learning rate or time. */
 bool run_outcome_is_collapse(const run_outcome *o);
 
 /* The outcome of a run with evaluations eval[n], in the order of their updates. not_finite: the run
  * ended for that reason. best_until[n]: the best score up to each evaluation, selected and scored
  * on different problems (analysis/evaluation_sets.h); NULL: the running maximum, which is biased
- * upwards. NaN evaluations are skipped. A run that collapsed before it became non-finite counts as
- * collapsed. A run without evaluations never learned, or is non-finite. */
+ * upwards. Evaluations that are not finite are skipped. A run that collapsed before it became
+ * non-finite counts as collapsed. A run without evaluations never learned, or is non-finite. */
 run_outcome outcome_of(const eval_record *eval, const double *best_until, size_t n, bool not_finite,
                        const outcome_rule *rule);
 /* The outcome of a run of a study, with best scores by halves if it has any, and
@@ -128,8 +131,8 @@ typedef struct stability_cell {
   size_t algorithm, setting; /* indices */
   size_t runs, failed;       /* failed runs are counted separately, because they have no outcome */
   size_t count[OUTCOME_COUNT];
-  size_t lost_start;       /* number of never-learned runs that lost their warm-up */
-  size_t fate[FATE_COUNT]; /* stored results contain only some of them */
+  size_t lost_start;                /* number of never-learned runs that lost their start */
+  size_t of_class[RUN_CLASS_COUNT]; /* runs; stored results contain only some of them */
   size_t collapses;
   interval collapse_rate; /* fraction that collapsed, with its Clopper-Pearson interval */
   survival_step *curve;   /* [n_steps] Kaplan-Meier, in updates; without at_risk and collapses */

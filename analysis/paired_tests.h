@@ -18,10 +18,10 @@ double mcnemar_exact(size_t only_of, size_t only_against);
 /* Newcombe's interval of a difference of paired proportions. `both` is the number of pairs in which
  * both runs collapsed. */
 interval paired_fractions(size_t both, size_t only_of, size_t only_against, size_t neither);
-/* Two-sided p of the signed-rank test of n differences, at most 1,000. Zeros and NaN are dropped; p
- * is 1 if none remains. */
+/* Two-sided p of the signed-rank test of n differences, at most 1,000 that are neither 0 nor NaN,
+ * which are dropped; p is 1 if none remains. Errors: GL_ENOMEM, GL_EINPUT (more). */
 gl_status signed_rank_exact(const double *difference, size_t n, double *p, gl_error *err);
-/* Holm's adjustment of p[n]. */
+/* Holm's adjustment of p[n] into adjusted[n], in the order of p. Errors: GL_ENOMEM. */
 gl_status holm_adjust(const double *p, size_t n, double *adjusted, gl_error *err);
 
 #endif

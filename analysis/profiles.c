@@ -76,12 +76,12 @@ static void profile_values(const profile_work *w, const profiles *p, const doubl
   for (size_t g = 0; g < w->from->n_groups; g++) {
     const cell_scores *c = profile_cell(w, g, a);
     for (size_t i = c->first; i < c->first + c->n; i++, n++) {
-      value[0] += fmin(score[i], p->best);
+      value[0] += fmin(score[i], p->goal);
       for (size_t k = 0; k < PROFILE_POINTS; k++) value[1 + k] += score[i] > p->at[k];
     }
   }
   for (size_t i = 0; i <= PROFILE_POINTS; i++) value[i] /= n; /* NaN without runs */
-  value[0] = p->best - value[0];
+  value[0] = p->goal - value[0];
 }
 
 static void all_values(const profile_work *w, const profiles *p, const double *score,
@@ -144,10 +144,10 @@ static void compute_profiles(profile_work *w, profiles *p, size_t n, double *sam
   count_profile_runs(w, p);
 }
 
-gl_status profiles_of(profiles *out, const results *r, double best, gl_error *err) {
+gl_status profiles_of(profiles *out, const results *r, double goal, gl_error *err) {
   arena work = {0};
   const size_t n = r->n_algorithms, quantities = n * (1 + PROFILE_POINTS) + n * n;
-  *out = (profiles){.best = best, .algorithms = r->algorithms, .n = n};
+  *out = (profiles){.goal = goal, .algorithms = r->algorithms, .n = n};
   if (r->lower_is_better)
     return gl_fail(err, GL_EINPUT, "%s: profiles are of scores that are better when higher",
                    r->study);
@@ -204,7 +204,7 @@ static void report_profiles(table *to, const profiles *p, const char *name) {
       t,
       "%s: last scores over all settings. Optimality gap: %.3g less the mean of scores up to "
       "it; then the fraction of runs above a score [95 %%, bootstrap within settings]",
-      name, p->best);
+      name, p->goal);
 }
 
 static const table_column improvement_columns[] = {
@@ -213,7 +213,7 @@ static const table_column improvement_columns[] = {
     {"probability", TABLE_INTERVAL, .head = "better with probability", .format = "%.2f"}};
 
 void profiles_report(table *to, const profiles *p, const char *name) {
-  table_real(table_field(to, "best"), p->best);
+  table_real(table_field(to, "best"), p->goal);
   table_numbers(table_field(to, "at"), p->at, PROFILE_POINTS);
   report_profiles(to, p, name);
   if (p->n < 2) return;

@@ -25,7 +25,7 @@ typedef struct profile_of {
 } profile_of;
 
 typedef struct profiles {
-  double best;             /* g of the optimality gap */
+  double goal;             /* g of the optimality gap */
   const char **algorithms; /* [n] borrowed */
   size_t n;
   double at[PROFILE_POINTS]; /* equally spaced from the lowest to the highest score */
@@ -35,9 +35,9 @@ typedef struct profiles {
   arena memory;
 } profiles;
 
-/* best: a score that cannot be exceeded, such as 1. Release with profiles_fini(), also after an
+/* goal: a score that cannot be exceeded, such as 1. Release with profiles_fini(), also after an
  * error. Errors: GL_ENOMEM, GL_EINPUT (no run has a score; lower scores are better). */
-gl_status profiles_of(profiles *out, const results *r, double best, gl_error *err);
+gl_status profiles_of(profiles *out, const results *r, double goal, gl_error *err);
 void profiles_fini(profiles *p);
 void profiles_report(table *to, const profiles *p, const char *name);
 

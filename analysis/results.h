@@ -37,7 +37,10 @@ typedef struct results_run {
   size_t n_set_evals;
   uint64_t *staleness; /* histogram */
   size_t n_staleness;
-  /* Recipe and settings, by which results_arrange() compares runs. */
+  /* Recipe and settings, by which results_arrange() compares runs. shown: name of the algorithm;
+   * recipe: its canonical JSON, NULL: none; swept, chosen: JSON objects of the swept and of the
+   * tuned fields; in_effect: JSON of every field's value and origin, NULL: unknown; meaning:
+   * RECIPE_MEANING of the program that made the run. */
   char *shown, *recipe, *swept, *chosen, *in_effect;
   int64_t meaning;
 } results_run;
@@ -111,8 +114,8 @@ const char *results_value_text(axis_value v);
 /* Returns titles [n_groups] that are as short as possible and distinguish groups that differ in the
  * axes other than `without` (r->axes.n: in all axes). An axis that follows from the others is not
  * named, unless one of the others is not given. If more than two axes vary and each group differs
- * in one of them from a base, the title is that difference. Allocated in `to`; the caller checks
- * `to` before use. */
+ * in one of them from a base, the title is that difference. Allocated in `to`; NULL if memory ran
+ * out: call arena_check(to) before reading the titles. */
 const char **results_titles(arena *to, const results *r, size_t without);
 
 /* --- lists of distinct texts, in the order of insertion --- */

@@ -23,7 +23,7 @@ static interval interval_unknown(double value) {
 
 const series_ends series_ends_unknown = {NAN, NAN, NAN, NAN, 0, false};
 
-void series_ends_break(series_ends *e) {
+void series_ends_without_last(series_ends *e) {
   e->last = e->best_to_last = NAN;
   e->ends_not_finite = true;
 }
@@ -33,7 +33,7 @@ void series_ends_add(series_ends *e, double value, bool lower_is_better) {
   if (isnan(value)) return;
   if (isinf(value)) {
     e->not_finite++;
-    series_ends_break(e);
+    series_ends_without_last(e);
     return;
   }
   if (isnan(e->first)) e->first = value;

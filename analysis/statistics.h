@@ -3,8 +3,8 @@
  * Functions take plain arrays and do not change them unless the name contains `sort`. NaN means
  * "not measured": sample_sort() drops it, and functions of pairs drop every pair that contains one.
  * Infinities are values: they have a rank, and a mean that contains one is infinite. Undefined
- * results (no data, correlation of a constant sample) are NaN and not an error. The only errors are
- * failed allocations.
+ * results (no data, correlation of a constant sample) are NaN and not an error. Errors are
+ * GL_ENOMEM, and those that a function names.
  *
  * Bootstrap samples are addressed (RNG_BOOTSTRAP): the same data and stream give the same interval.
  */
@@ -48,7 +48,7 @@ extern const series_ends series_ends_unknown; /* an empty series */
 /* Appends a value to the series. */
 void series_ends_add(series_ends *e, double value, bool lower_is_better);
 /* Marks the series as ended by a non-finite value: no last value and no gap. */
-void series_ends_break(series_ends *e);
+void series_ends_without_last(series_ends *e);
 series_ends series_ends_of(const double *values, size_t n, bool lower_is_better);
 
 /* Drops NaN and sorts ascending in place. Returns how many values remain. */

@@ -65,9 +65,12 @@ typedef struct group_clock {
   double samples_per_s, learner_utilisation, sampler_utilisation, staleness;
 } group_clock;
 
+/* Computes the summaries. `from` is borrowed. Release with summary_fini(), also after an error.
+ * Errors: GL_ENOMEM. */
 gl_status summary_init(summary *s, const results *from, gl_error *err);
 void summary_fini(summary *s);
 
+/* Means over the cells of that group. */
 void summary_group_clock(const summary *s, size_t group, group_clock *out);
 /* The metric in the store that corresponds to a cell metric. */
 metric summary_metric(const summary *s, cell_metric m);

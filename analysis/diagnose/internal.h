@@ -118,9 +118,9 @@ typedef struct speed_facts {
   bool is_inferred[SPEED_PARTS]; /* the part is not logged and follows from the others */
   bool is_hidden;                /* generation is shorter than a step, and not logged */
   bool is_serial;                /* the step is as long as its parts together */
-  int binds;                     /* the longest part, a speed_part */
-  interval bound;                /* sum of the parts / longest part */
-  interval brought;              /* sum of the parts / step */
+  int longest_part;              /* a speed_part */
+  interval overlap_limit; /* most that overlap could bring: sum of the parts / longest part */
+  interval overlap_gain;  /* sum of the parts / step */
   interval wait_fraction, sync_fraction, environment_fraction, generation_fraction; /* of a step */
 } speed_facts;
 extern const char *const speed_part_names[SPEED_PARTS];

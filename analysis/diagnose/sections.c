@@ -565,15 +565,15 @@ static void section_speed(table *to, const diagnosis *d) {
   }
   number_row(t, "fraction of a step that the trainer waits", f->wait_fraction, "",
              origin_of_series(d, step->from, "waits / step"));
-  known_row(t, "most that asynchrony can bring", f->bound, "times",
+  known_row(t, "most that asynchrony can bring", f->overlap_limit, "times",
             origin_of_series(d, step->from, "sum of the parts / longest part"));
-  known_row(t, "what overlap brings in this log", f->brought, "times",
+  known_row(t, "what overlap brings in this log", f->overlap_gain, "times",
             origin_of_series(d, step->from, "sum of the parts / step"));
-  table_text(table_field(to, "binds"), speed_part_names[f->binds]);
+  table_text(table_field(to, "binds"), speed_part_names[f->longest_part]);
   table_line(to,
              "The longest part is %s. No overlap can make a step shorter than its longest part, "
              "with these machines.",
-             speed_part_names[f->binds]);
+             speed_part_names[f->longest_part]);
   table_line(to, f->is_serial
                      ? "The parts follow each other in this log."
                      : "Parts overlap in this log: they are longer together than a step, or "

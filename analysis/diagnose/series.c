@@ -196,8 +196,8 @@ enum { TIME_STEP, TIME_WAIT, TIME_PARTS, TIME_COLUMNS = TIME_PARTS + SPEED_PARTS
 
 /* Members of speed_facts that are ratios of the columns' sums. */
 enum {
-  BOUND,
-  BROUGHT,
+  OVERLAP_LIMIT,
+  OVERLAP_GAIN,
   WAIT_FRACTION,
   SYNC_FRACTION,
   ENVIRONMENT_FRACTION,
@@ -209,8 +209,8 @@ static void block_ratios(const double *total, double *out) {
   const double *part = total + TIME_PARTS, step = total[TIME_STEP];
   double sum = 0, longest = 0;
   for (int k = 0; k < SPEED_PARTS; ++k) sum += part[k], longest = fmax(longest, part[k]);
-  out[BOUND] = sum / longest;
-  out[BROUGHT] = sum / step;
+  out[OVERLAP_LIMIT] = sum / longest;
+  out[OVERLAP_GAIN] = sum / step;
   out[WAIT_FRACTION] = total[TIME_WAIT] / step;
   out[SYNC_FRACTION] = part[SPEED_SYNC] / step;
   out[ENVIRONMENT_FRACTION] = part[SPEED_ENVIRONMENT] / step;
@@ -294,14 +294,14 @@ static gl_status speed_of(diagnosis *d, double *rows, gl_error *err) {
     const bool is_logged = series_of(d, speed_part_roles[k]) != NULL;
     to->is_inferred[k] = !is_logged && to->part[k].value > 0;
     known += to->part[k].value > 0;
-    if (to->part[k].value > to->part[to->binds].value) to->binds = k;
+    if (to->part[k].value > to->part[to->longest_part].value) to->longest_part = k;
   }
   to->is_known = known >= 2;
-  if (!to->is_hidden) to->bound = of[BOUND], to->brought = of[BROUGHT];
+  if (!to->is_hidden) to->overlap_limit = of[OVERLAP_LIMIT], to->overlap_gain = of[OVERLAP_GAIN];
   to->wait_fraction = of[WAIT_FRACTION], to->sync_fraction = of[SYNC_FRACTION];
   to->environment_fraction = of[ENVIRONMENT_FRACTION];
   to->generation_fraction = of[GENERATION_FRACTION];
-  to->is_serial = series_of(d, SERIES_WAIT) == NULL && to->brought.value < 1.05;
+  to->is_serial = series_of(d, SERIES_WAIT) == NULL && to->overlap_gain.value < 1.05;
   return GL_OK;
 }
 
@@ -347,8 +347,8 @@ gl_status facts_of_series(diagnosis *d, gl_error *err) {
   d->speed = (speed_facts){.step = unknown,
                            .wait = unknown,
                            .part = {unknown, unknown, unknown, unknown},
-                           .bound = unknown,
-                           .brought = unknown,
+                           .overlap_limit = unknown,
+                           .overlap_gain = unknown,
                            .wait_fraction = unknown,
                            .sync_fraction = unknown,
                            .environment_fraction = unknown,

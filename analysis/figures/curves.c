@@ -27,7 +27,7 @@ typedef struct curve_line {
   const curve *of;
 } curve_line;
 
-bool has_curve(const results *r, const curve *c) {
+bool has_values(const results *r, const curve *c) {
   for (size_t i = 0; i < r->n_runs; i++) {
     const results_run *run = &r->runs[i];
     if (c->m == METRIC_COUNT && run->n_evals > 0) return true;
@@ -37,8 +37,8 @@ bool has_curve(const results *r, const curve *c) {
   return false;
 }
 
-bool has_course(const results *r, const curve *c) {
-  if (c->m == METRIC_COUNT) return has_curve(r, c);
+bool has_line(const results *r, const curve *c) {
+  if (c->m == METRIC_COUNT) return has_values(r, c);
   for (size_t i = 0; i < r->n_runs; i++) {
     size_t updates = 0;
     for (size_t k = 0; k < r->runs[i].n_steps; k++)
@@ -242,7 +242,7 @@ static gl_status write_curves(figure_page *p, const results *r, const curve_grid
                               gl_error *err) {
   size_t n = 0, panel = 0, metrics = 0;
   for (size_t i = 0; i < g->n_curves; i++) {
-    if (!has_course(r, &g->curves[i])) continue;
+    if (!has_line(r, &g->curves[i])) continue;
     n++;
     metrics += g->curves[i].m < METRIC_COUNT;
   }
@@ -258,7 +258,7 @@ static gl_status write_curves(figure_page *p, const results *r, const curve_grid
   if (status == GL_OK) status = arena_check(&p->memory, "a figure", err);
   if (status == GL_OK && raw) status = remark_averages(&d, err);
   for (size_t i = 0; i < g->n_curves && status == GL_OK; i++) {
-    if (!has_course(r, &g->curves[i])) continue;
+    if (!has_line(r, &g->curves[i])) continue;
     for (size_t k = 0; k < g->n && status == GL_OK; k++, panel++) {
       for (size_t a = 0; a < r->n_algorithms; a++)
         lines[n_lines++] = (curve_line){panel, results_cell_at(r, g->groups[k], a), &g->curves[i]};

@@ -89,9 +89,10 @@ bool is_logarithm(metric m);
 double drawn_value(metric m, double stored);
 interval drawn_interval(metric m, interval stored);
 
-/* has_curve: some run has the quantity. has_course: some run has it at several updates or
- * evaluations, so a curve can be drawn (a table of means cannot). */
-bool has_curve(const results *r, const curve *c);
-bool has_course(const results *r, const curve *c);
+/* has_values: some run has a finite value of the metric at an update; for the score, an evaluation.
+ * has_line: some run has the metric at several updates, so that it has a line over updates (a table
+ * of means has none); infinite values count. For the score one evaluation suffices. */
+bool has_values(const results *r, const curve *c);
+bool has_line(const results *r, const curve *c);
 
 #endif

@@ -33,7 +33,9 @@ gl_status figure_of_staleness(const staleness_histogram *panels, size_t n,
 /* Reads the measured staleness (metric part "step_diff" or "staleness") of one run from a W&B
  * export or another table that analysis/import/read.h supports. Values are rounded to whole
  * updates, one count per logged update. `run` is as in series_choose() (analysis/import/read.h);
- * NULL if the file has one run. Release with staleness_histogram_fini(), also after an error. */
+ * NULL if the file has one run. Release with staleness_histogram_fini(), also after an error.
+ * Errors: those of read_series() and series_choose(); GL_EINPUT (no value, or one that is no number
+ * of updates). */
 gl_status staleness_measured(staleness_histogram *out, const char *path, const char *run,
                              gl_error *err);
 void staleness_histogram_fini(staleness_histogram *h);

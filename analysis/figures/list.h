@@ -1,5 +1,5 @@
-/* The figures of a study, one line each. Figure NAME is written by figure_NAME() in its own file;
- * table.c builds the table from these lines. Private to this folder. */
+/* The figures of a study, one line each. Figure NAME is written by figure_NAME() in one of the
+ * files of this folder; table.c builds the table from these lines. Private to this folder. */
 #ifndef GEPOLAB_ANALYSIS_FIGURES_LIST_H
 #define GEPOLAB_ANALYSIS_FIGURES_LIST_H
 
@@ -21,7 +21,7 @@ enum {
   NEEDS_SAMPLERS = 1 << 9,
   NEEDS_SETTINGS = 1 << 10,  /* a field that varies, other than algorithm and seed */
   NEEDS_RATES = 1 << 11,     /* two settings of optimizer.lr */
-  NEEDS_FATES = 1 << 12,     /* scores for which higher is better, and repeated runs */
+  NEEDS_OUTCOMES = 1 << 12,  /* scores for which higher is better, and repeated runs */
   NEEDS_COLLAPSES = 1 << 13, /* runs that collapsed, and runs that did not */
   NEEDS_A_COLLAPSE = 1 << 14,
   NEEDS_OTHER_SETTINGS = 1 << 15, /* groups that differ in a field other than optimizer.lr */
@@ -59,11 +59,11 @@ enum {
   F(time_to_score, "simulated hours and updates until a score is reached", NEEDS_EVALUATION,       \
     "rows")                                                                                        \
   F(survival, "fraction of runs that have not collapsed, against updates",                         \
-    NEEDS_FATES | NEEDS_A_COLLAPSE, "curves")                                                      \
+    NEEDS_OUTCOMES | NEEDS_A_COLLAPSE, "curves")                                                   \
   F(frontier, "learning rate at which 10 and 50 % of the runs collapse, against staleness",        \
-    NEEDS_FATES | NEEDS_RATES | NEEDS_A_COLLAPSE | NEEDS_OTHER_SETTINGS, "curves")                 \
+    NEEDS_OUTCOMES | NEEDS_RATES | NEEDS_A_COLLAPSE | NEEDS_OTHER_SETTINGS, "curves")              \
   F(announcements, "ROC curves: which metrics say beforehand that a run collapses",                \
-    NEEDS_FATES | NEEDS_COLLAPSES, "curves")                                                       \
+    NEEDS_OUTCOMES | NEEDS_COLLAPSES, "curves")                                                    \
   F(dumbbells, "from best to last, a panel per setting", NEEDS_EVALUATION, "rows")                 \
   F(best_last, "best, last and their gap per algorithm, a column per setting", NEEDS_EVALUATION,   \
     "rows")

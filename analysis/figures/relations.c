@@ -192,8 +192,8 @@ gl_status figure_correlations(const void *data, figure_page *p, gl_error *err) {
 
 /* --- sensitivity --- */
 
-/* Figure `sensitivity` (the paper's Fig. 8): best and last score against each swept field, one row
- * of panels per field. Numbers have a numeric axis; distributions and names are categories. A point
+/* Figure `sensitivity` (the paper's Fig. 8): best and last score against each swept field, a
+ * panel each. Numbers have a numeric axis; distributions and names are categories. A point
  * pools the runs of all other settings, each a stratum of its interval. In a one-at-a-time design
  * it only has the runs with the base's other fields. */
 
@@ -317,15 +317,17 @@ static void mark_text(const axis_value *v, char text[64]) {
   cJSON_Delete(value);
 }
 
-/* Writes the row of panels of one axis: best and last scores against its values. */
-static gl_status write_axis(const sensitivity_page *s, size_t row, const values *v, gl_error *err) {
+/* Writes the ENDS panels of an axis, the place-th of the page: best and last scores against its
+ * values. */
+static gl_status write_axis(const sensitivity_page *s, size_t place, const values *v,
+                            gl_error *err) {
   const results *r = s->r;
   figure_page *p = s->p;
   static const char *const names[ENDS] = {"best", "last"};
   const axis *swept = &r->axes.axis[v->which];
   gl_status status = GL_OK;
   for (size_t end = 0; end < ENDS && status == GL_OK; end++) {
-    const size_t panel = row * ENDS + end;
+    const size_t panel = place * ENDS + end;
     figure_panel *to = &p->panels[panel];
     axis_of(METRIC_COUNT, to->axis);
     /* The field's name is in the title: below the panel it would be too close to the next row,
@@ -350,7 +352,8 @@ static gl_status write_axis(const sensitivity_page *s, size_t row, const values 
   return status;
 }
 
-/* Writes a row of panels for each of the axes v[n]. */
+/* Writes ENDS panels (best, last) for each of the n axes in v; with more than FEW_AXES, two axes
+ * may share a row. */
 static gl_status write_sensitivity_page(const sensitivity_page *s, const values *v, size_t n,
                                         gl_error *err) {
   figure_page *p = s->p;

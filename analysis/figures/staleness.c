@@ -288,7 +288,7 @@ gl_status figure_by_staleness(const void *data, figure_page *p, gl_error *err) {
   metric of[QUANTITIES + 1];
   size_t n = 0;
   for (size_t i = 0; i < QUANTITIES; i++)
-    if (has_curve(r, &(curve){.m = wanted[i]})) of[n++] = wanted[i];
+    if (has_values(r, &(curve){.m = wanted[i]})) of[n++] = wanted[i];
   of[n++] = METRIC_COUNT;
   gl_status status = page_open(p, n, "panel\talgorithm\tstaleness\tiqm\tlow\thigh\tupdates", err);
   if (status != GL_OK) return status;

@@ -19,10 +19,10 @@ const figure *figures_at(size_t i) {
   return i < FIGURE_COUNT ? &figures[i] : NULL;
 }
 
-/* Returns true if a run has finite values of one of the metrics at several updates. */
+/* Returns true if has_line() holds for one of the metrics. */
 static bool has_metric(const results *r, const metric *metrics, size_t n) {
   for (size_t i = 0; i < n; i++)
-    if (has_course(r, &(curve){.m = metrics[i]})) return true;
+    if (has_line(r, &(curve){.m = metrics[i]})) return true;
   return false;
 }
 
@@ -154,7 +154,7 @@ static const char *figure_lacks(const void *data, unsigned needs) {
     return "the study does not sweep the number of samplers";
   if ((needs & NEEDS_SETTINGS) && !sweeps_something(r))
     return "the study varies nothing but algorithm and seed";
-  if ((needs & NEEDS_FATES) && lacks_fates(r)) return lacks_fates(r);
+  if ((needs & NEEDS_OUTCOMES) && lacks_fates(r)) return lacks_fates(r);
   if ((needs & NEEDS_RATES) && !has_rates(r))
     return "the study does not sweep optimizer.lr over several numbers";
   if ((needs & NEEDS_OTHER_SETTINGS) && !has_other_settings(r))

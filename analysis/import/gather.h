@@ -94,16 +94,16 @@ gl_status gather(gathered *out, const gather_request *request, gl_error *err);
 void gathered_fini(gathered *g);
 
 /* --- conversion to results: gathered_results.c --- */
+
 /* Converts gathered files to results (analysis/results.h), so that all figures and tables of
- * studies apply.
+ * studies apply. Release with results_free().
  *
  * Known metrics become metrics of updates (a variance also gives its logarithm), scores become
  * evaluations, and integer staleness a histogram. A label becomes an axis of its own or the recipe
- * field that it names. Series that are neither known metrics nor scores are omitted. */
-
-/* Builds the results; release with results_free(). If left_out is not NULL, it receives the names
- * of omitted metrics, "a, b", allocated, or NULL if there are none. Errors: GL_ENOMEM, GL_EINPUT
- * (no data to plot, a non-integer step, or two metrics of one run that map to the same metric). */
-gl_status joined_results(results **out, char **left_out, const gathered *g, gl_error *err);
+ * field that it names. Series that are neither known metrics nor scores are omitted. If left_out is
+ * not NULL, it receives the names of omitted metrics, "a, b", allocated, or NULL if there are none.
+ * Errors: GL_ENOMEM, GL_EINPUT (no data to plot, a non-integer step, or two metrics of one run that
+ * map to the same metric). */
+gl_status gathered_results(results **out, char **left_out, const gathered *g, gl_error *err);
 
 #endif

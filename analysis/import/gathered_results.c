@@ -381,7 +381,7 @@ static gl_status set_direction(results *r, const gathered *g, gl_error *err) {
                  "draw them apart");
 }
 
-gl_status joined_results(results **out, char **left_out, const gathered *g, gl_error *err) {
+gl_status gathered_results(results **out, char **left_out, const gathered *g, gl_error *err) {
   *out = NULL;
   if (left_out) *left_out = NULL;
   results *r = results_new("joined");

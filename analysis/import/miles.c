@@ -422,7 +422,7 @@ static gl_status recognise_miles_events(bool *is, const import_file *f, gl_error
   return GL_OK;
 }
 
-static gl_status write_miles_rows(FILE *to, const import_file *f, gl_error *err) {
+static gl_status write_miles_events(FILE *to, const import_file *f, gl_error *err) {
   switch (miles_stream_of(f)) {
   case MILES_TRAJECTORIES:
     return write_trajectories(to, f, err);
@@ -438,12 +438,12 @@ static gl_status write_miles_rows(FILE *to, const import_file *f, gl_error *err)
                        "give trajectories, phases or data_buffer", err);
 }
 
-static gl_status rows_of_miles(sheet *out, const import_file *f, gl_error *err) {
+static gl_status rows_of_miles_events(sheet *out, const import_file *f, gl_error *err) {
   char *text = NULL;
   size_t size = 0;
   FILE *to = open_memstream(&text, &size);
   if (!to) return gl_fail_memory(err, "events");
-  gl_status status = write_miles_rows(to, f, err);
+  gl_status status = write_miles_events(to, f, err);
   if (fclose(to) != 0 && status == GL_OK) status = gl_fail_memory(err, "events");
   if (status == GL_OK) status = sheet_read(out, text, size, SHEET_COMMAS, f->name, err);
   free(text);
@@ -453,4 +453,4 @@ static gl_status rows_of_miles(sheet *out, const import_file *f, gl_error *err) 
 const import_format format_miles_events = {
     .about = "events of miles' dashboard (trajectories, phases, data_buffer)",
     .recognise = recognise_miles_events,
-    .rows = rows_of_miles};
+    .rows = rows_of_miles_events};

@@ -49,7 +49,7 @@ static double finite_mean(const double *value, size_t n) {
 static void compute_numbers(numbers *x) {
   const int lower = x->better == METRIC_LOWER_IS_BETTER;
   series_ends e = series_ends_of(x->value, x->n, lower);
-  if (x->ends_not_finite) series_ends_break(&e);
+  if (x->ends_not_finite) series_ends_without_last(&e);
   x->not_finite += e.not_finite;
   x->ends_not_finite = e.ends_not_finite;
   const int has_best = x->better != METRIC_NEITHER_IS_BETTER;
@@ -538,17 +538,7 @@ static void report_definitions(table *to, const gathered *g) {
 
 /* --- entry points --- */
 
-/* Builds the report: a table with a line for each quantity of each run (one for all its seeds). A
- * line has the number of values, the best and its step, the last, the gap between them, and the
- * mean. The metric determines whether higher or lower is best; a descriptive metric has no best
- * value. If runs have scores under several labels, a second table has best and last side by side, a
- * pair of columns for each label, and averages over the labels for runs that have all of them. If
- * published is not NULL, a third table compares printed numbers with the series.
- *
- * As a document: {"files" (and "file", if there is one), "runs": [{file, label, run, tag, metric,
- * better, seed, n, first, best, best_step, last, last_step, best_to_last, mean, not_finite,
- * ends_not_finite}], "benchmarks": {labels, "rows": [{run, best: [], last: [], average_best,
- * average_last}]}, "published": [...]}. */
+/* Reports gathered files; see report_analysis(). */
 static gl_status report_gathered(table *to, const gathered *g, const published *printed,
                                  gl_error *err) {
   lines l = {0};

@@ -7,9 +7,7 @@
 #include "analysis/outcome.h"
 #include "core/base/table.h"
 
-#include <cjson/cJSON.h>
 #include <stdbool.h>
-#include <stdio.h>
 
 /* --- numbers printed in a paper --- */
 
@@ -47,9 +45,20 @@ bool published_agrees(const published_number *printed, double value, double larg
 
 /* --- `gepolab analyze FILES` --- */
 
-/* Gathers the files and reports them. A single study is reported by analyze_study(); labels, names
- * and metrics are then errors, because they have no effect. Everything else is reported as above.
- * Errors: those of gather(). */
+/* Gathers the files and reports them: a table with a line for each quantity of each run (one for
+ * all its seeds). A line has the number of values, the best and its step, the last, the gap between
+ * them, and the mean. The metric determines whether higher or lower is best; a descriptive metric
+ * has no best value. If runs have scores under several labels, a second table has best and last
+ * side by side, a pair of columns for each label, and averages over the labels for runs that have
+ * all of them. If `printed` is not NULL, a third table compares printed numbers with the series.
+ *
+ * As a document: {"files" (and "file", if there is one), "runs": [{file, label, run, tag, metric,
+ * better, seed, n, first, best, best_step, last, last_step, best_to_last, mean, not_finite,
+ * ends_not_finite}], "benchmarks": {labels, "rows": [{run, best: [], last: [], average_best,
+ * average_last}]}, "published": [...]}.
+ *
+ * A single study without each_set is reported by analyze_study(); any other option of the request
+ * except set, and `printed`, is then GL_EINPUT. Other errors: those of gather(). */
 gl_status report_analysis(table *to, const gather_request *request, const published *printed,
                           gl_error *err);
 

@@ -223,15 +223,16 @@ static void set_y_ticks(layout *l) {
   for (size_t i = 0; i < l->n; i++) {
     place *at = &l->places[i];
     const figure_panel *panel = layout_panel(l, at);
-    at->n_y = l->p->named_rows ? 0
-                               : ticks_of_axis(panel->low, panel->high, panel->logarithmic,
-                                               (size_t)fmax(2, floor(l->tall / 0.6)), at->y);
+    at->n_y = l->p->named_rows
+                  ? 0
+                  : ticks_of_axis(panel->low, panel->high, panel->logarithmic,
+                                  (size_t)fmax(2, floor(l->panel_height / 0.6)), at->y);
     l->y_numbers = fmax(l->y_numbers, ticks_widest(at->y, at->n_y));
   }
   for (size_t i = 0; i < l->p->n_lines && l->p->named_rows; i++)
     if (!l->p->lines[i].hidden)
       l->y_numbers = fmax(l->y_numbers, text_cm(shown(l->p->lines[i].name).text));
-  l->y_numbers = fmin(l->y_numbers, 0.4 * l->width);
+  l->y_numbers = fmin(l->y_numbers, 0.4 * l->page_width);
 }
 
 bool layout_is_of(const layout *l, const figure_mark *mark, const place *at) {
@@ -268,14 +269,14 @@ static void set_x_ticks(layout *l) {
     if (layout_has_marks(l, at)) continue;
     for (size_t most = 8; most >= 2; most--) {
       at->n_x = ticks_of_axis(panel->x_low, panel->x_high, panel->x_logarithmic, most, at->x);
-      if (labels_fit(panel, at, l->broad)) break;
+      if (labels_fit(panel, at, l->panel_width)) break;
     }
   }
 }
 
 size_t layout_axis_lines(const layout *l, const char *axis, size_t *starts, size_t *lengths) {
   int cut;
-  return text_break(axis, fmax(l->tall, 2.6), MOST_AXIS, starts, lengths, &cut);
+  return text_break(axis, fmax(l->panel_height, 2.6), MOST_AXIS, starts, lengths, &cut);
 }
 
 static double y_axis_room(const layout *l) {
@@ -298,25 +299,26 @@ double layout_bar_room(const layout *l) {
 
 static void fit_columns(layout *l) {
   const figure_page *p = l->p;
-  const double room = l->width - l->left - l->right;
+  const double room = l->page_width - l->left - l->right;
   size_t fit = (size_t)fmax(
       1, floor((room + l->gap) / (p->share ? PANEL_NARROWEST_CM - 0.35 : PANEL_NARROWEST_CM)));
   l->columns = p->wide < l->n ? p->wide : l->n;
   if (l->columns > fit) l->columns = fit;
   if (l->columns < 1) l->columns = 1;
   l->rows = (l->n + l->columns - 1) / l->columns;
-  l->broad = (room - (double)(l->columns - 1) * l->gap) / (double)l->columns;
-  if (l->broad > BROADEST && p->n_kinds == 0) l->broad = BROADEST;
+  l->panel_width = (room - (double)(l->columns - 1) * l->gap) / (double)l->columns;
+  if (l->panel_width > BROADEST && p->n_kinds == 0) l->panel_width = BROADEST;
 }
 
 double layout_mark_x(const layout *l, const place *at, size_t i) {
   const figure_panel *panel = layout_panel(l, at);
-  return at->left + l->broad * (l->p->marks[i].x - panel->x_low) / (panel->x_high - panel->x_low);
+  return at->left +
+         l->panel_width * (l->p->marks[i].x - panel->x_low) / (panel->x_high - panel->x_low);
 }
 
 double layout_marks_apart(const layout *l, double *longest) {
   const figure_page *p = l->p;
-  double nearest = l->broad;
+  double nearest = l->panel_width;
   *longest = 0;
   for (size_t k = 0; k < l->n; k++) {
     double before = NAN;
@@ -347,7 +349,7 @@ static double marks_overhang(const layout *l, bool to_left) {
       if (!layout_is_of(l, &l->p->marks[i], at)) continue;
       const double half = 0.5 * fmin(LONGEST_MARK, text_cm(shown(l->p->marks[i].text).text));
       const double x = layout_mark_x(l, at, i);
-      most = fmax(most, half - (to_left ? x - at->left : at->left + l->broad - x));
+      most = fmax(most, half - (to_left ? x - at->left : at->left + l->panel_width - x));
     }
   return most;
 }
@@ -362,12 +364,12 @@ static double overhang(const layout *l) {
 
 static void set_columns(layout *l) {
   const figure_page *p = l->p;
-  l->tall = p->tall;
+  l->panel_height = p->tall;
   for (int round = 0; round < 3; round++) {
     if (p->named_rows)
-      l->tall = 0.36 * (double)layout_shown_lines(p) + 0.25;
+      l->panel_height = 0.36 * (double)layout_shown_lines(p) + 0.25;
     else if (p->tall <= 0)
-      l->tall = l->broad <= 0 ? 3 : fmin(fmax(0.8 * l->broad, 2.4), 4.6);
+      l->panel_height = l->panel_width <= 0 ? 3 : fmin(fmax(0.8 * l->panel_width, 2.4), 4.6);
     set_y_ticks(l);
     l->left = MARGIN + y_axis_room(l) + 0.06 + l->y_numbers + Y_SPACE;
     /* Reserving space for labels narrows the panels; labels that became rotated stay rotated. */
@@ -381,8 +383,8 @@ static void set_columns(layout *l) {
     set_x_ticks(l);
   }
   /* Panels that do not fill the page are centred. */
-  const double used = (double)l->columns * l->broad + (double)(l->columns - 1) * l->gap;
-  l->left += 0.5 * fmax(0, l->width - l->left - l->right - used);
+  const double used = (double)l->columns * l->panel_width + (double)(l->columns - 1) * l->gap;
+  l->left += 0.5 * fmax(0, l->page_width - l->left - l->right - used);
 }
 
 /* Vertical layout: titles, panels, and labels below them. */
@@ -405,7 +407,7 @@ static void set_marks(layout *l) {
 /* --- rows from top to bottom --- */
 
 double layout_heading_wide(const layout *l) {
-  return l->broad + fmin(l->gap - 0.25, 2 * fmax(0, l->right - MARGIN));
+  return l->panel_width + fmin(l->gap - 0.25, 2 * fmax(0, l->right - MARGIN));
 }
 
 static size_t heading_lines(const layout *l, size_t row) {
@@ -440,8 +442,8 @@ static void set_rows(layout *l) {
     l->places[i].first = i % l->columns == 0, l->places[i].lowest = i + l->columns >= l->n;
   see_axes(l);
   for (size_t i = 0; i < l->n; i++) {
-    l->places[i].left = l->left + (double)(i % l->columns) * (l->broad + l->gap);
-    l->places[i].right = l->places[i].left + l->broad;
+    l->places[i].left = l->left + (double)(i % l->columns) * (l->panel_width + l->gap);
+    l->places[i].right = l->places[i].left + l->panel_width;
   }
   set_marks(l);
   for (size_t row = 0; row < l->rows; row++) {
@@ -450,16 +452,16 @@ static void set_rows(layout *l) {
     y += headed ? LINE * (double)headed + 0.08 : 0.1;
     for (size_t i = row * l->columns; i < l->n && i < (row + 1) * l->columns; i++) {
       place *at = &l->places[i];
-      at->top = y, at->bottom = y + l->tall;
+      at->top = y, at->bottom = y + l->panel_height;
       any_lowest |= at->lowest;
       any_named |= layout_names_x(l, at);
     }
-    y += l->tall;
+    y += l->panel_height;
     if (any_lowest || any_named || l->x_everywhere) y += TIC + room_below(l, row) + 0.05;
     if (any_named) y += LINE + 0.03;
     if (row + 1 < l->rows) y += 0.15;
   }
-  l->height = y;
+  l->page_height = y;
 }
 
 /* The page's legend: its entries and columns. */
@@ -518,7 +520,7 @@ static void set_legend(layout *l) {
   const figure_page *p = l->p;
   if (!layout_has_legend(p)) return;
   const size_t n = layout_legend_entries(p);
-  const double room = l->width - 2 * MARGIN;
+  const double room = l->page_width - 2 * MARGIN;
   size_t columns = n < MOST_ENTRIES ? n : MOST_ENTRIES;
   while (columns > 1 && entry_widths(p, columns, l->entry_wide) > room) columns--;
   l->entry_rows = (n + columns - 1) / columns;

@@ -1,6 +1,6 @@
 /* Positions of all elements of a page: panels, text, ticks and the legend, at the figure's final
- * size. Lengths are in centimetres; y is measured from the upper edge. Private to draw.c and the
- * files layout*.c. */
+ * size. Lengths are in centimetres; y is measured from the upper edge. Private to script.c and
+ * the files layout*.c. */
 #ifndef GEPOLAB_ANALYSIS_PLOT_LAYOUT_H
 #define GEPOLAB_ANALYSIS_PLOT_LAYOUT_H
 
@@ -29,15 +29,17 @@ typedef struct place {
   double left, right, top, bottom;
   tick x[MOST_TICKS], y[MOST_TICKS];
   size_t n_x, n_y;
-  double x_numbers;  /* space for labels below its row of panels */
-  int first, lowest; /* first: the first panel of its row; lowest: the lowest panel of its column */
+  double x_numbers; /* space for labels below its row of panels */
+  bool first;       /* the first panel of its row */
+  bool lowest;      /* the lowest panel of its column */
 } place;
 
 typedef struct layout {
   figure_page *p;
   place *places; /* [n] */
   size_t n, columns, rows;
-  double width, height, broad, tall, left, gap, right;
+  /* left, right: space beside the panels; gap: between two [cm]. */
+  double page_width, page_height, panel_width, panel_height, left, gap, right;
   double y_numbers; /* space for the y labels */
   int turned;       /* 1: x labels are rotated */
   int x_everywhere; /* 1: x labels below every panel */

@@ -13,11 +13,11 @@ enum { TO_LEFT, TO_CENTRE, TO_RIGHT };
 enum { NOTE_LINES = 6, MOST_MARK_LINES = 3 };
 
 static double across(const layout *l, double x) {
-  return x / l->width;
+  return x / l->page_width;
 }
 
 static double up(const layout *l, double y) {
-  return 1 - y / l->height;
+  return 1 - y / l->page_height;
 }
 
 static void write_label(layout *l, const char *text, double x, double y, int where, int turned) {
@@ -70,11 +70,11 @@ static void write_x_axis(layout *l, const place *at) {
   size_t start, length;
   int cut;
   const shown_text text = shown(axis);
-  if (text_break(text.text, l->broad + l->gap - 0.1, 1, &start, &length, &cut) == 0) return;
+  if (text_break(text.text, l->panel_width + l->gap - 0.1, 1, &start, &length, &cut) == 0) return;
   const text_part part = part_of(text.text, length, cut);
   /* Centred below the panel, or as near to that as the page's edges permit. */
   const double half = 0.5 * text_cm(part.text) + MARGIN;
-  const double x = fmax(fmin(0.5 * (at->left + at->right), l->width - half), half);
+  const double x = fmax(fmin(0.5 * (at->left + at->right), l->page_width - half), half);
   write_label(l, part.text, x, at->bottom + TIC + at->x_numbers + 0.05 + 0.5 * LINE, TO_CENTRE, 0);
 }
 
@@ -122,7 +122,7 @@ static void write_row_names(layout *l, const place *at) {
   for (size_t i = 0; i < l->p->n_lines; i++)
     if (!l->p->lines[i].hidden)
       write_cut(l, l->p->lines[i].name, l->y_numbers + 0.01, at->left - TIC - 0.05,
-                at->top + l->tall * ((double)row++ + 0.6) / rows, TO_RIGHT, 0);
+                at->top + l->panel_height * ((double)row++ + 0.6) / rows, TO_RIGHT, 0);
 }
 
 static void write_note(layout *l, const place *at) {
@@ -216,7 +216,7 @@ static void write_lines(const figure_page *p, FILE *to) {
 }
 
 static void write_legend(layout *l, double top) {
-  const double from = 0.5 * (l->width - l->legend_wide);
+  const double from = 0.5 * (l->page_width - l->legend_wide);
   for (size_t entry = 0; layout_has_legend(l->p) && entry < layout_legend_entries(l->p); entry++) {
     const size_t i = layout_entry_line(l->p, entry);
     const size_t column = entry % l->entries_across;
@@ -229,7 +229,7 @@ static void write_legend(layout *l, double top) {
             "sample_is[%zu] = %d\n",
             s, i + 1, s, across(l, x), s, up(l, y), s, (int)layout_scripted(l->p, i)->sample);
     write_cut(l, layout_entry_text(l->p, i),
-              fmin(l->entry_wide[column] - SAMPLE - 0.4, l->width - 1.2), x + SAMPLE + 0.12, y,
+              fmin(l->entry_wide[column] - SAMPLE - 0.4, l->page_width - 1.2), x + SAMPLE + 0.12, y,
               TO_LEFT, 0);
   }
 }
@@ -248,7 +248,7 @@ static size_t foot_lines(layout *l, const char *before, const char *text, size_t
   fputs(before, join);
   shown_write(text, strlen(text), join);
   fclose(join);
-  const double most = l->width - 2 * MARGIN - 0.1;
+  const double most = l->page_width - 2 * MARGIN - 0.1;
   for (const char *rest = all; rest && *rest && n < NOTE_LINES; n++) {
     char line[SHOWN_SIZE], more[48] = "";
     size_t length = text_line(rest, most);
@@ -280,20 +280,20 @@ static void write_color_bar(layout *l) {
   if (!*p->bar_axis) return;
   const place *last = &l->places[l->n - 1];
   const double top = l->places[0].top, bottom = last->bottom,
-               x = l->width - layout_bar_room(l) + 0.25;
+               x = l->page_width - layout_bar_room(l) + 0.25;
   const double tall = fmin(bottom - top, 6), from = 0.5 * (top + bottom) - 0.5 * tall;
   const size_t most = (size_t)fmin(MOST_BAR_TICKS, fmax(1, tall / (1.6 * LINE)));
   const size_t n = ticks_of_axis(p->bar_low, p->bar_high, p->bar_logarithmic, most, ticks);
   fprintf(l->to,
           "bar_x = %.5f; bar_y = %.5f; bar_broad = %.5f; bar_tall = %.5f\nbar_low = %.10g; "
           "bar_high = %.10g; bar_logarithmic = %d\narray bar_tics[1]\n",
-          across(l, x), up(l, from + tall), BAR / l->width, tall / l->height, p->bar_low,
+          across(l, x), up(l, from + tall), BAR / l->page_width, tall / l->page_height, p->bar_low,
           p->bar_high, p->bar_logarithmic);
   write_ticks(l->to, "bar_tics", 1, ticks, n, 1);
   /* At the bar's middle, as far as the page's ends allow. */
-  const double half = fmin(0.5 * text_cm(p->bar_axis), 0.5 * l->height - 0.1) + 0.1;
-  write_cut(l, p->bar_axis, l->height - 0.2, l->width - MARGIN - 0.5 * LINE,
-            fmax(fmin(from + 0.5 * tall, l->height - half), half), TO_CENTRE, 1);
+  const double half = fmin(0.5 * text_cm(p->bar_axis), 0.5 * l->page_height - 0.1) + 0.1;
+  write_cut(l, p->bar_axis, l->page_height - 0.2, l->page_width - MARGIN - 0.5 * LINE,
+            fmax(fmin(from + 0.5 * tall, l->page_height - half), half), TO_CENTRE, 1);
 }
 
 static void declare_arrays(const layout *l) {
@@ -313,12 +313,12 @@ static void declare_arrays(const layout *l) {
 }
 
 static void write_layout(layout *l) {
-  const double legend = l->height + (l->entry_rows ? 0.1 : 0.0);
+  const double legend = l->page_height + (l->entry_rows ? 0.1 : 0.0);
   const double foot = legend + LINE * (double)l->entry_rows + 0.08;
   const size_t lines = write_foot(l, -1);
-  l->height = foot + LINE * (double)lines + (lines ? 0.08 : 0);
+  l->page_height = foot + LINE * (double)lines + (lines ? 0.08 : 0);
   fprintf(l->to, "panels = %zu\npanels_in_all = %zu\npage_width = %.5g\npage_height = %.5g\n", l->n,
-          l->p->n_panels, l->width, l->height);
+          l->p->n_panels, l->page_width, l->page_height);
   declare_arrays(l);
   write_lines(l->p, l->to);
   for (size_t i = 0; i < l->n; i++) write_layout_panel(l, i + 1);
@@ -332,7 +332,7 @@ static void write_layout(layout *l) {
 gl_status layout_write(figure_page *p, FILE *to, gl_error *err) {
   assert(p->n_panels > 0);
   arena work = {0};
-  layout l = {.p = p, .to = to, .width = page_width(p)};
+  layout l = {.p = p, .to = to, .page_width = page_width(p)};
   l.places = ARENA_ARRAY(&work, place, p->n_panels);
   gl_status status = arena_check(&work, "the layout of a figure", err);
   if (status == GL_OK) status = layout_arrange(&l, err);

@@ -1,5 +1,5 @@
-/* The program itself: the identifier of its build, its cache folder, and the files embedded in
- * it. */
+/* The program itself: the identifier of its build, the user's own definitions, its cache folder,
+ * the files embedded in it, a clock and durations, and signals. */
 #ifndef GEPOLAB_EXPERIMENTS_BASE_PROGRAM_H
 #define GEPOLAB_EXPERIMENTS_BASE_PROGRAM_H
 
@@ -92,7 +92,8 @@ char *seconds_text(double s, char text[SECONDS_TEXT_SIZE]);
 /* From this call on the first SIGINT, SIGTERM or SIGHUP is recorded instead of ending the process;
  * a second of the same kind ends it. */
 void signals_catch(void);
-/* Records SIGTERM alone, every time: for a worker, which its parent stops with it. */
+/* From this call on every SIGTERM is recorded, never only the first; other signals are unchanged.
+ * For workers, which their parent stops with SIGTERM. */
 void signals_catch_term(void);
 /* The recorded signal, or 0. */
 int signals_caught(void);

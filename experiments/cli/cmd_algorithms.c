@@ -9,6 +9,7 @@
 #include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/program.h"
+#include "experiments/policy/formula_lines.h"
 #include "experiments/policy/torch_lines.h"
 #include "experiments/policy/trainer_options.h"
 #include "experiments/policy/whatif.h"

@@ -146,7 +146,7 @@ static gl_status report_outcomes_of_log(const char *path, const outcomes_request
     status = gl_fail(err, GL_EINPUT, "%s is no study, and --set is for evaluation sets of studies",
                      path);
   tell_gathered(&g);
-  if (status == GL_OK) status = joined_results(&r, NULL, &g, err);
+  if (status == GL_OK) status = gathered_results(&r, NULL, &g, err);
   if (status == GL_OK) status = put_outcomes(t, r, q, err);
   results_free(r);
   gathered_fini(&g);
@@ -462,7 +462,7 @@ static gl_status studies_add_logs(studies *s, const gather_request *q, gl_error 
   results *r = NULL;
   gl_status status = gather(&g, q, err);
   tell_gathered(&g);
-  if (status == GL_OK) status = joined_results(&r, NULL, &g, err);
+  if (status == GL_OK) status = gathered_results(&r, NULL, &g, err);
   if (status == GL_OK) {
     number_starts_of(r);
     status = studies_add(s, r, err);

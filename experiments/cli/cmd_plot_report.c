@@ -75,7 +75,7 @@ static gl_status draw_together(const gather_request *q, const staleness_histogra
   char *left_out = NULL;
   gl_status status = gather(&g, q, err);
   tell_gathered(&g);
-  if (status == GL_OK) status = joined_results(&r, &left_out, &g, err);
+  if (status == GL_OK) status = gathered_results(&r, &left_out, &g, err);
   if (left_out)
     fprintf(stderr, "gepolab: note: no figure shows these metrics: %s\n", shown(left_out).text);
   if (status == GL_OK) status = figures_draw(r, measured, drawn, err);

@@ -63,7 +63,7 @@ static gl_status report_schedule(const schedule *s, const recipe *r, const clust
   }
   if (status == GL_OK && selection) {
     table *t = table_document();
-    selection_report(t, s, cluster);
+    unit_fates_report(t, s, cluster);
     status = add_report(document, "selection", t, err);
   }
   return is_json && status == GL_OK ? report_json(document, err) : status;

@@ -2,7 +2,6 @@
  * messages about figures and unfinished studies, and tables of fates. */
 #include "experiments/cli/common.h"
 
-#include "analysis/plot/layout.h"
 #include "core/base/display_text.h"
 #include "core/base/file.h"
 #include "experiments/base/memory.h"

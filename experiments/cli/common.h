@@ -13,7 +13,6 @@
 #include "experiments/recipe/recipe.h"
 
 #include <stddef.h>
-#include <stdio.h>
 
 /* --- commands of one recipe --- */
 

@@ -33,6 +33,7 @@ void published_cases_fini(published_cases *cases);
 /* Predictions that were committed before they were compared (experiments/predictions). */
 typedef struct declared_prediction {
   char *name, *quantity, *unit, *source; /* owned */
+  /* In `unit`; least, largest: ends of the range that was declared with the prediction. */
   double predicted, least, largest, measured;
   bool seen; /* whoever predicted it had seen the measured value */
 } declared_prediction;

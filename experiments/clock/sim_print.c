@@ -244,7 +244,7 @@ static void report_classes(table *d, const schedule *s, const unit_counts *drawn
   }
 }
 
-void selection_report(table *d, const schedule *s, const cluster_spec *spec) {
+void unit_fates_report(table *d, const schedule *s, const cluster_spec *spec) {
   const char *units = cluster_unit_names(spec);
   const unit_counts drawn = drawn_of(s);
   const bool has_tokens = drawn.tokens > 0;

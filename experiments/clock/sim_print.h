@@ -26,7 +26,7 @@ gl_status schedule_print_tokens(const schedule *s, const cluster_spec *spec, uin
  * …}] for the length classes that have units (tokens of the longest response); and `by_prompt`
  * [{quarter, drawn, …}] if prompts have length factors. Means are null without units or without
  * lengths. */
-void selection_report(table *d, const schedule *s, const cluster_spec *spec);
+void unit_fates_report(table *d, const schedule *s, const cluster_spec *spec);
 
 /* Adds to a document: `form`, `range`, `source`, `updates_left_out`, `updates`, `quantities` {name:
  * {theory_low, theory_high, simulated, standard_error, difference}} and, if the closed form gives

@@ -10,7 +10,7 @@
 /* --- programs, libraries and devices --- */
 
 /* Programs, files and devices that gepolab can use on this machine: whether each exists, its
- * purpose, and how to get it. Prefix: found_. */
+ * purpose, and how to get it. */
 
 enum { FOUND_TEXT = 200 };
 

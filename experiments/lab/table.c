@@ -738,7 +738,7 @@ static size_t gather(const lab_table *t, lab_quantity q, size_t algorithm, size_
   return n;
 }
 
-static double fraction_below(const double *sorted, size_t n, double bound) {
+static double fraction_under(const double *sorted, size_t n, double bound) {
   size_t below = 0;
   while (below < n && sorted[below] < bound) ++below;
   return n > 0 ? (double)below / (double)n : NAN;
@@ -754,7 +754,7 @@ lab_over_directions lab_directions_measured(const lab_table *t, size_t algorithm
     for (size_t i = 0; i < LAB_QUANTILES; ++i)
       out.quantile[q][i] =
           n > 0 ? gsl_stats_quantile_from_sorted_data(scratch, 1, n, quantile_levels[i]) : NAN;
-    out.fraction_worse[q] = fraction_below(scratch, n, q == LAB_QUANTITY_COSINE ? 0 : 1 - 1e-9);
+    out.fraction_below[q] = fraction_under(scratch, n, q == LAB_QUANTITY_COSINE ? 0 : 1 - 1e-9);
   }
   return out;
 }
@@ -771,9 +771,9 @@ static void add_directions_row(table *to, const lab_table *t, size_t algorithm, 
   table_real(to, (double)m.n);
   for (lab_quantity q = 0; q < LAB_QUANTITIES; ++q)
     for (size_t i = 0; i < LAB_QUANTILES; ++i) table_real(to, m.quantile[q][i]);
-  table_real(to, m.fraction_worse[LAB_QUANTITY_COSINE]);
-  table_real(to, m.fraction_worse[LAB_QUANTITY_MSE]);
-  table_real(to, m.fraction_worse[LAB_QUANTITY_SCALED_MSE]);
+  table_real(to, m.fraction_below[LAB_QUANTITY_COSINE]);
+  table_real(to, m.fraction_below[LAB_QUANTITY_MSE]);
+  table_real(to, m.fraction_below[LAB_QUANTITY_SCALED_MSE]);
 }
 
 gl_status lab_directions_print(const lab_table *t, bool is_json, gl_error *err) {

@@ -52,9 +52,9 @@ typedef struct lab_over_directions {
   size_t n; /* number of directions */
   double quantile[LAB_QUANTITIES]
                  [LAB_QUANTILES];        /* median, 10 and 90 % quantile; NaN: none measured */
-  double fraction_worse[LAB_QUANTITIES]; /* fraction of directions with a cosine below 0
-                                            (LAB_QUANTITY_COSINE), or with an error below that of
-                                            the first algorithm (other quantities) */
+  double fraction_below[LAB_QUANTITIES]; /* fraction of directions below the threshold: cosine
+                                            below 0 (wrong way), other quantities below 1; for the
+                                            two errors: smaller than the first algorithm's */
 } lab_over_directions;
 
 /* Summarises over directions. k: index of the KL value. scratch has recipe->directions items. */

@@ -10,7 +10,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 typedef struct theory_spec {
   uint64_t seed;
@@ -23,10 +22,13 @@ typedef struct theory_spec {
   size_t search_outcomes; /* the search uses 2 .. this many outcomes */
 } theory_spec;
 
+/* Reads a theory recipe. Release with theory_fini(), also after an error. Errors: GL_EINPUT with
+ * position. */
 gl_status theory_read(theory_spec *s, const cfg_doc *doc, gl_error *err);
 void theory_fini(theory_spec *s);
-/* Computes the document; *out is set also after an error. Contents: theorem1 {constants, crossings,
- * families, products}, theorem2 (a list of searches), theorem3 (variances per family). */
+/* Computes the document. The caller frees *out with table_free(), also after an error. Contents:
+ * theorem1 {constants, crossings, families, products}, theorem2 (a list of searches), theorem3
+ * (variances per family). */
 gl_status theory_run(table **out, const theory_spec *s, gl_error *err);
 
 /* --- pairs of distributions --- */
@@ -73,8 +75,9 @@ void pairs_tally_add(pairs_tally *t, const double *p, const double *q, const dou
  *
  * The last two shares exist also with A = r - E_q r ("_group"). The first and third share exist
  * also among pairs_far, the pairs with a KL of 0.01 or more ("_far"). A pair is one prompt at one
- * recorded update whose batch has the full staleness. Errors: GL_EINPUT (no `training` with
- * `stalenesses`, prompts with different numbers of responses, or no update recorded late enough).
+ * recorded update whose batch has the full staleness. The caller frees *out with table_free(); it
+ * is NULL after an error. Errors: GL_EINPUT (no `training` with `stalenesses`, prompts with
+ * different numbers of responses, or no update recorded late enough).
  */
 gl_status theory_training_run(table **out, const lab_recipe *r, size_t threads, progress_mode shows,
                               gl_error *err);

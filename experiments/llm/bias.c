@@ -433,9 +433,10 @@ static bias_record bias_record_of(const llm_bias_table *t, const llm_bias_result
   return to;
 }
 
-/* Stores the results of checkpoint u. */
-static gl_status put_checkpoint(store *s, const llm_bias_table *t, size_t u,
-                                const bias_making *making, gl_error *err) {
+/* Stores the results at checkpoint u as a study: a record for each staleness and algorithm.
+ * Replaces a study of that name. */
+static gl_status put_study_of_checkpoint(store *s, const llm_bias_table *t, size_t u,
+                                         const bias_making *making, gl_error *err) {
   const size_t each = t->n_staleness * t->spec->n_algorithms;
   bias_record *records = MUST_ARRAY(bias_record, each, "the records of a study");
   char *study = must_textf("the name of a study", "%s after %llu updates", t->name,
@@ -457,7 +458,7 @@ gl_status llm_bias_store(const llm_bias_table *t, const char *path, double wall_
   const bias_making making = {&how.record, provenance_now(finished), wall_s / (double)t->n_at};
   if (status == GL_OK) status = store_open(&s, path, STORE_WRITE, err);
   for (size_t u = 0; u < t->n_at && status == GL_OK; ++u)
-    status = put_checkpoint(s, t, u, &making, err);
+    status = put_study_of_checkpoint(s, t, u, &making, err);
   store_close(s);
   provenance_fini(&how);
   return status;

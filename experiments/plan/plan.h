@@ -239,7 +239,7 @@ typedef enum plan_resource {
 
 /* A resource counts as the bottleneck only if it is in use for at least this fraction of the time.
  */
-#define PLAN_BINDS 0.85
+#define PLAN_BOTTLENECK_USE 0.85
 
 typedef struct plan_result {
   const plan_description *d; /* borrowed */
@@ -251,9 +251,9 @@ typedef struct plan_result {
   size_t *front;   /* [n_front] indices in system[], by ascending staleness */
   size_t n_front;
   double zone; /* minimum difference in throughput, per hour, between members of the front */
-  plan_resource binds; /* the bottleneck; PLAN_RESOURCES: none */
-  size_t binding_site; /* site, if the bottleneck is weights or responses */
-  double in_use;       /* fraction of the time that the most used resource is in use */
+  plan_resource bottleneck; /* PLAN_RESOURCES: none */
+  size_t bottleneck_site;   /* site, if the bottleneck is weights or responses */
+  double in_use;            /* fraction of the time that the most used resource is in use */
   /* left_out: per site, samplers removed from the selected candidate because it is as good without
    * them. It keeps the limits, the mean loss of throughput and the mean increase of staleness are
    * at most half the indifference zone, and their 95 % intervals are within the whole zone. (If
@@ -311,8 +311,8 @@ void plan_settings_json(cJSON *to, const plan_result *r, size_t trainer);
  * which the learner, the samplers and the busiest link for weights are in use. Without overlap an
  * update would take the sum of the three times; with overlap it takes at least the longest. */
 typedef struct plan_verdict {
-  double most;   /* sum / longest: how many times as fast it can be at most */
-  double brings; /* sum of the fractions: how many times as fast the plan is */
+  double overlap_limit; /* sum / longest: how many times as fast it can be at most */
+  double overlap_gain;  /* sum of the fractions: how many times as fast the plan is */
 } plan_verdict;
 plan_verdict plan_verdict_of(const plan_result *r);
 /* Prints the gain from asynchrony and the bottleneck in one sentence. */

@@ -170,7 +170,7 @@ static void print_use(const plan_result *r, FILE *to) {
                 k == PLAN_WEIGHTS ? "weights to" : "responses from", r->d->sites[i].name,
                 100 * plan_use(s, k, i));
   fputs("\n  binds          ", to);
-  switch (r->binds) {
+  switch (r->bottleneck) {
   case PLAN_LEARNER:
     fputs("the learner\n", to);
     break;
@@ -178,16 +178,16 @@ static void print_use(const plan_result *r, FILE *to) {
     fputs("the samplers\n", to);
     break;
   case PLAN_WEIGHTS:
-    fprintf(to, "the network: weights to %s\n", r->d->sites[r->binding_site].name);
+    fprintf(to, "the network: weights to %s\n", r->d->sites[r->bottleneck_site].name);
     break;
   case PLAN_RESPONSES:
-    fprintf(to, "the network: responses from %s\n", r->d->sites[r->binding_site].name);
+    fprintf(to, "the network: responses from %s\n", r->d->sites[r->bottleneck_site].name);
     break;
   case PLAN_RESOURCES:
     fprintf(to,
             "no resource is in use for %.0f %% of the time: window, delays and\n"
             "                 the longest responses set the pace\n",
-            100 * PLAN_BINDS);
+            100 * PLAN_BOTTLENECK_USE);
     break;
   }
 }
@@ -404,10 +404,11 @@ static void put_chosen(cJSON *to, const plan_result *r, cJSON *recipe) {
   for (size_t i = 0; i < r->d->n_sites; ++i)
     json_number(left_out, r->d->sites[i].name, (double)(r->left_out[i] * r->d->sampler_gpus));
   const plan_verdict verdict = plan_verdict_of(r);
-  json_put(json_object(to, "verdict"), "most %g, brings %g", verdict.most, verdict.brings);
-  json_put(to, "binds %s", resource_name(r->binds));
-  if (r->binds == PLAN_WEIGHTS || r->binds == PLAN_RESPONSES)
-    json_put(to, "binding_site %s", r->d->sites[r->binding_site].name);
+  json_put(json_object(to, "verdict"), "most %g, brings %g", verdict.overlap_limit,
+           verdict.overlap_gain);
+  json_put(to, "binds %s", resource_name(r->bottleneck));
+  if (r->bottleneck == PLAN_WEIGHTS || r->bottleneck == PLAN_RESPONSES)
+    json_put(to, "bottleneck_site %s", r->d->sites[r->bottleneck_site].name);
 }
 
 cJSON *plan_to_json(const plan_result *r, cJSON *recipe) {

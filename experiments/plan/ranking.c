@@ -110,10 +110,10 @@ static bool keeps_on_average(const work *w, const ranking_system *s) {
 static void decide_limits(const work *w) {
   for (size_t i = 0; i < w->out->n; ++i) {
     ranking_system *s = &w->out->system[i];
-    const int known = s->fate == RANKING_UNDECIDED ? keeps_limits(w, s) : -1;
+    const int known = s->verdict == RANKING_UNDECIDED ? keeps_limits(w, s) : -1;
     if (known < 0) continue;
     s->feasible = known == 1;
-    s->fate = known ? RANKING_FEASIBLE : RANKING_INFEASIBLE;
+    s->verdict = known ? RANKING_FEASIBLE : RANKING_INFEASIBLE;
   }
 }
 
@@ -160,7 +160,7 @@ static double bound_after(const work *w, const ranking_system *i, const ranking_
 
 /* Whether i may still be better than s by more than the zone. */
 static bool is_open(const work *w, const ranking_system *i, const ranking_system *s) {
-  return i != s && i->fate != RANKING_INFEASIBLE && bound_after(w, i, s, common(i, s)) > 0;
+  return i != s && i->verdict != RANKING_INFEASIBLE && bound_after(w, i, s, common(i, s)) > 0;
 }
 
 /* The feasible system with the largest mean; SIZE_MAX: none is known to be feasible. */
@@ -183,7 +183,7 @@ static size_t want(work *w, size_t at) {
   for (size_t i = 0; i < w->out->n; ++i) {
     const ranking_system *s = &w->out->system[i];
     const bool wanted =
-        at == SIZE_MAX ? s->fate == RANKING_UNDECIDED : is_open(w, s, &w->out->system[at]);
+        at == SIZE_MAX ? s->verdict == RANKING_UNDECIDED : is_open(w, s, &w->out->system[at]);
     w->wanted[i] = wanted;
     n += w->wanted[i];
   }
@@ -210,7 +210,7 @@ static void give_up(work *w) {
   if (leader(w->out) != SIZE_MAX) return;
   for (size_t i = 0; i < w->out->n; ++i) {
     ranking_system *s = &w->out->system[i];
-    if (s->fate == RANKING_UNDECIDED) s->feasible = keeps_on_average(w, s);
+    if (s->verdict == RANKING_UNDECIDED) s->feasible = keeps_on_average(w, s);
   }
 }
 
@@ -277,7 +277,7 @@ static gl_status ranking_choose(work *w) {
  * the indifference zone; infinite if chosen is not shown to be feasible. For the case that the
  * replicates ran out before the systems were separated. */
 static double beyond_zone(const work *w, const ranking_system *chosen) {
-  double beyond = chosen->fate == RANKING_FEASIBLE ? 0 : INFINITY;
+  double beyond = chosen->verdict == RANKING_FEASIBLE ? 0 : INFINITY;
   for (size_t i = 0; i < w->out->n; ++i) {
     const ranking_system *s = &w->out->system[i];
     if (is_open(w, s, chosen)) beyond = fmax(beyond, bound_after(w, s, chosen, common(s, chosen)));
@@ -295,8 +295,8 @@ static void ranking_judge(work *w) {
   for (size_t i = 0; i < o->n; ++i) {
     ranking_system *s = &o->system[i];
     const bool shown = o->separated && i == o->chosen;
-    if (s->fate != RANKING_FEASIBLE || !(shown || may_be_selected(w, s, 0))) continue;
-    s->fate = RANKING_AS_GOOD;
+    if (s->verdict != RANKING_FEASIBLE || !(shown || may_be_selected(w, s, 0))) continue;
+    s->verdict = RANKING_AS_GOOD;
     ++o->as_good;
   }
 }
@@ -323,7 +323,7 @@ gl_status ranking_best(ranking *out, const ranking_request *q, gl_error *err) {
   w.wanted = MUST_ARRAY(bool, q->systems, "systems");
   out->system = MUST_ARRAY(ranking_system, q->systems, "systems");
   out->n = q->systems;
-  for (size_t i = 0; i < out->n; ++i) out->system[i].fate = RANKING_UNDECIDED;
+  for (size_t i = 0; i < out->n; ++i) out->system[i].verdict = RANKING_UNDECIDED;
   gl_status status = observe_first(&w);
   if (q->systems > 1)
     w.c = bound_factor(q->error_rate / PARTS / (double)(q->systems - 1), q->first);

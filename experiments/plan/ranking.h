@@ -50,18 +50,18 @@ typedef struct ranking_request {
   void *self;
 } ranking_request;
 
-typedef enum ranking_fate {
+typedef enum ranking_verdict {
   RANKING_INFEASIBLE, /* misses a limit */
   RANKING_UNDECIDED,  /* feasibility not shown; only selected if replicates run out and no system is
                          known to be feasible */
   RANKING_FEASIBLE,   /* keeps the limits, but not shown to be as good as the best */
   RANKING_AS_GOOD     /* keeps the limits, and no other is better by more than the zone */
-} ranking_fate;
+} ranking_verdict;
 
 typedef struct ranking_system {
   ranking_observation *seen; /* [n] results of its replicates; owned */
   size_t n;
-  ranking_fate fate;
+  ranking_verdict verdict;
   bool feasible;
   double mean, mean_second; /* means over its n replicates */
 } ranking_system;

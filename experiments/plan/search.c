@@ -449,19 +449,19 @@ static void find_front(plan_result *r) {
 
 /* --- bottleneck and gains --- */
 
-/* Finds the most used resource, which is the bottleneck if it is in use for at least PLAN_BINDS of
- * the time. */
-static void find_binding(plan_result *r) {
+/* Finds the most used resource, which is the bottleneck if it is in use for at least
+ * PLAN_BOTTLENECK_USE of the time. */
+static void find_bottleneck(plan_result *r) {
   const plan_system *s = &r->system[r->chosen];
   for (plan_resource k = 0; k < PLAN_RESOURCES; ++k)
     for (size_t site = 0; site < (k < PLAN_WEIGHTS ? 1 : r->d->n_sites); ++site) {
       const double use = plan_use(s, k, site);
       if (use <= r->in_use) continue;
       r->in_use = use;
-      r->binds = k;
-      r->binding_site = site;
+      r->bottleneck = k;
+      r->bottleneck_site = site;
     }
-  if (r->in_use < PLAN_BINDS) r->binds = PLAN_RESOURCES;
+  if (r->in_use < PLAN_BOTTLENECK_USE) r->bottleneck = PLAN_RESOURCES;
 }
 
 /* Applies the change of a gain to a candidate. */
@@ -649,7 +649,7 @@ static gl_status find_gains(search *s, gl_error *err) {
 
 gl_status plan_search(plan_result *out, const plan_description *d, size_t threads,
                       const plan_watch *watch, gl_error *err) {
-  *out = (plan_result){.d = d, .chosen = SIZE_MAX, .binds = PLAN_RESOURCES};
+  *out = (plan_result){.d = d, .chosen = SIZE_MAX, .bottleneck = PLAN_RESOURCES};
   search s = {
       .out = out, .d = d, .watch = watch, .threads = threads > 0 ? threads : pool_usable_cores()};
   gl_status status = set_up(&s, err);
@@ -658,7 +658,7 @@ gl_status plan_search(plan_result *out, const plan_description *d, size_t thread
   if (status == GL_OK && out->chosen != SIZE_MAX) status = leave_out_samplers(&s, err);
   if (status == GL_OK) find_front(out);
   if (status == GL_OK && out->chosen != SIZE_MAX) {
-    find_binding(out);
+    find_bottleneck(out);
     status = find_gains(&s, err);
   }
   free(s.round);

@@ -340,18 +340,19 @@ plan_verdict plan_verdict_of(const plan_result *r) {
   double weights = 0;
   for (size_t i = 0; i < r->d->n_sites; ++i) weights = fmax(weights, plan_use(s, PLAN_WEIGHTS, i));
   const double sum = learner + samplers + weights;
-  return (plan_verdict){.most = sum / fmax(fmax(learner, samplers), weights), .brings = sum};
+  return (plan_verdict){.overlap_limit = sum / fmax(fmax(learner, samplers), weights),
+                        .overlap_gain = sum};
 }
 
 void plan_verdict_print(const plan_result *r, FILE *to) {
   const plan_verdict v = plan_verdict_of(r);
-  const char *binds = r->binds == PLAN_LEARNER     ? "the learner binds"
-                      : r->binds == PLAN_SAMPLERS  ? "the samplers bind"
-                      : r->binds == PLAN_RESOURCES ? "no resource binds"
-                                                   : "the network binds";
+  const char *binds = r->bottleneck == PLAN_LEARNER     ? "the learner binds"
+                      : r->bottleneck == PLAN_SAMPLERS  ? "the samplers bind"
+                      : r->bottleneck == PLAN_RESOURCES ? "no resource binds"
+                                                        : "the network binds";
   fprintf(to,
           "verdict: %s; asynchrony can make this split at most %.2f\n"
           "times as fast as generating, training and publishing in turn; the plan makes it\n"
           "%.2f times as fast\n",
-          binds, v.most, v.brings);
+          binds, v.overlap_limit, v.overlap_gain);
 }

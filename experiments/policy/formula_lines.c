@@ -1,6 +1,6 @@
 /* Writes an algorithm as formulas: advantage, ratio, clip and loss, in the notation of
  * paper/methods.md §1 to §3. */
-#include "experiments/policy/torch_lines.h"
+#include "experiments/policy/formula_lines.h"
 
 #include "experiments/base/memory.h"
 

@@ -10,11 +10,4 @@
  * (python/tests/test_policy.py runs it). */
 char *torch_lines(const policy_algorithm *algorithm);
 
-/* An algorithm as formulas, written from its fields in the notation of paper/methods.md. */
-
-/* Returns lines for advantage, ratio, clip and loss, malloc'd. Fields that the formulas do not
- * contain and that differ from those of `plain` are listed in a last line, `besides: FIELD: value;
- * …`. */
-char *formula_lines(const policy_algorithm *algorithm, const policy_algorithm *plain);
-
 #endif

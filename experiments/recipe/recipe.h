@@ -48,7 +48,9 @@ typedef struct recipe {
 
 /* Loads a recipe by path, or an embedded one by name, with its includes. Applies the overrides in
  * order, converts units to numbers and ranges to lists (cfg_resolve()), and sets the name to the
- * file's name if none is given. */
+ * file's name if none is given. Free *out with cfg_free(). Errors: GL_EINPUT with file:line:column
+ * (syntax, an unknown name with the nearest one, an override that does not fit), GL_EIO (a file
+ * cannot be read), GL_ENOMEM. */
 gl_status recipe_load(cfg_doc **out, const char *source, const char *const *overrides,
                       size_t n_overrides, gl_error *err);
 
@@ -94,7 +96,8 @@ gl_status recipe_check_filter(const recipe *r, const cluster_spec *cluster, gl_e
 gl_status recipe_check(const recipe *r, recipe_worlds *known, gl_error *err);
 /* Checks that this machine has the device and the memory for a transformer of the recipe, which
  * must be valid; other worlds run on any machine. Opens the device, so workers must not be forked
- * afterwards. `known`: worlds that were already checked, with their batch; they are skipped. */
+ * afterwards. `known`: worlds checked before with as many responses in an update and the same need
+ * of a reference policy, which are skipped; this one is added. Must not be NULL. */
 gl_status recipe_check_machine(const recipe *r, recipe_worlds *known, gl_error *err);
 
 /* Cache of checkpoints with known checksums, so that each is read once. Initialise with {0}. */

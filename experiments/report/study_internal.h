@@ -41,7 +41,9 @@ typedef struct report_study {
   size_t n_recipes;
 } report_study;
 
-/* Loads the study of that name. Release with study_fini(), also after an error. */
+/* Loads the study of that name. number: of the study in the report, from which its HTML ids are
+ * made. Release with study_fini(), also after an error. Errors: those of store_progress() and
+ * results_load(). */
 gl_status study_init(report_study *t, const report_request *q, store *from, const char *name,
                      size_t number, gl_error *err);
 void study_fini(report_study *t);

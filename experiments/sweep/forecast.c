@@ -344,11 +344,11 @@ gl_status sweep_outlook_read(sweep_outlook *out, store *s, const char *study, gl
 
 /* Minimum interval between recomputations of the estimate: there may be many kinds of runs, and
  * runs may be very short. */
-static const double pricing_s = 0.2;
+static const double estimate_every_s = 0.2;
 
-gl_status watch_init(watch *w, uint64_t total, size_t workers, progress_mode mode, store *s,
-                     const char *study, gl_error *err) {
-  *w = (watch){.costs = costs_new(), .priced = -INFINITY};
+gl_status sweep_progress_init(sweep_progress *w, uint64_t total, size_t workers, progress_mode mode,
+                              store *s, const char *study, gl_error *err) {
+  *w = (sweep_progress){.costs = costs_new(), .estimated_s = -INFINITY};
   gl_status status = costs_read(w->costs, s, study, err);
   w->learned_s = costs_spent_s(w->costs);
   w->bar = progress_new(study, "runs", total, mode);
@@ -356,13 +356,13 @@ gl_status watch_init(watch *w, uint64_t total, size_t workers, progress_mode mod
   return status;
 }
 
-void watch_fini(watch *w) {
+void sweep_progress_fini(sweep_progress *w) {
   progress_free(w->bar);
   costs_free(w->costs);
-  *w = (watch){0};
+  *w = (sweep_progress){0};
 }
 
-void watch_phase(watch *w, const char *what, size_t n) {
+void sweep_progress_phase(sweep_progress *w, const char *what, size_t n) {
   w->found += n;
   w->finished += n;
   progress_phase(w->bar, what);
@@ -371,30 +371,31 @@ void watch_phase(watch *w, const char *what, size_t n) {
 }
 
 /* Updates the progress bar's estimate of the remaining time, unless that was done within
- * pricing_s. */
-static void watch_price(watch *w) {
+ * estimate_every_s. */
+static void sweep_progress_estimate(sweep_progress *w) {
   const double now = seconds_now();
-  if (now - w->priced < pricing_s) return;
-  w->priced = now;
+  if (now - w->estimated_s < estimate_every_s) return;
+  w->estimated_s = now;
   const double left = costs_left_s(w->costs);
   if (!isnan(left)) progress_cost(w->bar, costs_spent_s(w->costs) - w->learned_s, left);
 }
 
-void watch_expect(watch *w, const sweep_cells *cells, const size_t *job, size_t n) {
+void sweep_progress_expect(sweep_progress *w, const sweep_cells *cells, const size_t *job,
+                           size_t n) {
   for (size_t i = 0; i < n; ++i) {
     const sweep_cell *cell = &cells->cells[job != NULL ? job[i] : i];
     costs_expect(costs_of(w->costs, cell->algorithm, cell->swept), cell->steps);
   }
-  w->priced = -INFINITY;
+  w->estimated_s = -INFINITY;
 }
 
-void watch_ended(watch *w, const sweep_cell *cell, const run_result *o) {
+void sweep_progress_ended(sweep_progress *w, const sweep_cell *cell, const run_result *o) {
   costs_ended(costs_of(w->costs, cell->algorithm, cell->swept), o->wall_s, o->status == RUN_FAILED);
-  watch_price(w);
+  sweep_progress_estimate(w);
   progress_at(w->bar, ++w->finished, cell->algorithm);
 }
 
-void watch_tick(watch *w) {
-  watch_price(w);
+void sweep_progress_tick(sweep_progress *w) {
+  sweep_progress_estimate(w);
   progress_tick(w->bar);
 }

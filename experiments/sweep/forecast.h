@@ -77,30 +77,31 @@ gl_status sweep_outlook_read(sweep_outlook *out, store *s, const char *study, gl
 
 /* --- watching a sweep --- */
 
-typedef struct watch {
+typedef struct sweep_progress {
   progress *bar;
   costs *costs;
-  double learned_s;  /* total duration of the file's runs at the beginning */
-  uint64_t finished; /* runs found in the file or completed now, out of the total */
-  uint64_t found;
-  double priced; /* time of the last estimate */
-} watch;
+  double learned_s;   /* total duration of the file's runs at the beginning */
+  uint64_t finished;  /* runs found in the file or completed now, out of the total */
+  uint64_t found;     /* of `finished`, those that were in the file */
+  double estimated_s; /* time of the last estimate */
+} sweep_progress;
 
 /* Starts a progress display and reads the durations of the study's finished runs from the store.
- * total: runs of all phases, including those in the file. Release with watch_fini(), also after an
- * error. Errors: those of costs_read(). */
-gl_status watch_init(watch *w, uint64_t total, size_t workers, progress_mode mode, store *s,
-                     const char *study, gl_error *err);
-void watch_fini(watch *w);
+ * total: runs of all phases, including those in the file. Release with sweep_progress_fini(), also
+ * after an error. Errors: those of costs_read(). */
+gl_status sweep_progress_init(sweep_progress *w, uint64_t total, size_t workers, progress_mode mode,
+                              store *s, const char *study, gl_error *err);
+void sweep_progress_fini(sweep_progress *w);
 
-/* Begins a phase of which n runs are already in the file. The following calls of watch_expect()
- * replace earlier expectations for this and later phases. */
-void watch_phase(watch *w, const char *what, size_t n);
+/* Begins a phase of which n runs are already in the file. The following calls of
+ * sweep_progress_expect() replace earlier expectations for this and later phases. */
+void sweep_progress_phase(sweep_progress *w, const char *what, size_t n);
 /* Adds the cells job[0 .. n) to the runs to be made (job NULL: the first n). */
-void watch_expect(watch *w, const sweep_cells *cells, const size_t *job, size_t n);
+void sweep_progress_expect(sweep_progress *w, const sweep_cells *cells, const size_t *job,
+                           size_t n);
 /* Reports the end of a run that was expected. */
-void watch_ended(watch *w, const sweep_cell *cell, const run_result *o);
+void sweep_progress_ended(sweep_progress *w, const sweep_cell *cell, const run_result *o);
 /* Updates the display while waiting. */
-void watch_tick(watch *w);
+void sweep_progress_tick(sweep_progress *w);
 
 #endif

@@ -36,7 +36,7 @@ typedef struct sweep {
   store *store;
   cfg_key_names key_names; /* of the study in the file */
   sweep_report *report;
-  watch watch;
+  sweep_progress progress;
   gl_error *err;
 } sweep;
 
@@ -209,7 +209,7 @@ static gl_status keep_score(void *self, size_t job, const run_result *o, gl_erro
   phase *p = self;
   sweep *s = p->sweep;
   const sweep_cell *cell = &p->cells->cells[p->jobs[job]];
-  watch_ended(&s->watch, cell, o);
+  sweep_progress_ended(&s->progress, cell, o);
   ++s->report->tuning_runs;
   if (o->status == RUN_FAILED) {
     ++s->report->tuning_failed;
@@ -229,7 +229,7 @@ static gl_status keep_run(void *self, size_t job, const run_result *o, gl_error 
   phase *p = self;
   sweep_report *report = p->sweep->report;
   const sweep_cell *cell = &p->cells->cells[p->jobs[job]];
-  watch_ended(&p->sweep->watch, cell, o);
+  sweep_progress_ended(&p->sweep->progress, cell, o);
   switch (o->status) {
   case RUN_DONE:
     ++report->done;
@@ -248,7 +248,7 @@ static gl_status keep_run(void *self, size_t job, const run_result *o, gl_error 
 }
 
 static void tick(void *self) {
-  watch_tick(&((phase *)self)->sweep->watch);
+  sweep_progress_tick(&((phase *)self)->sweep->progress);
 }
 
 /* Checks the machine, unless that was done, and runs the jobs of the phase in worker processes. */
@@ -343,7 +343,7 @@ static gl_status sweep_known_scores(sweep *s) {
  * or found in the file. */
 static void expect_grid(sweep *s) {
   for (size_t i = 0; i < s->cells.n_cells; ++i)
-    if (sweep_is_mine(s, i)) watch_expect(&s->watch, &s->cells, &i, 1);
+    if (sweep_is_mine(s, i)) sweep_progress_expect(&s->progress, &s->cells, &i, 1);
 }
 
 /* Returns 1 if this rank makes tuning run i. MPI ranks share the tuning runs; other shards do not
@@ -366,8 +366,8 @@ static gl_status make_tuning_runs(sweep *s, const unsigned char *in) {
     else if (tunes(s, i))
       p.jobs[p.n_jobs++] = i;
   }
-  watch_phase(&s->watch, "tuning", known);
-  watch_expect(&s->watch, &s->tuning, p.jobs, p.n_jobs);
+  sweep_progress_phase(&s->progress, "tuning", known);
+  sweep_progress_expect(&s->progress, &s->tuning, p.jobs, p.n_jobs);
   expect_grid(s);
   const gl_status status = run_phase(&p, keep_score);
   free(p.jobs);
@@ -445,8 +445,8 @@ static gl_status run_grid(sweep *s) {
     clear_checkpoints(s, cell);
     status = store_take_place_again(s->store, cell->key, s->err);
   }
-  watch_phase(&s->watch, s->base.name, s->report->known);
-  watch_expect(&s->watch, &s->cells, p.jobs, p.n_jobs);
+  sweep_progress_phase(&s->progress, s->base.name, s->report->known);
+  sweep_progress_expect(&s->progress, &s->cells, p.jobs, p.n_jobs);
   if (status == GL_OK) status = run_phase(&p, keep_run);
   if (status == GL_OK) status = sweep_check_kept(s);
   free(p.jobs);
@@ -600,12 +600,12 @@ gl_status sweep_run(sweep_report *out, const cfg_doc *doc, const sweep_options *
   /* From here on all ranks of an MPI job continue together or stop together. */
   status = ranks_share(&options->ranks, NULL, 0, status);
   if (status == GL_OK)
-    status = watch_init(&s.watch, runs_in_all(&s), options->workers, options->progress, s.store,
-                        s.base.name, err);
+    status = sweep_progress_init(&s.progress, runs_in_all(&s), options->workers, options->progress,
+                                 s.store, s.base.name, err);
   if (status == GL_OK) status = tune(&s);
   if (status == GL_OK) status = run_grid(&s);
   if (status == GL_OK) status = count_superseded(&s);
-  watch_fini(&s.watch);
+  sweep_progress_fini(&s.progress);
   store_close(s.store);
   sweep_fini(&s);
   return status;
@@ -761,10 +761,11 @@ static gl_status time_one_cell(const sweep *s, sweep_survey *out, costs *c, cons
   return signals_caught() ? gl_fail(s->err, GL_EINTERRUPTED, "stopped") : GL_OK;
 }
 
-/* The grid begins after the last tuning run, so the two waiting times add up. */
-static gl_status survey_estimate(const sweep *s, sweep_survey *out, const selection *tuning,
-                                 const selection *grid) {
-  const selection *const phases[] = {tuning, grid};
+/* Estimates work and time of the runs that are left. The grid begins after the last tuning run, so
+ * the two waiting times add up. */
+static gl_status survey_estimate(const sweep *s, sweep_survey *out, const selection *tuning_left,
+                                 const selection *grid_left) {
+  const selection *const phases[] = {tuning_left, grid_left};
   costs *c = costs_new();
   gl_status status = s->store != NULL ? costs_read(c, s->store, s->base.name, s->err) : GL_OK;
   out->learned_from = costs_runs(c);

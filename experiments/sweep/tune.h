@@ -42,9 +42,9 @@ gl_status tune_plan_read(tune_plan *out, const cfg_doc *doc, const sweep_grid *s
                          gl_error *err);
 void tune_plan_fini(tune_plan *p);
 
-/* tune_settings: number of settings per algorithm in a rung (from 0). tune_runs: number of runs in
- * all rungs. */
+/* Number of settings per algorithm in a rung (from 0). */
 size_t tune_settings(const tune_plan *p, size_t rung);
+/* Number of runs in all rungs; 0 without `tune`. cells: number of cells of the plan's grid. */
 size_t tune_runs(const tune_plan *p, size_t cells);
 
 /* Score of a tuning run with `steps` planned updates. */

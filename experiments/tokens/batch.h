@@ -55,7 +55,7 @@ typedef struct token_builder {
   bool has_record;
   /* Results of the last token_builder_finish(). */
   token_batch batch;
-  void *memory[8];
+  void *memory[8]; /* arrays that batch.input points to; owned, NULL beyond the last */
 } token_builder;
 
 void token_builder_init(token_builder *b, const token_request *request);

@@ -167,14 +167,14 @@ gl_status token_read_logs(token_builder *b, const token_tokens *t, const token_l
   double *out = token_builder_column(b, c);
   gl_status status = read_list(b, t, line, name, v, out, err);
   for (size_t k = 0; k < t->n && status == GL_OK; ++k) {
-    if (out[k] >= POLICY_INPUT_LEAST_LOG && out[k] <= 0) continue;
+    if (out[k] >= GROUP_FILE_LEAST_LOG && out[k] <= 0) continue;
     if (out[k] > 0 && out[k] <= MOST_ROUNDING)
       out[k] = 0;
     else
       status = token_refuse(line, v.text, err,
                             "%s[%zu] of a trained token is %g, which is no log-probability (at "
                             "most 0, at least %g)",
-                            name, list_position_of(b, k), out[k], POLICY_INPUT_LEAST_LOG);
+                            name, list_position_of(b, k), out[k], GROUP_FILE_LEAST_LOG);
   }
   return status;
 }

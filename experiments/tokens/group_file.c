@@ -32,11 +32,11 @@ gl_status group_file_load(char **text, size_t *size, const char *path, gl_error 
     MUST_RESERVE(*text, room, *size + PIECE, "the text of a policy input");
     status = compressed_read(from, *text + *size, room - *size, &got, err);
     if (status == GL_OK) *size += got;
-    if (*size > POLICY_INPUT_MOST_BYTES)
+    if (*size > GROUP_FILE_MOST_BYTES)
       status = gl_fail(err, GL_EINPUT,
                        "%s: larger than the %zu bytes (1 GiB) that a policy input may have; give "
                        "its groups in several files",
-                       compressed_name(from), POLICY_INPUT_MOST_BYTES);
+                       compressed_name(from), GROUP_FILE_MOST_BYTES);
   }
   compressed_close(from);
   return status;
@@ -192,12 +192,12 @@ static void check_log(filler *f, size_t at, double value) {
   if (value > 0)
     group_file_refuse(f, at, "%s must be a number that is not above 0 (a log-probability), not %g",
                       path_of(f, path), value);
-  else if (value < POLICY_INPUT_LEAST_LOG)
+  else if (value < GROUP_FILE_LEAST_LOG)
     group_file_refuse(
         f, at,
         "%s is %g, and a log-probability below %g is none that a token was sampled with; leave "
         "masked tokens out of all arrays",
-        path_of(f, path), value, POLICY_INPUT_LEAST_LOG);
+        path_of(f, path), value, GROUP_FILE_LEAST_LOG);
 }
 
 static void push_number(filler *f, field k) {

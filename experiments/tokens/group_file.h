@@ -8,20 +8,20 @@
  * A strict JSON reader processes the text once and fills the arrays; no tree is built. Memory use
  * is the text plus eight bytes for each number (up to twice that while arrays grow) and about 100
  * bytes per response. */
-#ifndef GEPOLAB_EXPERIMENTS_POLICY_GROUP_FILE_H
-#define GEPOLAB_EXPERIMENTS_POLICY_GROUP_FILE_H
+#ifndef GEPOLAB_EXPERIMENTS_TOKENS_GROUP_FILE_H
+#define GEPOLAB_EXPERIMENTS_TOKENS_GROUP_FILE_H
 
 #include "core/base/error.h"
 #include "core/policy/policy.h"
 
 /* Maximum size of a policy input: 1 GiB. A batch of 64 groups of 8 responses of 1,024 tokens takes
  * about 20 MiB. */
-#define POLICY_INPUT_MOST_BYTES ((size_t)1 << 30)
+#define GROUP_FILE_MOST_BYTES ((size_t)1 << 30)
 
 /* The smallest accepted log-probability, in nats. No sampled token is less probable. Smaller
  * numbers are fill values of masked positions (-1e9, the smallest float32), and sums of them are
  * meaningless. */
-#define POLICY_INPUT_LEAST_LOG (-1e6)
+#define GROUP_FILE_LEAST_LOG (-1e6)
 
 typedef struct group_file {
   policy_input input; /* points into this struct's memory */
@@ -30,12 +30,12 @@ typedef struct group_file {
 } group_file;
 
 /* Reads the text of path, or of standard input for "-", decompressed; the caller frees *text.
- * Errors: GL_ENOMEM, GL_EIO, GL_EINPUT for more than POLICY_INPUT_MOST_BYTES. */
+ * Errors: GL_ENOMEM, GL_EIO, GL_EINPUT for more than GROUP_FILE_MOST_BYTES. */
 gl_status group_file_load(char **text, size_t *size, const char *path, gl_error *err);
 /* Parses text[size], with `name` as file name in messages. The text may be freed afterwards.
  * Errors: GL_ENOMEM, GL_EINPUT with file:line:column and the field (groups[0].logp[1][2]): invalid
  * JSON, arrays whose shapes do not match (both are named), an unknown or duplicate key, a
- * non-finite number, a log-probability above 0 or below POLICY_INPUT_LEAST_LOG. */
+ * non-finite number, a log-probability above 0 or below GROUP_FILE_LEAST_LOG. */
 gl_status group_file_read_text(group_file *out, const char *text, size_t size, const char *name,
                                gl_error *err);
 void group_file_fini(group_file *g);

@@ -19,7 +19,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdio.h>
 
 /* Maximum bytes of a line of a log. */
 #define TOKEN_LOG_MOST_LINE ((size_t)1 << 28)

@@ -301,7 +301,7 @@ gl_status checkpoint_read(checkpoint *c, FILE *from, gl_error *err) {
 
 struct checkpoint_folder {
   char *path, *recipe;
-  int lock;
+  int folder; /* descriptor of the folder, which also holds its lock; -1: not open */
   size_t keep;
   uint64_t build;    /* build number of this program */
   uint64_t *damaged; /* [n_damaged] numbers of updates of damaged files */
@@ -375,9 +375,9 @@ static gl_status list_checkpoints(const char *path, uint64_t **out, size_t *n, g
  */
 static gl_status lock_folder(checkpoint_folder *f, gl_error *err) {
   enum { TRIES = 100 };
-  f->lock = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (f->lock < 0) return file_fail(f->path, "opened", errno, err);
-  for (int i = 0; flock(f->lock, LOCK_EX | LOCK_NB) != 0; ++i) {
+  f->folder = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (f->folder < 0) return file_fail(f->path, "opened", errno, err);
+  for (int i = 0; flock(f->folder, LOCK_EX | LOCK_NB) != 0; ++i) {
     if (errno != EWOULDBLOCK && errno != EINTR)
       return GL_OK; /* the file system does not support locks */
     if (i == TRIES)
@@ -394,7 +394,7 @@ static void remove_unfinished(const checkpoint_folder *f) {
   DIR *all = opendir(f->path);
   if (all == NULL) return;
   for (struct dirent *e; (e = readdir(all)) != NULL;)
-    if (is_unfinished(e->d_name)) unlinkat(f->lock, e->d_name, 0);
+    if (is_unfinished(e->d_name)) unlinkat(f->folder, e->d_name, 0);
   closedir(all);
 }
 
@@ -407,7 +407,7 @@ gl_status checkpoint_folder_open(checkpoint_folder **out, const char *path, cons
   checkpoint_folder *f = MUST_ARRAY(checkpoint_folder, 1, "a folder of checkpoints");
   *f = (checkpoint_folder){.path = must_copy(path, "a folder of checkpoints"),
                            .recipe = must_copy(recipe, "a folder of checkpoints"),
-                           .lock = -1,
+                           .folder = -1,
                            .keep = keep,
                            .build = build_number()};
   status = lock_folder(f, err);
@@ -422,7 +422,7 @@ gl_status checkpoint_folder_open(checkpoint_folder **out, const char *path, cons
 
 void checkpoint_folder_close(checkpoint_folder *f) {
   if (f == NULL) return;
-  if (f->lock >= 0) close(f->lock);
+  if (f->folder >= 0) close(f->folder);
   free(f->path);
   free(f->recipe);
   free(f->damaged);

@@ -71,8 +71,8 @@ gl_status checkpoint_write(const checkpoint *c, const learner *l, FILE *to, int 
                            gl_error *err);
 
 /* Checks that the seekable stream is a complete file by checkpoint_write(), of this version or an
- * earlier one. Errors: GL_EINPUT (the message says whether it is cut short or changed). The stream
- * is rewound. */
+ * earlier one. Errors: GL_EINPUT (the message says whether it is cut short or changed), GL_EIO
+ * (the stream cannot be read). The stream is rewound. */
 gl_status checkpoint_verify(FILE *from, gl_error *err);
 
 /* Reads everything up to the learner's state, where the stream is then positioned. Safe for any

@@ -43,9 +43,10 @@ gl_status train_update(train_loop *l, const schedule_update *u, uint32_t sampler
  * the end). */
 gl_status train_evaluate(train_loop *l, size_t updates, double time_s);
 
-/* To be called after an update and its evaluation: asks the caller whether to continue, and returns
- * whether a checkpoint is due. */
-typedef enum train_pause { TRAIN_ON = 0, TRAIN_SAVE = 1, TRAIN_STOP = 2 } train_pause;
+/* To be called after an update and its evaluation: asks the caller whether to continue. Returns
+ * TRAIN_ON, or a sum of TRAIN_SAVE (a checkpoint is due) and TRAIN_STOP (the caller wants to stop;
+ * TRAIN_SAVE is then set, too). */
+enum { TRAIN_ON = 0, TRAIN_SAVE = 1, TRAIN_STOP = 2 };
 int train_pauses(train_loop *l);
 /* Writes a checkpoint of the records so far, with the batches and lengths in *c. */
 gl_status train_save(train_loop *l, checkpoint *c);

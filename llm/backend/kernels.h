@@ -110,8 +110,8 @@ KERNEL double kernel_exp_f64(double x) {
 /* The bits of x in bfloat16, rounded stochastically: the upper 16 bits of `random`, a uniform
  * number, are added to the 16 bits of x that are dropped. Between neighbours a < b, x becomes b
  * with probability (x - a) / (b - a) exactly, so its expected value is x. Values that bfloat16
- * represents, infinities and NaN do not change. Beyond the greatest finite bfloat16, x is rounded
- * to it. */
+ * represents and infinities do not change; NaN becomes 0x7fff. Beyond the greatest finite bfloat16,
+ * x is rounded to it. */
 KERNEL_BOTH uint16_t kernel_round_bf16(float x, uint32_t random) {
   uint32_t bits;
   memcpy(&bits, &x, sizeof bits);

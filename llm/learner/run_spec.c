@@ -193,13 +193,13 @@ gl_status llm_start_checksum(const char *folder, char text[LLM_CHECKSUM_SIZE], g
 
 gl_status run_spec_check_start(const run_spec *s, gl_error *err) {
   char found[LLM_CHECKSUM_SIZE];
-  if (s->start == NULL) return GL_OK;
+  if (s->folder_checksum == NULL) return GL_OK;
   gl_status status = llm_start_checksum(s->folder, found, err);
-  if (status != GL_OK || strcmp(found, s->start) == 0) return status;
+  if (status != GL_OK || strcmp(found, s->folder_checksum) == 0) return status;
   return gl_fail(err, GL_EINPUT,
                  "the model in %.300s has the checksum %s, and the recipe begins from %.60s "
                  "(world.model.checksum); put that model back, or begin a study of this one",
-                 s->folder, found, s->start);
+                 s->folder, found, s->folder_checksum);
 }
 
 /* --- its tokens --- */
@@ -305,8 +305,8 @@ static gl_status read_path(run_spec *s, const cfg_node *section, uint64_t seed, 
   if (cfg_end(&r) != GL_OK) return r.status;
   if (cfg_kind_of(at) != CFG_SCALAR || *cfg_text(at) == '\0')
     return cfg_fail(at, err, "world.model.path must be the name of a folder");
-  s->start = start != NULL ? strdup(start) : NULL;
-  if (start != NULL && s->start == NULL) return gl_fail_memory(err, "a model's checksum");
+  s->folder_checksum = start != NULL ? strdup(start) : NULL;
+  if (start != NULL && s->folder_checksum == NULL) return gl_fail_memory(err, "a model's checksum");
   return read_folder(&s->model, &s->folder, at, seed, err);
 }
 
@@ -645,7 +645,7 @@ void run_spec_fini(run_spec *s) {
   tokenizer_free(s->tokenizer);
   task_free(s->task);
   free(s->folder);
-  free(s->start);
+  free(s->folder_checksum);
   free(s->tokenizer_path);
   free(s->before);
   free(s->after);

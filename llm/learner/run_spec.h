@@ -51,8 +51,8 @@ typedef struct run_spec {
   int tf32;                  /* 1: CUDA may round the factors of float32 products to TF32 */
   /* the model and its tokens */
   model_config model;
-  char *folder; /* folder of the initial checkpoint; NULL: random parameters */
-  char *start;  /* the checksum that this folder must have; NULL: any */
+  char *folder;          /* folder of the initial checkpoint; NULL: random parameters */
+  char *folder_checksum; /* the checksum that it must have; NULL: any */
   tokenizer *tokenizer;
   char *tokenizer_path; /* NULL for a built-in tokenizer */
   char *before, *after; /* the template's text around a prompt */

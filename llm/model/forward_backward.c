@@ -127,7 +127,7 @@ static void pass_take(pass *p, device_arena *a, const model_config *c, const bac
     p->before = p->parent + shape.sequences;
     behind = p->before + shape.sequences;
   }
-  if (p->token != NULL && shape.kept > 0) p->kept.set = (uint32_t *)behind;
+  if (p->token != NULL && shape.set_words > 0) p->kept.set = (uint32_t *)behind;
   p->branch = device_arena_take(a, shape.rows, c->hidden, t);
   p->last = device_arena_take(a, n, c->hidden, t);
   p->last_branch = device_arena_take(a, n, c->hidden, t);
@@ -145,7 +145,7 @@ size_t model_pass_bytes(const model_config *c, const backend *b, pass_shape shap
   device_arena a = {0};
   pass p;
   if (shape.rows > SIZE_MAX / 8 || shape.sequences > SIZE_MAX / 8 ||
-      shape.targets > SIZE_MAX / 8 / (1 + shape.kept))
+      shape.targets > SIZE_MAX / 8 / (1 + shape.set_words))
     return SIZE_MAX;
   pass_take(&p, &a, c, b, shape, NULL);
   return a.overflow ? SIZE_MAX : a.used;
@@ -592,7 +592,8 @@ static gl_status fill_index(model *m, const packed_tokens *packed, const shared_
     target[j] = packed->target[j];
   }
   if (kept != NULL && t > 0)
-    memcpy(m->index + room - t * shape->kept, kept->set, t * shape->kept * sizeof *kept->set);
+    memcpy(m->index + room - t * shape->set_words, kept->set,
+           t * shape->set_words * sizeof *kept->set);
   if (shared == NULL) return GL_OK;
   int32_t *tree = target + t, *parent = tree + shape->trees + 1, *before = parent + s;
   for (size_t k = 0; k <= shape->trees; ++k) tree[k] = (int32_t)shared->tree[k];
@@ -625,7 +626,7 @@ gl_status model_pass_begin(model *m, const packed_tokens *packed, const shared_t
                             .keep = keep,
                             .recompute = m->recompute,
                             .trees = shared != NULL ? shared->n_trees : 0,
-                            .kept = kept != NULL ? kept->shape->words : 0};
+                            .set_words = kept != NULL ? kept->shape->words : 0};
   m->kept = 0;
   gl_status status = check_packed_tokens(m, packed, shared, &longest, err);
   if (status == GL_OK) status = check_kept(m, packed, kept, err);

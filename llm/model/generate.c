@@ -618,7 +618,8 @@ static gl_status start_jobs(run *g, size_t *used, size_t n_free) {
   for (size_t k = 0; k < g->prefill.n_jobs && status == GL_OK; ++k) {
     size_t job = g->next_job + k, next = g->plan.jobs[job].first;
     const size_t end = next + g->plan.jobs[job].n;
-    /* A job's slots begin at its home slot; slots that it does not need stay free. */
+    /* A job's responses get slots from its home slot on, into which it was prefilled. Free slots
+     * before it, which earlier jobs did not need, stay free until the next call. */
     while (g->free[*used] != g->prefill.slot[k]) ++*used;
     status = place_responses(g, job, g->prefill.slot[k], &next, used, n_free);
     if (next == end) continue;

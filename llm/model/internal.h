@@ -72,16 +72,16 @@ layer_activations layer_activations_from(const layer_activations *l, const model
 /* The sizes of a pass. */
 typedef struct pass_shape {
   size_t rows, sequences, targets;
-  int keep;      /* 1: a backward follows, so activations are stored */
-  int recompute; /* with keep: store only each layer's input */
-  size_t trees;  /* number of trees of sequences with shared prefixes; 0: nothing is shared */
-  size_t kept;   /* words of each target's set of kept tokens; 0: no sets */
+  int keep;         /* 1: a backward follows, so activations are stored */
+  int recompute;    /* with keep: store only each layer's input */
+  size_t trees;     /* number of trees of sequences with shared prefixes; 0: nothing is shared */
+  size_t set_words; /* words of each target's set of tokens that top-k and top-p kept; 0: no sets */
 } pass_shape;
 
 /* Number of integers in the index arrays of a pass. */
 static inline size_t pass_index_numbers(const pass_shape *s) {
   const size_t shared = s->trees > 0 ? s->trees + 1 + 2 * s->sequences : 0;
-  return 2 * s->rows + s->sequences + 1 + (2 + s->kept) * s->targets + shared;
+  return 2 * s->rows + s->sequences + 1 + (2 + s->set_words) * s->targets + shared;
 }
 
 typedef struct pass {
@@ -130,10 +130,10 @@ struct model {
   size_t n, n_matrices; /* number of parameters; weight decay applies to the first n_matrices */
   size_t n_tensors;
   model_tensor *tensor;
-  size_t embed, head, norm; /* where the parameters outside the layers start */
-  layer_places *place;      /* [layers] offsets of each layer's parameters */
-  struct model_values own;
-  const struct model_values *use;
+  size_t embed, head, norm;       /* where the parameters outside the layers start */
+  layer_places *place;            /* [layers] offsets of each layer's parameters */
+  struct model_values own;        /* the values that the optimiser changes */
+  const struct model_values *use; /* the values that passes read: own, a copy, or guest */
   int rounds; /* 1: the copy of own.master is rounded stochastically, with random numbers of
                  `rounding` */
   rng_stream rounding;

@@ -125,7 +125,8 @@ static uint64_t config_checksum(const model_config *c) {
   return h;
 }
 
-/* Lists the arrays of a state; returns their number. */
+/* Lists the arrays of a checkpoint: the parameters, then those moments that the optimiser has.
+ * Returns their number. */
 static size_t arrays_of(const model *m, const model_optimizer *o, void *array[MAX_ARRAYS]) {
   size_t n = 0;
   array[n++] = m->own.master;

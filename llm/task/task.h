@@ -4,7 +4,7 @@
  * rule that scores a response. Problem i of a split is a pure function of (task section, seed,
  * split, i). Generated tasks store no list, so their splits have any length, and a small one
  * repeats problems. The held-out split shares no prompt with the training split: a hash of the
- * prompt decides, not the seed, so the split is the same for every seed.
+ * problem decides, in a form without its notation (3+5 and 5+3 are one problem); the seed does not.
  *
  *   addition   12+34=          46        modular    (3*5+2)%7=   3
  *   countdown  3,5,2=11:       3*2+5     sorting    31524=       12345

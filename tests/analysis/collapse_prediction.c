@@ -91,11 +91,11 @@ static void check_case(FILE *from) {
   CU_ASSERT_EQUAL(a.announced, announced);
   CU_ASSERT_EQUAL(a.judged_survived, judged_survived);
   CU_ASSERT_EQUAL(a.alarms, alarms);
-  ASSERT_CLOSE(a.share.value, (double)announced / (double)judged_collapsed, 1e-15);
+  ASSERT_CLOSE(a.announced_fraction.value, (double)announced / (double)judged_collapsed, 1e-15);
   ASSERT_CLOSE(a.false_alarms.value, (double)alarms / (double)judged_survived, 1e-15);
   ASSERT_CLOSE(a.lead.value, lead, 1e-12);
   check_ends(from, a.auc, 0.04);
-  check_ends(from, a.share, 0.04);
+  check_ends(from, a.announced_fraction, 0.04);
   check_ends(from, a.false_alarms, 0.04);
   check_ends(from, a.lead, 3);
   for (size_t k = 0; k < ANNOUNCE_LEADS; k++) check_matched(from, &a.matched[k]);

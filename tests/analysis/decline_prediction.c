@@ -93,7 +93,7 @@ TEST(one_run_has_the_exact_test_and_no_other_to_learn_from) {
   gathered g;
   results *r = NULL;
   CU_ASSERT_EQUAL_FATAL(gather(&g, &(gather_request){.files = files, .n_files = 1}, NULL), GL_OK);
-  CU_ASSERT_EQUAL_FATAL(joined_results(&r, NULL, &g, NULL), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(gathered_results(&r, NULL, &g, NULL), GL_OK);
   gathered_fini(&g);
   declines d;
   const results *from[] = {r};

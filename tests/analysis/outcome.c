@@ -172,42 +172,43 @@ TEST(levels_are_means_of_ten_evaluations) {
   CU_ASSERT(isnan(none.last) && isnan(none.best_to_last) && isnan(none.below_start));
 }
 
-static fate fate_of(run_outcome o) {
-  return run_outcome_fate(&o);
+static run_class class_of(run_outcome o) {
+  return run_outcome_class(&o);
 }
-#define FATE(...) fate_of(JUDGED(__VA_ARGS__))
+#define FATE(...) class_of(JUDGED(__VA_ARGS__))
 
 /* The paper's own GRPO ends so: 0.70, then 0.27 twice. */
 TEST(two_low_evaluations_at_the_end_are_a_run_that_is_falling) {
   const run_outcome o = JUDGED(0.2, 0.5, 0.7, 0.68, 0.27, 0.28);
   CU_ASSERT_EQUAL(o.kind, OUTCOME_SURVIVED);
-  CU_ASSERT_EQUAL(run_outcome_fate(&o), FATE_COLLAPSING);
+  CU_ASSERT_EQUAL(run_outcome_class(&o), RUN_CLASS_COLLAPSING);
   CU_ASSERT_EQUAL(o.onset, 200);
   CU_ASSERT_FALSE(run_outcome_is_collapse(&o));
-  CU_ASSERT_EQUAL(FATE(0.2, 0.5, 0.7, 0.68, 0.27), FATE_STABLE);
-  CU_ASSERT_EQUAL(FATE(0.2, 0.5, 0.7, 0.27, 0.27, 0.68), FATE_STABLE);
+  CU_ASSERT_EQUAL(FATE(0.2, 0.5, 0.7, 0.68, 0.27), RUN_CLASS_STABLE);
+  CU_ASSERT_EQUAL(FATE(0.2, 0.5, 0.7, 0.27, 0.27, 0.68), RUN_CLASS_STABLE);
 }
 
 TEST(a_fall_and_a_recovery_are_a_dip) {
   const run_outcome dip = JUDGED(0, 0.8, 0.3, 0.3, 0.3, 0.3, 0.7, 0.8);
-  CU_ASSERT_EQUAL(run_outcome_fate(&dip), FATE_DIP);
+  CU_ASSERT_EQUAL(run_outcome_class(&dip), RUN_CLASS_DIP);
   CU_ASSERT(dip.onset == 100 && dip.recovered == 300 && run_outcome_is_collapse(&dip));
-  CU_ASSERT_EQUAL(FATE(0, 0.8, 0.3, 0.3, 0.3, 0.3, 0.7, 0.3), FATE_DIP);
+  CU_ASSERT_EQUAL(FATE(0, 0.8, 0.3, 0.3, 0.3, 0.3, 0.7, 0.3), RUN_CLASS_DIP);
   const run_outcome down = JUDGED(0, 0.8, 0.3, 0.3, 0.3, 0.3, 0.7, 0.3, 0.3);
-  CU_ASSERT(run_outcome_fate(&down) == FATE_EARLY_COLLAPSE && down.recovered == -1);
+  CU_ASSERT(run_outcome_class(&down) == RUN_CLASS_EARLY_COLLAPSE && down.recovered == -1);
 }
 
 TEST(every_fate_is_found_and_named) {
   static const double broken[] = {0, 0.8, NAN};
-  CU_ASSERT_EQUAL(FATE(0.5, 0.2, 0.1, 0.1, 0.1), FATE_LOST_START);
-  CU_ASSERT_EQUAL(FATE(0.3, 0.35, 0.3), FATE_NEVER_LEARNED);
-  CU_ASSERT_EQUAL(FATE(0, 0.8, 0, 0, 0, 0), FATE_EARLY_COLLAPSE);
-  CU_ASSERT_EQUAL(FATE(0, 0.8, 0.8, 0.79, 0.8, 0.8, 0, 0, 0, 0), FATE_LATE_COLLAPSE);
-  CU_ASSERT_EQUAL(FATE(0, 0.8, 0.8), FATE_STABLE);
+  CU_ASSERT_EQUAL(FATE(0.5, 0.2, 0.1, 0.1, 0.1), RUN_CLASS_LOST_START);
+  CU_ASSERT_EQUAL(FATE(0.3, 0.35, 0.3), RUN_CLASS_NEVER_LEARNED);
+  CU_ASSERT_EQUAL(FATE(0, 0.8, 0, 0, 0, 0), RUN_CLASS_EARLY_COLLAPSE);
+  CU_ASSERT_EQUAL(FATE(0, 0.8, 0.8, 0.79, 0.8, 0.8, 0, 0, 0, 0), RUN_CLASS_LATE_COLLAPSE);
+  CU_ASSERT_EQUAL(FATE(0, 0.8, 0.8), RUN_CLASS_STABLE);
   const run_outcome o = judged(broken, 3, 1);
-  CU_ASSERT_EQUAL(run_outcome_fate(&o), FATE_NOT_FINITE);
-  for (fate a = 0; a < FATE_COUNT; a++)
-    for (fate b = 0; b < a; b++) CU_ASSERT_STRING_NOT_EQUAL(fate_name(a), fate_name(b));
+  CU_ASSERT_EQUAL(run_outcome_class(&o), RUN_CLASS_NOT_FINITE);
+  for (run_class a = 0; a < RUN_CLASS_COUNT; a++)
+    for (run_class b = 0; b < a; b++)
+      CU_ASSERT_STRING_NOT_EQUAL(run_class_name(a), run_class_name(b));
 }
 
 /* --- Outcomes of a small study by hand: counts, shares, onsets, doses, text and JSON --- */

@@ -57,7 +57,7 @@ TEST(values_are_those_of_rliable) {
     n++;
     if (strcmp(word, "gap") == 0) {
       CU_ASSERT_EQUAL_FATAL(fscanf(from, "%7s %lf %lf", x, &best, &value), 3);
-      wrong += !is_inside(p.of[index_of(&p, x)].gap, value) || best != p.best;
+      wrong += !is_inside(p.of[index_of(&p, x)].gap, value) || best != p.goal;
     } else if (strcmp(word, "above") == 0) {
       CU_ASSERT_EQUAL_FATAL(fscanf(from, "%7s %d %lf", x, &task, &value), 3);
       wrong += !is_inside(p.of[index_of(&p, x)].above[task], value);

@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_logs(const double *value, size_t n) {
   for (size_t t = 0; value != NULL && t < n; ++t)
-    if (!(value[t] >= POLICY_INPUT_LEAST_LOG && value[t] <= 0)) abort();
+    if (!(value[t] >= GROUP_FILE_LEAST_LOG && value[t] <= 0)) abort();
 }
 
 static void check_input(const policy_input *in) {

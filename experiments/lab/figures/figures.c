@@ -5,7 +5,6 @@
 
 #include "analysis/figures/without_study.h"
 #include "analysis/plot/draw.h"
-#include "analysis/plot/layout.h"
 #include "analysis/plot/page.h"
 #include "experiments/base/memory.h"
 #include "toy/lab/theorems.h"

@@ -19,10 +19,12 @@
  * Kernels share device.cuh, vector16.cuh, mma.cuh and wgmma.cuh; llm/backend/open includes
  * open_cuda.h.
  *
- * A backend has one stream: its kernels run in the order of their launches, and the host waits only
- * in status, download and sum_squares. For tests g++ also compiles every .cu file, with
- * tests/emulate/cuda_runtime.h; therefore kernels are launched only with LAUNCH. Floats are never
- * added atomically: sums have a fixed order, and two runs give the same bits. */
+ * A backend has one stream: its kernels run in the order of their launches. status, download and
+ * sum_squares wait for all earlier kernels; other operations wait only for what their comment
+ * names, when memory must be freed, or while cuBLASLt's algorithms are measured. For tests g++ also
+ * compiles every .cu file, with tests/emulate/cuda_runtime.h; therefore kernels are launched only
+ * with LAUNCH. Floats are never added atomically: sums have a fixed order, and two runs give the
+ * same bits. */
 #ifndef GEPOLAB_LLM_BACKEND_CUDA_CUDA_CUH
 #define GEPOLAB_LLM_BACKEND_CUDA_CUDA_CUH
 
@@ -131,14 +133,15 @@ static inline size_t carved(size_t n, size_t size) {
  * allocate_aside. */
 void cuda_memory_start(cuda_backend *b);
 void cuda_memory_end(cuda_backend *b);
-/* Sets b->output_numbers. If the environment variable is not a number, GL_EINPUT is stored in b. */
+/* Sets b->output_numbers. If GEPOLAB_CUDA_OUTPUT_CHUNK is set and not a number in its range,
+ * GL_EINPUT is stored in b. */
 void cuda_output_start(cuda_backend *b);
 /* Frees retired scratch memory if there are no graphs. */
 void cuda_free_retired(cuda_backend *b);
 
-/* Gradients of norm weights are sums over rows, computed in two steps. cuda_parts() blocks each sum
- * some rows into a part. cuda_add_parts adds all rows of part [parts, ld] to `to` [width], in a
- * fixed order. */
+/* Gradients of norm weights are sums over rows, computed in two steps. A grid of cuda_parts(rows)
+ * blocks is launched; each block sums some of the rows into one part, a row of `part`.
+ * cuda_add_parts adds all rows of part [parts, ld] to `to` [width], in a fixed order. */
 static inline unsigned cuda_parts(size_t rows) {
   return rows < 512 ? static_cast<unsigned>(rows) : 512u;
 }

@@ -44,7 +44,7 @@ static void refused(const gather_request *q, const char *says) {
   results *r = NULL;
   gl_error err = {0};
   gl_status status = gather(&g, q, &err);
-  if (status == GL_OK) status = joined_results(&r, NULL, &g, &err);
+  if (status == GL_OK) status = gathered_results(&r, NULL, &g, &err);
   CU_ASSERT_EQUAL(status, GL_EINPUT);
   if (!strstr(err.text, says)) fprintf(stderr, "%s\n", err.text);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, says));
@@ -69,7 +69,7 @@ TEST(series_of_one_run_come_from_several_files) {
   gathered g = gathered_of(&q);
   results *r = NULL;
   char *left_out = NULL;
-  ASSERT_OK(joined_results(&r, &left_out, &g, &err));
+  ASSERT_OK(gathered_results(&r, &left_out, &g, &err));
   CU_ASSERT_PTR_NULL(left_out);
   CU_ASSERT(r->n_runs == 2 && r->n_groups == 1 && r->n_algorithms == 2);
   CU_ASSERT_STRING_EQUAL(r->algorithms[0], "GEPO_diff32");
@@ -89,7 +89,7 @@ TEST(labels_are_settings_and_fields_of_recipes_are_axes) {
   q.labels = labels, q.n_labels = 2, q.renames = renames, q.n_renames = 3;
   gathered g = gathered_of(&q);
   results *r = NULL;
-  ASSERT_OK(joined_results(&r, NULL, &g, &err));
+  ASSERT_OK(gathered_results(&r, NULL, &g, &err));
   CU_ASSERT(r->n_groups == 2 && r->n_algorithms == 2 && r->n_runs == 4);
   CU_ASSERT_STRING_EQUAL(r->groups[0].heading, "MATH, 500");
   CU_ASSERT_STRING_EQUAL(r->groups[1].heading, "AIME24");
@@ -100,7 +100,7 @@ TEST(labels_are_settings_and_fields_of_recipes_are_axes) {
                                 "wide.csv=cluster.max_delay=0"};
   q.labels = fields;
   g = gathered_of(&q);
-  ASSERT_OK(joined_results(&r, NULL, &g, &err));
+  ASSERT_OK(gathered_results(&r, NULL, &g, &err));
   CU_ASSERT(r->axes.n == 1 && strcmp(r->axes.axis[0].path, "cluster.max_delay") == 0);
   CU_ASSERT_EQUAL(r->groups[0].delay, 0); /* numbers ascend, in whatever order files are given */
   CU_ASSERT_EQUAL(r->groups[1].delay, 600);
@@ -113,7 +113,7 @@ TEST(columns_named_as_fields_of_recipes_are_axes) {
   gather_request q = request(LIST(SAMPLE("tidy.csv")));
   gathered g = gathered_of(&q);
   results *r = NULL;
-  ASSERT_OK(joined_results(&r, NULL, &g, &err));
+  ASSERT_OK(gathered_results(&r, NULL, &g, &err));
   CU_ASSERT(r->n_groups == 2 && r->n_algorithms == 2 && r->groups[1].delay == 600);
   const results_cell *cell = results_cell_at(r, 1, 0);
   CU_ASSERT(cell->n == 1 && r->runs[cell->first].evals[1].time_s == 900);
@@ -126,7 +126,7 @@ TEST(the_runs_of_a_group_are_seeds) {
   q.group_by = "^(.*)_seed[0-9]+$";
   gathered g = gathered_of(&q);
   results *r = NULL;
-  ASSERT_OK(joined_results(&r, NULL, &g, &err));
+  ASSERT_OK(gathered_results(&r, NULL, &g, &err));
   CU_ASSERT(r->n_algorithms == 2 && results_cell_at(r, 0, 0)->n == 2);
   CU_ASSERT_STRING_EQUAL(r->algorithms[0], "GRPO");
   results_free(r);
@@ -213,7 +213,7 @@ TEST(best_follows_the_metric_and_common_ends_are_cut) {
   q.metric = "frobnication";
   g = gathered_of(&q);
   results *r = NULL;
-  ASSERT_OK(joined_results(&r, NULL, &g, &err));
+  ASSERT_OK(gathered_results(&r, NULL, &g, &err));
   CU_ASSERT(r->lower_is_better && r->runs[0].n_evals == 3);
   results_free(r);
   gathered_fini(&g);

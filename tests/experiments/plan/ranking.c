@@ -64,7 +64,7 @@ static int selects_well(world *w, const ranking_request *q, double zone) {
   CU_ASSERT(r.separated);
   CU_ASSERT(r.reached == r.zone);
   CU_ASSERT(r.as_good >= 1);
-  CU_ASSERT_EQUAL(r.system[r.chosen].fate, RANKING_AS_GOOD);
+  CU_ASSERT_EQUAL(r.system[r.chosen].verdict, RANKING_AS_GOOD);
   CU_ASSERT_EQUAL(r.replicates, w->asked);
   for (size_t i = 0; i < w->n; ++i) best = fmax(best, w->mean[i]);
   const int well = w->mean[r.chosen] >= best - zone;
@@ -189,8 +189,8 @@ TEST(among_equals_the_second_quantity_decides) {
   ranking r;
   ASSERT_OK(ranking_best(&r, &q, &err));
   CU_ASSERT_EQUAL(r.chosen, 2);
-  CU_ASSERT_EQUAL(r.system[3].fate, RANKING_FEASIBLE);
-  CU_ASSERT_EQUAL(r.system[2].fate, RANKING_AS_GOOD);
+  CU_ASSERT_EQUAL(r.system[3].verdict, RANKING_FEASIBLE);
+  CU_ASSERT_EQUAL(r.system[2].verdict, RANKING_AS_GOOD);
   ranking_fini(&r);
 }
 
@@ -215,7 +215,7 @@ TEST(where_nothing_keeps_the_limits_nothing_is_selected) {
   ranking r;
   ASSERT_OK(ranking_best(&r, &q, &err));
   CU_ASSERT_EQUAL(r.chosen, SIZE_MAX);
-  for (size_t i = 0; i < w.n; ++i) CU_ASSERT_EQUAL(r.system[i].fate, RANKING_INFEASIBLE);
+  for (size_t i = 0; i < w.n; ++i) CU_ASSERT_EQUAL(r.system[i].verdict, RANKING_INFEASIBLE);
   ranking_fini(&r);
 }
 

@@ -129,7 +129,7 @@ TEST(a_slow_learner_binds_and_another_gpu_doubles_it) {
   planned p;
   plan(&p, "one_node", o, sizeof o / sizeof *o);
   const plan_system *s = &p.r.system[p.r.chosen];
-  CU_ASSERT_EQUAL(p.r.binds, PLAN_LEARNER);
+  CU_ASSERT_EQUAL(p.r.bottleneck, PLAN_LEARNER);
   ASSERT_CLOSE(plan_throughput(s).mean, 3600 * 8 * 8 / 500.0, 1e-6);
   for (size_t i = 0; i < p.r.n_gains; ++i) {
     const plan_gain *g = &p.r.gains[i];
@@ -145,7 +145,7 @@ TEST(a_slow_link_binds) {
                                   "plan.inside={bandwidth: 10MB/s}"};
   planned p;
   plan(&p, "one_node", o, sizeof o / sizeof *o);
-  CU_ASSERT_EQUAL(p.r.binds, PLAN_WEIGHTS);
+  CU_ASSERT_EQUAL(p.r.bottleneck, PLAN_WEIGHTS);
   double network = 0, gpus = 0;
   for (size_t i = 0; i < p.r.n_gains; ++i) {
     if (p.r.gains[i].more == PLAN_MORE_BANDWIDTH) network = p.r.gains[i].throughput.mean;

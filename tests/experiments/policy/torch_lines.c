@@ -1,6 +1,7 @@
 /* The lines of PyTorch of every row and of changed fields: a loss that returns, and takes what the
  * row needs. That gradients agree is tested where there is PyTorch: python/tests/test_policy.py. */
 #include "experiments/policy/torch_lines.h"
+#include "experiments/policy/formula_lines.h"
 #include "tests/support/suite.h"
 
 #include <stdlib.h>
