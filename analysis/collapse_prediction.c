@@ -362,8 +362,8 @@ static void sum_by_seed(resampling *r) {
   }
 }
 
-/* Compares a collapsed run with the surviving runs of its cell, at the update `lead` before its
- * onset. Returns the number of survivors with a value. */
+/* Compares a collapsed run with the surviving runs of its cell, rule->lead[lead] updates before its
+ * onset. Returns the number of survivors with a value there. */
 static size_t compare_then(resampling *r, const scored *f, size_t lead) {
   const announce_rule *rule = r->b->rule;
   const int64_t step = f->of->onset - rule->lead[lead];

@@ -192,7 +192,7 @@ static double pearson_of(const double *x, const double *y, size_t n, double *wor
   return fmax(-1.0, fmin(1.0, gsl_stats_correlation(x, 1, y, 1, n)));
 }
 
-/* A correlation coefficient, and the variance of its Fisher z. */
+/* A correlation coefficient. ranks: 1 for Spearman's, whose Fisher z has a larger variance. */
 typedef struct coefficient {
   double (*of)(const double *x, const double *y, size_t n, double *work);
   int ranks;

@@ -425,10 +425,10 @@ bool transfer_take_arrived(sim_clock *c, uint64_t which, transfer *out) {
 
 /* --- relays --- */
 
-/* A tree in which samplers forward weights: store and forward of shards, pipelined. A node sends
- * every shard to all of its children as soon as it has received it, one send at a time. It forwards
- * a new version only when the previous one has completely arrived at its children: shard by shard
- * if the version arrives after that, otherwise as a whole, skipping to the newest. */
+/* Samplers forward weights in a tree, as shards. A node sends every shard to all of its children as
+ * soon as it has received it, one send at a time. It forwards a new version only when all of the
+ * previous one has arrived at its children. If the version's first shard arrives after that, the
+ * node forwards shard by shard; otherwise it forwards the newest version that it has completely. */
 
 /* The node's children are the nodes *first … *first + n - 1; returns n. */
 static size_t children_of(const sim_clock *c, uint32_t node, uint64_t *first) {

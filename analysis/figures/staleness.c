@@ -1,5 +1,5 @@
-/* Figures of staleness: its distribution in schedules and in measurements, `by_staleness` and
- * `heat`. */
+/* The figures `staleness`: its distribution in schedules and in measurements; `by_staleness`:
+ * metrics against staleness; and `heat`: best and last scores against delay. */
 #include "analysis/figures/list.h"
 #include "analysis/import/read.h"
 #include "analysis/plot/draw.h"

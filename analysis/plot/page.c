@@ -406,7 +406,8 @@ void page_map(figure_page *p, size_t panel, const figure_map *m) {
 
 /* --- contours --- */
 
-/* Inputs of a contour: scales of axes and values. */
+/* A contour of a map at `level`, in a panel of a page. log_x, log_y, log_value: whether the axis or
+ * the values are logarithmic. */
 typedef struct contour {
   figure_page *p;
   const figure_map *m;

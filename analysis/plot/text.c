@@ -27,7 +27,8 @@ static const struct {
 /* Other characters are assumed to be 1 em wide. */
 enum { EM = 2048, UNKNOWN = 2048 };
 
-/* Ranges of characters in DejaVu Sans 2.37: most left-to-right scripts, and symbols. */
+/* Ranges of characters that DejaVu Sans 2.37 has. The list is not complete: most of Latin, Greek,
+ * Cyrillic, Armenian, Hebrew and Arabic, parts of N'Ko and Lao, and most symbols. */
 static const struct {
   uint32_t first, last;
 } in_font[] = {

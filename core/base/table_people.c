@@ -273,7 +273,8 @@ static void write_text_row(const text_grid *l, size_t row, block b, FILE *to) {
   fputs(close[l->form], to);
 }
 
-/* A last cell without a width is wrapped below its column. */
+/* Writes a row of a plain table. A last cell without a width is wrapped, and its further lines
+ * start at its column, unless a text follows it (table_rest()). */
 static void write_plain_row(const text_grid *l, int indent, size_t row, FILE *to) {
   size_t at = (size_t)indent, begins = at; /* where the cell is, and its column */
   write_spaces(at, to);

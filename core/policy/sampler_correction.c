@@ -284,9 +284,9 @@ void policy_aggregation(policy_state *s) {
 }
 
 /* --- the gate (paper/methods.md §3.15) --- */
-/* The gate (negative clip): drops responses from the policy term by their likelihood ratio and the
- * sign of their advantage, which is the effect of GEPO's clip (paper/methods.md §3.15). It is
- * constant in theta. Averages still count gated responses. */
+/* The gate removes responses from the policy term, depending on their likelihood ratio and the sign
+ * of their advantage. Its bounds negative_below and positive_above do to gradients what GEPO's clip
+ * does. The gate is constant in theta. Averages still count the removed responses. */
 
 int policy_has_gate(const policy_algorithm *algorithm) {
   return algorithm->gate.negative_below > 0 || !isinf(algorithm->gate.negative_above) ||

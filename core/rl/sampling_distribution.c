@@ -112,7 +112,7 @@ static int by_probability(const void *a, const void *b) {
   return precedes(a, b) ? -1 : precedes(b, a);
 }
 
-static sampling_rank middle(sampling_rank a, sampling_rank b, sampling_rank c) {
+static sampling_rank median_of_three(sampling_rank a, sampling_rank b, sampling_rank c) {
   if (precedes(&b, &a)) {
     const sampling_rank swap = a;
     a = b;
@@ -124,7 +124,7 @@ static sampling_rank middle(sampling_rank a, sampling_rank b, sampling_rank c) {
 /* Partitions rank[n], n > 2, and returns the boundary (Hoare). The order is total, so the median of
  * three is neither first nor last, and neither part is empty. */
 static size_t split_kept(sampling_rank *rank, size_t n) {
-  const sampling_rank pivot = middle(rank[0], rank[n / 2], rank[n - 1]);
+  const sampling_rank pivot = median_of_three(rank[0], rank[n / 2], rank[n - 1]);
   size_t left = 0, right = n - 1;
   for (;;) {
     while (precedes(&rank[left], &pivot)) ++left;

@@ -172,14 +172,14 @@ const char *resources_text(const char *path) {
 
 #ifndef __EMSCRIPTEN__ /* which has neither OpenBLAS nor threads */
 
-/* OpenBLAS is kept from starting threads when it is loaded.
+/* Prevents OpenBLAS from starting threads when it is loaded; gepolab has its own threads.
  *
- * Its constructor, which runs before main(), starts a thread for every further core, and each asks
- * for 128 MiB. Versions before 0.3.30 retry forever if that is refused: under `ulimit -v 100000`
- * the program did its work and then hung when it forked or ended, waiting for those threads.
- * gepolab has threads of its own and never wants OpenBLAS's. Only the environment
- * (OPENBLAS_NUM_THREADS) or the number of usable cores could say so that early. So the process is
- * bound to the core it runs on while its libraries are initialised, and released before main(). */
+ * OpenBLAS's constructor runs before main(). It starts a thread for every further usable core, and
+ * each thread allocates 128 MiB. Versions before 0.3.30 retry forever if the allocation fails:
+ * under `ulimit -v 100000` the program finished its work and then hung in a fork or at exit,
+ * waiting for those threads. Before main() only the environment (OPENBLAS_NUM_THREADS) or the
+ * number of usable cores limits the number of threads. So the process is bound to its current core
+ * while its libraries are initialised, and released before main(). */
 #if defined(__clang__)
 #define PLAIN __attribute__((no_sanitize("address", "undefined", "thread", "coverage")))
 #else

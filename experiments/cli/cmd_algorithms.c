@@ -1,5 +1,6 @@
-/* gepolab list algorithms: the published algorithms and the user's own, with their sources, the
- * settings of trainers that make them, and their fields. */
+/* gepolab list algorithms: the published algorithms and the user's own, with their sources,
+ * formulas, fields, and the trainer settings that select them. Also finds the algorithm that a
+ * trainer's settings select (--from), and prints an algorithm as a PyTorch loss (--torch). */
 #include "core/base/display_text.h"
 #include "core/config/config.h"
 #include "core/config/fields.h"

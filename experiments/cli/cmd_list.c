@@ -53,7 +53,8 @@ static const table_column recipe_columns[] = {{"name", TABLE_TEXT, .head = "", .
                                               {"command", TABLE_TEXT, .head = "", .width = -14},
                                               {"description", TABLE_TEXT, .head = ""}};
 
-/* Adds the description of an embedded cluster: its key `description`, or "a cluster". */
+/* Adds the description of an embedded cluster: its key `description`, or "a description of a
+ * cluster" if there is none. */
 static void list_cluster_description(table *t, const char *name) {
   cfg_doc *doc = NULL;
   const cfg_node *words = NULL;
@@ -464,8 +465,8 @@ static void print_wrapped(const char *title, const char *text) {
   putchar('\n');
 }
 
-/* Writes the fields that the user's preset changes: "samplers: 8, delay:
- * {"distribution":"gamma",…}". */
+/* Returns the fields that the user's preset changes, malloc'd:
+ * `samplers: 8, delay: {"distribution":"gamma",…}`. */
 static char *own_preset_fields(const cfg_node *section) {
   char *text = must_copy("", "a preset");
   for (size_t i = 0; i < cfg_size(section); ++i) {

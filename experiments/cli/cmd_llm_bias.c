@@ -143,7 +143,7 @@ static void bias_study_fini(study *s) {
 
 /* --- measuring --- */
 
-/* The memory of a measurement. */
+/* Buffers that all measurements share. done: number of gradients computed so far. */
 typedef struct workspace {
   gradient_sample reference, sample;
   double *now, *old; /* parameters */

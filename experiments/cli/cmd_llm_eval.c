@@ -117,7 +117,7 @@ static gl_status measure_sets(measured_set *set, size_t n, llm_session *s, const
 
 /* --- printing --- */
 
-/* Adds a measurement; its lines for people go to `lines` (NULL: no lines). */
+/* Adds a measurement to the object `to`, and its lines of text to `lines` (NULL: none). */
 static void put_measured(table *to, table *lines, const char *how, const measured *m) {
   table *o = table_object(table_field(to, how)), *list = table_list(table_field(o, "pass"));
   for (size_t i = 0; i < m->n_pass; ++i) {

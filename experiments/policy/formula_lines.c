@@ -203,8 +203,8 @@ static void write_shaped(formulas *f, const char *u, const char *term) {
   }
 }
 
-/* Writes the clips that depend on the token's probability or position: DPPO's masks, and DCPO's and
- * ASPO's bounds. */
+/* Writes DPPO's masks and DCPO's bounds, which depend on the token's probability, and ASPO's
+ * reciprocal ratio. */
 static void write_by_token(formulas *f, const char *u, const char *term) {
   const policy_algorithm *a = f->a;
   char *capped = isfinite(a->cap) ? must_textf("a formula", "min(%s, %.6g)", u, a->cap)

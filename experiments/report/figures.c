@@ -31,7 +31,7 @@ typedef struct drawing_figure {
   cJSON *chart;   /* panels, axes and lines, for the page's script; NULL: none */
 } drawing_figure;
 
-/* Passes a request to figures_draw() and records its reports. */
+/* A request to figures_draw(), its temporary folder, and the figures that were reported. */
 typedef struct drawing_folder {
   figure_request request;
   char path[256]; /* "" until drawing_init() */

@@ -276,7 +276,7 @@ static gl_status cells_set_fields(const expansion *x, cfg_doc *doc,
   return status;
 }
 
-/* Writes the algorithm's shown name, without fields that are an axis or chosen. */
+/* Writes the algorithm's shown name, without the fields that the sweep varies or `tune` chooses. */
 static gl_status name_algorithm(expansion *x, const policy_algorithm *algorithm,
                                 char name[POLICY_NAME_SIZE]) {
   static const char section[] = "algorithm.";

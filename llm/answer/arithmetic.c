@@ -422,8 +422,8 @@ static answer_value whole_factorial(int64_t n) {
   return n <= MOST_EXACT && ball_floor(x, &whole) ? answer_of_int(whole) : answer_of_ball(x);
 }
 
-/* x! of a number that is not an integer: the recurrence down to its fractional part, whose
- * factorial is defined as a hash between 1 and 2. */
+/* x! of a number that is not an integer. The recurrence x! = x (x - 1)! reduces it to the factorial
+ * of the fractional part, which is defined as a hash in [1, 2). */
 static ball broken_factorial(ball x) {
   enum { MOST_STEPS = 1000, BITS = 60 };
   int64_t whole, place;

@@ -338,7 +338,8 @@ static int same_literal(answer_span a, answer_span b) {
 static bool rounds_to(const answer_value *x, const answer_value *y) {
   enum { LEAST_PLACES = 6, MOST_PLACES = 100, LEAST_DIGITS = 5 };
   if (x->places < LEAST_PLACES || x->places > MOST_PLACES || x->digits < LEAST_DIGITS) return false;
-  /* half a unit of the last place, enlarged by a millionth for a value exactly at its end */
+  /* half a unit in the last place, plus a millionth of a unit, so that an exact tie is within the
+   * bound in spite of the balls' errors */
   ball unit = ball_power(ball_of_int(10), x->places);
   ball half = ball_divide(ball_of_rational((rational){500001, 1000000}), unit);
   return ball_is_within(ball_subtract(answer_ball(x), answer_ball(y)), half);

@@ -112,7 +112,7 @@ static gl_status llm_learner_generate(llm_learner *l, const drawing_request *r,
  * A response comes entirely from the sampler's distribution or entirely from the other policy. It
  * is recorded with the mixture's probability, so its tokens need log-probabilities under both.
  * Sampling gives each policy's log-probabilities of its own responses; a forward gives those of the
- * other's responses. */
+ * other's responses. The uniform policy needs neither: its log-probabilities are constant. */
 
 /* --- forwards over sampled responses --- */
 

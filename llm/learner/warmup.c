@@ -457,8 +457,8 @@ static void remove_other_warmups(const warmup_entry *e) {
   if (all != NULL) closedir(all);
 }
 
-/* Writes to the run's own folder, whatever the size, and removes other and unfinished warm-ups
- * there. */
+/* Writes the warm-up to the run's own folder, without the size limit of the cache. Then removes all
+ * other warm-ups there, finished or not. */
 static gl_status warmup_own_write(const warmup_entry *e, const llm_learner *l, gl_error *err) {
   if (e->path == NULL) return GL_OK;
   gl_status status = warmup_entry_save(e, l, err);

@@ -1,5 +1,6 @@
-/* Sequence worlds: in `sequence` a whole response solves a task or not; in `automaton` a finite
- * automaton reads it. Also the rewards of all listed worlds. */
+/* Worlds of token sequences. In `sequence` the reward of a response is that of a task, or read from
+ * a file; in `automaton` it is that of a finite automaton's final state. Also allocates the rewards
+ * of all listed worlds. */
 #include "core/config/fields.h"
 #include "core/rl/sequence_task.h"
 #include "toy/world/automaton.h"
