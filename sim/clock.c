@@ -276,6 +276,8 @@ static void clock_prefetch(const sim_clock *c) {
 
 static gl_status clock_run(sim_clock *c, gl_error *err) {
   uint64_t limit = 20000000 + 2000 * (uint64_t)c->spec->n_samplers, quiet = 0, refills = 0;
+  double lost_before = 0; /* units lost until the last update */
+  const double most_lost = 10000 + 1000 * (double)c->spec->take + 100 * (double)c->spec->n_samplers;
   int64_t seen = 0;
   while ((size_t)c->learner.version < c->updates && !c->coupled.stopped) {
     sim_event e;
@@ -294,6 +296,13 @@ static gl_status clock_run(sim_clock *c, gl_error *err) {
       status = clock_wake_gated(c, err);
     if (status != GL_OK) return status;
     quiet = c->learner.version == seen ? quiet + 1 : 0;
+    if (quiet == 0) lost_before = (double)c->out->fate[FATE_LOST].units;
+    if ((double)c->out->fate[FATE_LOST].units - lost_before > most_lost)
+      return gl_fail(err, GL_ENUMERIC,
+                     "update %lld never comes: %.0f batches (or groups, or responses) were lost on "
+                     "the way to the learner or in crashes since the last one; lower "
+                     "cluster.up.loss, or raise its packet_bytes or max_retries, or mtbf",
+                     (long long)c->learner.version + 1, most_lost);
     seen = c->learner.version;
     if (quiet > limit) return clock_deadlock(c, "no longer trains", err);
   }

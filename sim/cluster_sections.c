@@ -154,6 +154,10 @@ static gl_status read_site(network_spec *s, const cfg_node *node, size_t own, si
   read_site_row(out->latency, &r, &latency, own, n);
   read_site_row(out->bandwidth, &r, &bandwidth, own, n);
   read_site_row(out->loss, &r, &loss, own, n);
+  for (size_t i = 0; i < n && r.status == GL_OK; ++i)
+    if (out->loss[i] >= 1)
+      r.status =
+          cfg_fail(cfg_child(&r, "loss"), err, "a loss of 1 lets no packet through; lower it");
   if (outages != NULL) read_outages(out, &r, outages);
   delay_read(&r, "mtbf", NULL, &out->mtbf);
   delay_read(&r, "mttr", NULL, &out->mttr);

@@ -711,16 +711,25 @@ static delay_kind delay_read_kind(cfg_reader *r) {
   return (delay_kind)cfg_choice(r, "distribution", usual, names, DELAY_KINDS);
 }
 
-/* Reads the distribution's parameters; max_delay replaces a constant's value. */
-static void delay_read_parameters(cfg_reader *r, delay_dist *dist, const cfg_node *node,
-                                  double max_delay) {
-  const delay_dist_entry *e = delay_dist_about(dist->kind);
-  if (e->read != NULL) e->read(r, dist, node);
-  if (dist->kind == DELAY_CONSTANT && !isnan(max_delay)) dist->constant.value = max_delay;
+/* Refuses what max_delay would replace as a whole: it sets the upper end of an interval. A constant
+ * that is max_delay is left as it is. */
+static gl_status check_max_delay(const delay_dist *dist, const cfg_node *node, double max_delay,
+                                 gl_error *err) {
+  if (isnan(max_delay) || (dist->kind == DELAY_CONSTANT && dist->constant.value == max_delay))
+    return GL_OK;
+  if (dist->kind == DELAY_CONSTANT)
+    return cfg_fail(node, err,
+                    "max_delay (%g) would replace this delay of %g: leave it out, as with "
+                    "cluster.max_delay=null on the command line",
+                    max_delay, dist->constant.value);
+  return cfg_fail(
+      node, err,
+      "max_delay sets the upper end of an interval; give this distribution as interval: "
+      "[lower, upper], or leave max_delay out, as with cluster.max_delay=null on the "
+      "command line");
 }
 
-/* max_delay (NaN: not given) replaces the interval's upper end or a constant's value; other forms
- * refuse it. */
+/* max_delay (NaN: not given) replaces the interval's upper end; beside other forms it is refused. */
 static gl_status delay_parse_map(delay_dist *dist, const cfg_node *node, const char *section,
                                  double max_delay, gl_error *err) {
   cfg_reader r;
@@ -730,16 +739,12 @@ static gl_status delay_parse_map(delay_dist *dist, const cfg_node *node, const c
   int has_interval = cfg_has(&r, "interval");
   if (has_interval)
     delay_read_interval(&r, dist, kind, max_delay);
-  else
-    delay_read_parameters(&r, dist, node, max_delay);
-  if (r.status == GL_OK && !has_interval && !isnan(max_delay) && kind != DELAY_CONSTANT)
-    r.status =
-        cfg_fail(node, err,
-                 "max_delay sets the upper end of an interval; give this distribution as interval: "
-                 "[lower, upper]");
+  else if (delay_dist_about(kind)->read != NULL)
+    delay_dist_about(kind)->read(&r, dist, node);
   dist->offset = cfg_double(&r, "offset", 0, 0, DELAY_LONGEST);
   delay_read_clamp(&r, dist, has_interval);
-  return cfg_end(&r);
+  const gl_status status = cfg_end(&r);
+  return status != GL_OK || has_interval ? status : check_max_delay(dist, node, max_delay, err);
 }
 
 static gl_status delay_parse_scalar(delay_dist *dist, const cfg_node *node, double max_delay,
@@ -757,8 +762,8 @@ static gl_status delay_parse_scalar(delay_dist *dist, const cfg_node *node, doub
                     cfg_text(node), unit[0] != '\0' ? " in " : "", unit);
   }
   dist->kind = DELAY_CONSTANT;
-  dist->constant.value = isnan(max_delay) ? value : max_delay;
-  return GL_OK;
+  dist->constant.value = value;
+  return check_max_delay(dist, node, max_delay, err);
 }
 
 gl_status delay_parse(delay_dist **out, const cfg_node *node, const char *section, double max_delay,

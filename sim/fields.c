@@ -591,15 +591,18 @@ static const field entries[] = {
           "delay of the weights. With `sync: pull`: time since the last fetch before the next one, "
           "looked at between batches. With `push`: time on the way",
           .rule = "0; preset heterorl: log-normal, see `max_delay`"),
-    FIELD("cluster.max_delay", "max delay", REAL(0, 1e12), "s", "1800",
-          "replaces the upper end of the interval of `delay` and must be above its lower end; 0 or "
-          "none: no delay. Where no `delay` is given, the distribution is log-normal from 60 s to "
-          "this, at "
-          "99.5 %, clamped",
-          .rule = "1800 with the preset heterorl where no `delay` is given; else none",
-          .when = {{"cluster.preset", "heterorl"},
-                   {"cluster.delay", NULL},
-                   {"cluster.samplers", NULL}}),
+    FIELD(
+        "cluster.max_delay", "max delay", REAL(0, 1e12), "s", "1800",
+        "replaces the upper end of the interval of `delay` and must be above its lower end; beside "
+        "another constant or a distribution without interval it is refused; 0 or "
+        "none: no delay, null: it is left out. Where no `delay` is given, the distribution is "
+        "log-normal from 60 s to "
+        "this, at "
+        "99.5 %, clamped",
+        .rule = "1800 with the preset heterorl where no `delay` is given; else none",
+        .when = {{"cluster.preset", "heterorl"},
+                 {"cluster.delay", NULL},
+                 {"cluster.samplers", NULL}}),
     FIELD("cluster.data_delay", "data delay", DIST, "s", "0",
           "time that a batch is on its way to the learner, after its transmission"),
     FIELD("cluster.shared_delays", "shared delays", FLAG, "", NULL,

@@ -28,6 +28,10 @@ gl_status link_parse(link_spec *out, const cfg_node *node, const char *section,
                         "a message would see %g bursts, too many to draw (1e6); raise packet_bytes "
                         "or lower to_bad",
                         runs);
+  const double least = out->to_bad > 0 ? fmin(out->loss, out->loss_bad) : out->loss;
+  if (r.status == GL_OK && least >= 1)
+    r.status = cfg_fail(cfg_has(&r, "loss") ? cfg_child(&r, "loss") : node, err,
+                        "a loss of 1 lets no packet through; lower %s.loss", section);
   return cfg_end(&r);
 }
 
