@@ -3,6 +3,7 @@
 #include "analysis/figures/without_study.h"
 #include "core/base/array.h"
 #include "core/base/display_text.h"
+#include "core/base/progress.h"
 #include "experiments/base/args.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The recipes that come with the program. */
 static const char *const recipes[] = {"published_verl", "published_one_step_off", "published_areal",
@@ -241,10 +243,16 @@ static gl_status run_published(args *a, gl_error *err) {
   if (status != GL_OK || a->help) return status;
   if (format != NULL) status = args_choose(&chosen, "--format", format, formats, 3, err);
   form_of_figure.given = a;
+  if (status == GL_OK) status = figure_form_check(&form_of_figure, folder, err);
   const char *const *names = a->n_words > 0 ? a->words : recipes;
   const size_t n = a->n_words > 0 ? a->n_words : (size_t)N_RECIPES;
-  for (size_t i = 0; i < n && status == GL_OK; ++i)
+  progress *bar = progress_new("published", "recipes", n,
+                               isatty(STDERR_FILENO) ? PROGRESS_AUTO : PROGRESS_SILENT);
+  for (size_t i = 0; i < n && status == GL_OK; ++i) {
     status = published_cases_add(&cases, names[i], a->overrides, a->n_overrides, err);
+    progress_at(bar, i + 1, NULL);
+  }
+  progress_free(bar);
   if (status == GL_OK && a->n_words == 0)
     status = predictions_read(&declared, resources_text(compared), compared, err);
   if (status == GL_OK) status = print_cases(&cases, &declared, json ? JSON : (form)chosen, err);
