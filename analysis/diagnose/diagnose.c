@@ -511,11 +511,12 @@ static int diagnose_write_recipe(const diagnosis *d, diagnose_cause c, char *tex
 }
 
 gl_status diagnosis_recipe(const diagnosis *d, size_t at, char *text, size_t size, gl_error *err) {
-  if (at >= d->n_findings || at >= DIAGNOSE_CHANGES)
+  if (d->n_findings == 0)
     return gl_fail(err, GL_EINPUT,
-                   d->n_findings == 0 ? "the log shows no cause, so there is no change to make a "
-                                        "recipe of"
-                                      : "there is no change with that number");
+                   "the log shows no cause, so there is no change to make a recipe of");
+  if (at >= d->n_findings || at >= DIAGNOSE_CHANGES)
+    return gl_fail(err, GL_EINPUT, "there is no change %zu; the page names %zu", at + 1,
+                   d->n_findings < DIAGNOSE_CHANGES ? d->n_findings : (size_t)DIAGNOSE_CHANGES);
   const int n = diagnose_write_recipe(d, d->finding[at].cause, text, size);
   return n > 0 && (size_t)n < size ? GL_OK
                                    : gl_fail(err, GL_EINTERNAL, "a recipe is longer than its room");

@@ -41,11 +41,25 @@ static const struct {
     {"<", 1, "this is HTML or XML", "export the data as CSV"},
 };
 
+/* Whether text that begins with a bracket may be a JSON array; a line of a log that begins with
+ * [2024-01-01] or [INFO] is none. */
+static bool may_be_array(const char *text, size_t size) {
+  static const char blanks[] = " \t\r\n", digits[] = "-+.0123456789eE";
+  size_t at = 1, from;
+  while (at < size && text[at] != '\0' && strchr(blanks, text[at]) != NULL) ++at;
+  if (at >= size || strchr("{[\"]", text[at]) != NULL) return true;
+  for (from = at; at < size && text[at] != '\0' && strchr(digits + (at > from), text[at]) != NULL;)
+    ++at;
+  while (at > from && at < size && text[at] != '\0' && strchr(blanks, text[at]) != NULL) ++at;
+  return at > from && at < size && strchr(",]", text[at]) != NULL;
+}
+
 static gl_status refuse_others(const import_file *f, gl_error *err) {
   const char *text = f->text + f->start;
   const size_t size = f->size - f->start;
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-    if (size >= others[i].n && memcmp(text, others[i].bytes, others[i].n) == 0)
+    if (size >= others[i].n && memcmp(text, others[i].bytes, others[i].n) == 0 &&
+        (text[0] != '[' || may_be_array(text, size)))
       return import_refuse(f, others[i].what, others[i].remedy, err);
   const char *end = memchr(text, '\r', size);
   if (end && end + 1 < text + size && !memchr(text, '\n', size))

@@ -578,10 +578,16 @@ static gl_status report_study(table *to, const char *path, const char *set, gl_e
   return status;
 }
 
-/* Returns true if the request has options other than its files. */
-static bool has_options(const gather_request *q) {
-  return q->n_labels || q->n_renames || q->n_read_as || q->group_by || q->metric || q->at_common ||
-         q->lower_is_better;
+/* Returns an option of the request other than its files; NULL: there is none. */
+static const char *option_given(const gather_request *q) {
+  return q->metric            ? "--metric"
+         : q->n_labels        ? "--label"
+         : q->n_renames       ? "--rename"
+         : q->n_read_as       ? "--read-as"
+         : q->group_by        ? "--group-by"
+         : q->at_common       ? "--at"
+         : q->lower_is_better ? "--lower-is-better"
+                              : NULL;
 }
 
 gl_status report_analysis(table *to, const gather_request *request, const published *printed,
@@ -591,13 +597,14 @@ gl_status report_analysis(table *to, const gather_request *request, const publis
   if (request->n_files == 1 && !file_is_folder(request->files[0]))
     status = read_is_study(request->files[0], &is_study, err);
   if (status != GL_OK) return status;
-  if (is_study && !has_options(request) && !request->each_set && !printed)
+  if (is_study && option_given(request) == NULL && !request->each_set && !printed)
     return report_study(to, request->files[0], request->set, err);
   if (is_study && !request->each_set)
     return gl_fail(err, GL_EINPUT,
-                   "%s is a study, which says itself what its runs are; these options are for "
-                   "exports, or for several files",
-                   request->files[0]);
+                   "%s is a study, which says itself what its runs are; leave %s out, which is for "
+                   "exports, or for several files (`gepolab study export -t steps` has its "
+                   "metrics)",
+                   request->files[0], option_given(request));
   gathered g;
   status = gather(&g, request, err);
   if (status == GL_OK) status = report_gathered(to, &g, printed, err);

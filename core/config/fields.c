@@ -269,6 +269,15 @@ const char *fields_absent(const char *name) {
   return find_entry(plain, &a) && a.path[0] == '\0' ? a.note : NULL;
 }
 
+const char *fields_answer(const char *command, const char *name) {
+  char both[2 * FIELD_PATH_SIZE];
+  field_alias a;
+  snprintf(both, sizeof both, "%s %s", command, name);
+  for (size_t i = 0; field_alias_at != NULL && field_alias_at(i, &a); ++i)
+    if (strcmp(a.name, both) == 0 || (name[0] == '-' && strcmp(a.name, name) == 0)) return a.note;
+  return NULL;
+}
+
 static bool is_field_at(const char *path) {
   return path != NULL && fields_of_item(path) != NULL;
 }
@@ -279,8 +288,10 @@ const char *fields_alias(const char *name, const char *not_at, char text[FIELD_H
   plain_name(name, plain);
   if (not_at == NULL && fields_named(plain) != NULL)
     add_elsewhere(text, plain);
-  else if (!is_field_at(not_at) || strchr(not_at, '.') == NULL)
+  else if (!is_field_at(not_at) || strchr(not_at, '.') == NULL) {
+    if (not_at != NULL) plain_name(not_at, plain);
     find_alias(plain, text);
+  }
   return text;
 }
 

@@ -226,6 +226,10 @@ const char *fields_elsewhere(const char *name, const char *not_at, char text[FIE
 const char *fields_suggested(const char *path, char text[FIELD_HINT_SIZE]);
 /* Returns what gepolab has instead of a field of another program without a counterpart; or NULL. */
 const char *fields_absent(const char *name);
+/* Returns what one command answers to an option or a field that it does not have ("sweep", "-j"),
+ * or all commands to that option; NULL: there is no such answer. Its alias is named "sweep -j" or
+ * "-j", and the answer is its note. */
+const char *fields_answer(const char *command, const char *name);
 /* Writes the correct value or field for a value that this field does not have, in the form of
  * fields_elsewhere(). */
 const char *fields_value_elsewhere(const char *path, const char *value, char text[FIELD_HINT_SIZE]);

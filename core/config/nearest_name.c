@@ -2,11 +2,17 @@
 #include "core/config/internal.h"
 
 #include <ctype.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { LONGEST_WORD = 64 };
+
+/* A letter without its case; a hyphen is an underscore. */
+static int plain_letter(char c) {
+  return c == '-' ? '_' : tolower((unsigned char)c);
+}
 
 /* Edit distance in which swapping neighbours counts as one (optimal string alignment). */
 static size_t distance(const char *a, size_t n, const char *b, size_t m) {
@@ -15,8 +21,7 @@ static size_t distance(const char *a, size_t n, const char *b, size_t m) {
   for (size_t i = 1; i <= n; ++i) {
     row[0] = i;
     for (size_t j = 1; j <= m; ++j) {
-      size_t best =
-          last[j - 1] + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
+      size_t best = last[j - 1] + (plain_letter(a[i - 1]) != plain_letter(b[j - 1]));
       if (last[j] + 1 < best) best = last[j] + 1;
       if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
@@ -38,7 +43,8 @@ const char *cfg_nearest_within(size_t most, const char *word, const char *const 
     size_t other = strlen(names[i]);
     if (other == 0 || other > LONGEST_WORD) continue;
     size_t d = distance(word, length, names[i], other), shorter = length < other ? length : other;
-    if (shorter >= 3 && strncmp(word, names[i], shorter) == 0) d = 1;
+    const bool goes_on = length > shorter && word[shorter] == '.'; /* a field of a section */
+    if (d > 1 && shorter >= 3 && !goes_on && strncmp(word, names[i], shorter) == 0) d = 1;
     if (d < best && d <= most) best = d, nearest = names[i];
   }
   return nearest;

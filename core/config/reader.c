@@ -178,14 +178,51 @@ static const char *written_below(const cfg_entry *e, char text[FIELD_PATH_SIZE])
 }
 
 /* Writes a hint if the key exists in this section under other settings, as world.model exists for
- * kind llm. */
-static const char *of_another_kind(const cfg_reader *r, const char *key, char text[]) {
-  char path[FIELD_PATH_SIZE];
-  snprintf(path, sizeof path, "%s.%.64s", r->path, key);
+ * kind llm; if an override has changed the kind, that the rest of the section is of the former. */
+static const char *of_another_kind(const cfg_reader *r, const cfg_entry *e, char text[]) {
+  char path[FIELD_PATH_SIZE], of[64] = "says of which";
+  snprintf(path, sizeof path, "%s.%.64s", r->path, e->key);
   *text = '\0';
-  if (*r->path != '\0' && fields_of_item(path) != NULL)
-    snprintf(text, FIELD_HINT_SIZE, " of this kind (`gepolab list fields %.160s` says of which)",
-             path);
+  const field *f = *r->path != '\0' ? fields_of_item(path) : NULL;
+  if (f == NULL) return text;
+  for (size_t i = 0; i < FIELD_MAX_CONDITIONS && f->when[i].path != NULL; ++i)
+    if (strcmp(f->when[i].path + strcspn(f->when[i].path, "."), ".kind") == 0 &&
+        f->when[i].is != NULL)
+      snprintf(of, sizeof of, "says of which: %.40s", f->when[i].is);
+  snprintf(text, FIELD_HINT_SIZE, " of this kind (`gepolab list fields %.160s` %s)", path, of);
+  const cfg_entry *kind = cfg_entry_of(r->map, "kind", 4);
+  const size_t used = strlen(text);
+  if (kind != NULL && cfg_overridden(kind->value) != NULL && cfg_overridden(e->value) == NULL)
+    snprintf(text + used, FIELD_HINT_SIZE - used,
+             ", for an override changed the kind alone: replace the whole section, "
+             "'%.40s={kind: %.40s, ...}'",
+             r->path, cfg_text(kind->value));
+  return text;
+}
+
+/* Whether the reader's section, if it is the document's, has the first key of the path: recipes of
+ * other commands have other sections. */
+static bool is_read_here(const cfg_reader *r, const char *path) {
+  const size_t length = strcspn(path, ". =(");
+  if (*r->path != '\0') return true;
+  for (size_t k = 0; k < r->n_asked; ++k)
+    if (strlen(r->asked[k]) == length && strncmp(r->asked[k], path, length) == 0) return true;
+  return false;
+}
+
+/* Leaves a suggestion that the document has room for: the path itself; else the document's own
+ * field of the same last word, as group_size for train.group_size; else none. */
+static const char *suggested_here(const cfg_reader *r, const char *key, const char *written,
+                                  char text[FIELD_HINT_SIZE]) {
+  char path[FIELD_PATH_SIZE];
+  suggested_field(r, key, written, text);
+  if (*text != '\0' && is_read_here(r, text)) return text;
+  snprintf(path, sizeof path, "%.*s", (int)strcspn(*text != '\0' ? text : written, " "),
+           *text != '\0' ? text : written);
+  const char *dot = strrchr(path, '.');
+  *text = '\0';
+  if (*r->path == '\0' && dot != NULL && is_read_here(r, dot + 1))
+    snprintf(text, FIELD_HINT_SIZE, "%s", dot + 1);
   return text;
 }
 
@@ -197,13 +234,13 @@ gl_status cfg_end(cfg_reader *r) {
     while (k < r->n_asked && strcmp(r->asked[k], e->key) != 0) ++k;
     if (k < r->n_asked) continue;
     char near[CFG_HINT_SIZE], all[600], other[FIELD_HINT_SIZE], written[FIELD_PATH_SIZE];
-    if (*suggested_field(r, e->key, written_below(e, written), other) != '\0')
+    if (*suggested_here(r, e->key, written_below(e, written), other) != '\0')
       return r->status = cfg_fail_at(&e->key_at, r->err, "unknown key '%.64s' in '%s'; write %s",
                                      e->key, r->section, other);
     if (fields_absent(written) != NULL)
       return r->status = cfg_fail_at(&e->key_at, r->err, "unknown key '%.64s' in '%s': %s", e->key,
                                      r->section, fields_absent(written));
-    const char *hint = of_another_kind(r, e->key, other);
+    const char *hint = of_another_kind(r, e, other);
     if (*hint == '\0') hint = cfg_hint(e->key, r->asked, r->n_asked, near);
     r->status =
         cfg_fail_at(&e->key_at, r->err, "unknown key '%.64s' in '%s'%s; it knows: %s", e->key,
@@ -243,6 +280,13 @@ int cfg_has(const cfg_reader *r, const char *key) {
 
 /* --- numbers --- */
 
+/* Whether text is a number with a comma for its decimal point, 0,05, and no list, 1,2. */
+static bool is_decimal_comma(const char *text) {
+  const char *comma = strchr(text, ',');
+  return comma != NULL && comma == text + 1 && text[0] == '0' && strchr(comma + 1, ',') == NULL &&
+         comma[1] == '0';
+}
+
 /* Reports "'cluster.window' is text ('x'); it must be …", with the field's unit if any. */
 static void refuse_value(cfg_reader *r, const char *key, const cfg_node *node, const char *wanted) {
   char shown[64] = "", own[96] = "";
@@ -255,11 +299,20 @@ static void refuse_value(cfg_reader *r, const char *key, const cfg_node *node, c
     what = "text and no number, as this field takes no unit,";
   char more[160] = "", *end = NULL;
   const double percent = node->kind == CFG_SCALAR ? strtod(node->text, &end) : 0;
-  if (node->kind == CFG_LIST && strchr(wanted, '[') == NULL && strstr(wanted, "list") == NULL)
+  if (node->kind == CFG_SCALAR && strstr(wanted, "whole number") != NULL &&
+      (strcmp(node->text, "none") == 0 || strcmp(node->text, "inf") == 0))
+    snprintf(more, sizeof more, "; null: the default");
+  else if (node->kind == CFG_LIST && strchr(wanted, '[') == NULL && strstr(wanted, "list") == NULL)
     snprintf(more, sizeof more, "; several values are an axis of a sweep: sweep.%.40s%s%.24s=[...]",
              r->path, *r->path != '\0' ? "." : "", key);
   else if (end != NULL && end != node->text && strcmp(end, "%") == 0)
     snprintf(more, sizeof more, "; %.20s is %g", node->text, percent / 100);
+  else if (end != NULL && *end == ',' && is_decimal_comma(node->text) &&
+           strstr(wanted, "number") != NULL)
+    snprintf(more, sizeof more, "; a decimal point is a point: %.*s.%.30s",
+             (int)strcspn(node->text, ","), node->text, strchr(node->text, ',') + 1);
+  else if (node->kind == CFG_SCALAR && strstr(node->text, "..") != NULL)
+    snprintf(more, sizeof more, "; a range is a map: '{from: 1, to: 5, n: 5}'");
   else if (end != NULL && end != node->text && *end == ',' && strstr(wanted, "number") != NULL)
     snprintf(more, sizeof more,
              "; several values are an axis of a sweep: sweep.%.40s%s%.24s=[%.40s]", r->path,

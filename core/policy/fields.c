@@ -375,6 +375,20 @@ static gl_status algorithm_unknown(const cfg_node *node, gl_error *err) {
   char near[CFG_HINT_SIZE], other[FIELD_HINT_SIZE];
   if (*fields_value_elsewhere("algorithm", cfg_text(node), other) != '\0')
     return cfg_fail(node, err, "no algorithm '%s'; write %s", cfg_text(node), other);
+  const char *name = cfg_text(node), *many = strchr(name, ','), *json = strstr(name, ".json");
+  if (many != NULL)
+    return cfg_fail(node, err,
+                    "no algorithm '%s'; give one at a time (`gepolab sweep` takes a list: "
+                    "sweep.algorithm=[%s])",
+                    name, name);
+  if (strchr(name, ':') != NULL)
+    return cfg_fail(node, err,
+                    "no algorithm '%s'; a map is put in quotes, with a blank behind each colon: "
+                    "'{base: gepo, clip: none}'",
+                    name);
+  if (json != NULL)
+    return cfg_fail(node, err, "no algorithm '%s', which is a file's name; write -a NAME %s", name,
+                    name);
   return cfg_fail(
       node, err,
       "no algorithm '%s'; `gepolab list algorithms` lists them, and one of your own is defined "
@@ -461,6 +475,10 @@ static gl_status algorithm_parse(policy_algorithm *algorithm, const cfg_node *no
         "algorithm is a list; give an algorithm's name or a map {base: NAME, ...}; several "
         "are an axis of a sweep: sweep.algorithm=[...]");
   if (cfg_kind_of(node) == CFG_MAP) name = cfg_find(node, "base");
+  for (size_t i = 0; name == NULL && i < cfg_size(node); ++i)
+    if (strchr(cfg_key_at(node, i), ':') != NULL)
+      return cfg_fail(node, err, "'%s': YAML needs a blank behind a colon, as in {base: grpo}",
+                      cfg_key_at(node, i));
   if (name == NULL)
     return cfg_fail(node, err,
                     "algorithm has no 'base'; name the algorithm whose fields it changes: "

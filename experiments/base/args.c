@@ -31,6 +31,7 @@ typedef struct parser {
   int next;                           /* index of the next word of argv */
   const char *own[PROGRAM_OWN_FILES]; /* values of --algorithms and --presets */
   bool prints;                        /* --print was given */
+  const char *given[MAX_OPTIONS];     /* the value that an option had before; NULL: none */
   gl_error *err;
 } parser;
 
@@ -38,12 +39,28 @@ static bool has_letter(const args_option *o) {
   return o->letter != 0 && (o->letter & 0x80) == 0;
 }
 
+/* Whether the choices of an option are too many for the column of names. */
+static bool has_long_value(const args_option *o) {
+  return o->value != NULL && strlen(o->value) > 40;
+}
+
 /* Writes "-o, --output FILE"; four blanks replace a missing letter. */
 static void option_left(const args_option *o, char *left, size_t size) {
   int used =
       has_letter(o) ? snprintf(left, size, "-%c, ", o->letter) : snprintf(left, size, "    ");
-  snprintf(left + used, size - (size_t)used, "--%s%s%s", o->name, o->value != NULL ? " " : "",
-           o->value != NULL ? o->value : "");
+  const char *value = o->value == NULL ? "" : has_long_value(o) ? "NAME" : o->value;
+  snprintf(left + used, size - (size_t)used, "--%s%s%s", o->name, *value != '\0' ? " " : "", value);
+}
+
+/* The help of an option; before it its choices, if there are too many to stand beside its name. */
+enum { ABOUT_SIZE = 512 };
+static const char *option_about(const args_option *o, char text[ABOUT_SIZE]) {
+  if (!has_long_value(o)) return o->help;
+  size_t n = 0;
+  for (const char *c = o->value; *c != '\0' && n + 4 < ABOUT_SIZE; ++c)
+    n += (size_t)sprintf(text + n, *c == '|' ? ", " : "%c", *c);
+  snprintf(text + n, ABOUT_SIZE - n, ": %s", o->help);
+  return text;
 }
 
 /* Whether the command's first word may be the name of a file that is inside the program. */
@@ -92,13 +109,13 @@ static void print_help(const command *c, const args_option *options, size_t n) {
          c->name, n > 0 ? " [options]" : "", c->arguments[0] != '\0' ? " " : "", c->arguments,
          c->about);
   for (size_t i = 0; i < n; ++i) {
-    char left[64];
+    char left[64], about[ABOUT_SIZE];
     if (options[i].help == NULL) continue;
     option_left(&options[i], left, sizeof left);
     const int fits = strlen(left) <= HELP_COLUMN;
     printf("  %-*s%s", HELP_COLUMN, left, fits ? " " : "\n");
     printf("%*s", fits ? 0 : HELP_COLUMN + 3, "");
-    shown_wrap(options[i].help, HELP_COLUMN + 3, HELP_COLUMN + 3, stdout);
+    shown_wrap(option_about(&options[i], about), HELP_COLUMN + 3, HELP_COLUMN + 3, stdout);
     putchar('\n');
   }
   common_option o;
@@ -134,13 +151,13 @@ static void print_man(const command *c, const args_option *options, size_t n) {
   print_roff(c->about);
   putchar('\n');
   for (size_t i = 0; i < n; ++i) {
-    char left[64];
+    char left[64], about[ABOUT_SIZE];
     if (options[i].help == NULL) continue;
     option_left(&options[i], left, sizeof left);
     fputs(".TP\n.B ", stdout);
     print_roff(left + (has_letter(&options[i]) ? 0 : 4));
     putchar('\n');
-    print_roff(options[i].help);
+    print_roff(option_about(&options[i], about));
     putchar('\n');
   }
   common_option o;
@@ -210,15 +227,20 @@ static const args_option *option_lettered(const parser *p, char letter) {
  * did. */
 static bool is_field_as_option(const parser *p, const char *word, size_t length, gl_error *err) {
   char name[64], own[FIELD_HINT_SIZE], path[FIELD_HINT_SIZE];
-  if (!p->command->words.overrides || !is_embedded(p->command)) return false;
+  const char *of = is_embedded(p->command) ? "recipe" : "algorithm";
+  if (!p->command->words.overrides) return false;
   snprintf(name, sizeof name, "%.*s", (int)length, word);
   if (*fields_elsewhere(name, NULL, own) == '\0') return false;
+  if (!is_embedded(p->command)) {
+    if (strncmp(own, "algorithm.", 10) != 0) return false;
+    memmove(own, own + 10, strlen(own + 10) + 1);
+  }
   const char *next = p->next < p->argc && p->argv[p->next][0] != '-' ? p->argv[p->next] : "VALUE";
   snprintf(path, sizeof path, "%.*s", (int)strcspn(own, " "), own);
   const bool is_list = strncmp(path, "sweep.", 6) == 0;
   gl_fail(err, GL_EINPUT,
-          "%s has no option --%s; a field of the recipe is written key=value: %s=%s%s%s%s",
-          p->command->name, name, path, is_list ? "[" : "",
+          "%s has no option --%s; a field of the %s is written key=value: %s=%s%s%s%s",
+          p->command->name, name, of, path, is_list ? "[" : "",
           word[length] == '=' ? word + length + 1 : next, is_list ? "]" : "", own + strlen(path));
   return true;
 }
@@ -271,10 +293,50 @@ static bool is_unit_as_word(const parser *p, const char *word) {
   return true;
 }
 
+/* How many brackets of YAML the word opens and does not close. */
+static int open_brackets(const char *word) {
+  int n = 0;
+  for (; *word != '\0'; ++word) n += strchr("{[", *word) != NULL ? 1 : strchr("}]", *word) ? -1 : 0;
+  return n;
+}
+
+/* Refuses a part of a map or list that the shell has split at its blanks. Returns true if it did.
+ */
+static bool is_split_map(const parser *p, const char *word) {
+  char whole[400];
+  int first = p->next - 1, open = 0, last;
+  while (first > 0 && open_brackets(p->argv[first]) <= 0) --first;
+  if (first == 0 || first == p->next - 1) return false;
+  size_t used = 0;
+  for (last = first; last < p->argc && used < sizeof whole; ++last) {
+    used += (size_t)snprintf(whole + used, sizeof whole - used, "%s%s", last > first ? " " : "",
+                             p->argv[last]);
+    if ((open += open_brackets(p->argv[last])) <= 0) break;
+  }
+  if (last < p->next - 1 || used >= sizeof whole) return false;
+  gl_fail(p->err, GL_EINPUT,
+          "%s does not know what to do with '%s'; a value with blanks is put in quotes: '%s'",
+          p->command->name, word, whole);
+  return true;
+}
+
+/* Refuses an option with a dash of a text processor. Returns true if it did. */
+static bool is_dash_of_text(const parser *p, const char *word) {
+  size_t n = 0;
+  while (strncmp(word + n, "\xe2\x80\x93", 3) == 0 || strncmp(word + n, "\xe2\x80\x94", 3) == 0)
+    n += 3;
+  if (n == 0) return false;
+  gl_fail(p->err, GL_EINPUT,
+          "'%s' begins with the dash of a text and not with two hyphens; write --%s", word,
+          word + n);
+  return true;
+}
+
 /* Refuses a further file name, which is probably the file to write, and names the option for it.
  * Returns true if it did. */
 static bool is_output_as_word(const parser *p, const char *word) {
   const char *dot = strrchr(word, '.');
+  if (file_is_database(word)) return false;
   for (const args_option *o = p->options; o < p->options + p->n_options && dot != NULL; ++o) {
     if (!args_is_written(o->kind) || o->letter == 0) continue;
     gl_fail(p->err, GL_EINPUT, "%s does not know what to do with '%s'; a file to write is -%c %s",
@@ -286,8 +348,13 @@ static bool is_output_as_word(const parser *p, const char *word) {
 
 static gl_status unknown_option(const parser *p, const char *word, size_t length) {
   enum { NAME_SIZE = 64 };
+  char asked[NAME_SIZE];
+  snprintf(asked, sizeof asked, "--%.*s", (int)length, word);
+  const char *answer = fields_answer(p->command->name, asked);
+  if (answer != NULL)
+    return gl_fail(p->err, GL_EINPUT, "%s has no option %s: %s", p->command->name, asked, answer);
   if (is_field_as_option(p, word, length, p->err)) return GL_EINPUT;
-  char dashed[MAX_OPTIONS + 1][NAME_SIZE], name[NAME_SIZE], hint[CFG_HINT_SIZE];
+  char name[NAME_SIZE], hint[CFG_HINT_SIZE] = "";
   const char *names[MAX_OPTIONS + 1];
   snprintf(name, sizeof name, "--%.*s", (int)length, word);
   const char *absent = p->command->words.input == ARGS_RECIPE ? fields_absent(name + 2) : NULL;
@@ -296,12 +363,12 @@ static gl_status unknown_option(const parser *p, const char *word, size_t length
   size_t n = 0;
   for (size_t i = 0; i <= p->n_options; ++i) {
     if (i < p->n_options && p->options[i].help == NULL) continue;
-    snprintf(dashed[n], NAME_SIZE, "--%s", i < p->n_options ? p->options[i].name : "help");
-    names[n] = dashed[n];
-    ++n;
+    names[n++] = i < p->n_options ? p->options[i].name : "help";
   }
+  const char *near = cfg_nearest(name + 2, names, n);
+  if (near != NULL) snprintf(hint, sizeof hint, " (did you mean '--%s'?)", near);
   return gl_fail(p->err, GL_EINPUT, "%s has no option %s%s; `gepolab %s --help` lists them",
-                 p->command->name, name, cfg_hint(name, names, n, hint), p->command->name);
+                 p->command->name, name, hint, p->command->name);
 }
 
 /* An option that is an override under a shorter name: --seed 7 for seed=7. */
@@ -317,8 +384,23 @@ static gl_status take_setting(parser *p, const args_option *o, const char *text)
   return GL_OK;
 }
 
+/* Refuses a second value, which would replace the first or say the same again. */
+static gl_status check_repeated(parser *p, const args_option *o, const char *text) {
+  const size_t i = (size_t)(o - p->options);
+  if (o < p->options || i >= p->n_options || o->kind == ARGS_EACH || o->kind == ARGS_SET)
+    return GL_OK;
+  const char *before = p->given[i];
+  p->given[i] = text;
+  if (before == NULL || strcmp(before, text) == 0) return GL_OK;
+  return gl_fail(p->err, GL_EINPUT, "--%s is given twice, '%s' and '%s'; give it once", o->name,
+                 before, text);
+}
+
 static gl_status take_one_more(parser *p, const args_option *o, const char *text) {
   args_list *list = o->target;
+  for (size_t i = 0; i < list->n; ++i)
+    if (strcmp(list->item[i], text) == 0)
+      return gl_fail(p->err, GL_EINPUT, "--%s %s is given twice; give it once", o->name, text);
   if (list->n == ARGS_LIST_MOST)
     return gl_fail(p->err, GL_EINPUT, "--%s is given more than %d times", o->name,
                    (int)ARGS_LIST_MOST);
@@ -334,7 +416,7 @@ static gl_status args_take(parser *p, const args_option *o, const char *text) {
     if (text != NULL)
       return gl_fail(p->err, GL_EINPUT, "--%s takes no value, but got '%s'", o->name, text);
     *(int *)o->target = 1;
-    return GL_OK;
+    return check_repeated(p, o, "");
   }
   if (text == NULL) {
     if (p->next >= p->argc)
@@ -344,6 +426,7 @@ static gl_status args_take(parser *p, const args_option *o, const char *text) {
   const bool is_text = o->kind == ARGS_TEXT || args_is_file(o->kind);
   if (o->kind != ARGS_COUNT && text[0] == '\0')
     return gl_fail(p->err, GL_EINPUT, "--%s needs a value that is not empty", o->name);
+  if (check_repeated(p, o, text) != GL_OK) return GL_EINPUT;
   if (o->kind == ARGS_SET) return take_setting(p, o, text);
   if (o->kind == ARGS_EACH) return take_one_more(p, o, text);
   if (o->kind == ARGS_FORMAT) {
@@ -386,11 +469,33 @@ static gl_status take_long(parser *p, const char *word) {
   return args_take(p, o, equals != NULL ? equals + 1 : NULL);
 }
 
+static gl_status unknown_letter(const parser *p, const char *word) {
+  char name[FIELD_HINT_SIZE];
+  snprintf(name, sizeof name, "-%c", word[0]);
+  const char *answer = fields_answer(p->command->name, name);
+  if (answer == NULL) {
+    snprintf(name, sizeof name, "-%.*s", (int)strcspn(word, "="), word);
+    answer = fields_answer(p->command->name, name);
+  }
+  if (answer != NULL)
+    return gl_fail(p->err, GL_EINPUT, "%s has no option %s: %s", p->command->name, name, answer);
+  if (isdigit((unsigned char)word[0]))
+    return gl_fail(p->err, GL_EINPUT,
+                   "%s has no option -%c; put -- before a word that begins with a minus: -- -%s",
+                   p->command->name, word[0], word);
+  char own[FIELD_HINT_SIZE] = "";
+  const size_t length = strcspn(word, "=");
+  snprintf(name, sizeof name, "%.*s", (int)length, word);
+  if (length > 1 && p->command->words.overrides) fields_elsewhere(name, NULL, own);
+  if (*own != '\0' && is_field_as_option(p, word, length, p->err)) return GL_EINPUT;
+  return gl_fail(p->err, GL_EINPUT, "%s has no option -%c; `gepolab %s --help` lists them",
+                 p->command->name, word[0], p->command->name);
+}
+
 static gl_status take_short(parser *p, const char *word) {
   const args_option *o = option_lettered(p, word[0]);
-  if (o == NULL)
-    return gl_fail(p->err, GL_EINPUT, "%s has no option -%c; `gepolab %s --help` lists them",
-                   p->command->name, word[0], p->command->name);
+  if (o == NULL) return unknown_letter(p, word);
+  if (o->kind != ARGS_FLAG && word[1] == '=') ++word; /* -o=FILE */
   return args_take(p, o, word[1] != '\0' ? word + 1 : NULL);
 }
 
@@ -403,17 +508,56 @@ static int is_override(const char *word) {
   return 1;
 }
 
+/* Refuses a second study, and a recipe behind the study that it is to be kept in. Returns true if
+ * it did. */
+static bool is_study_as_word(const parser *p, const char *word) {
+  const command *c = p->command;
+  const char *first = p->out->n_words > 0 ? p->out->words[0] : "", *dot = strrchr(first, '.');
+  if (c->words.input == ARGS_RUNS && file_is_database(word)) {
+    gl_fail(p->err, GL_EINPUT,
+            "%s takes one study, and '%s' is a second one; `gepolab study merge both.db %s %s` "
+            "joins them",
+            c->name, word, first, word);
+    return true;
+  }
+  if (c->words.input != ARGS_RECIPE || resources_recipe(word) == NULL || dot == NULL ||
+      strcmp(dot, ".db") != 0)
+    return false;
+  gl_fail(p->err, GL_EINPUT, "the recipe is the first word: gepolab %s %s -o %s", c->name, word,
+          first);
+  return true;
+}
+
+/* Writes the forms in which a command takes what is no word of it. */
+static void other_forms(const parser *p, const char *word, char *text, size_t size) {
+  *text = '\0';
+  if (option_named(p, "algorithm", 9) != NULL && strpbrk(word, "=.") == NULL)
+    snprintf(text, size, "; an algorithm's name is -a %.40s", word);
+  else if (option_named(p, "table", 5) != NULL)
+    snprintf(text, size, "; a table's name is --table %.40s", word);
+  else if (p->command->words.overrides)
+    snprintf(text, size, "; an override has the form key=value");
+}
+
 static gl_status args_take_word(parser *p, const char *word) {
   args *a = p->out;
   if (p->command->words.overrides && is_override(word)) {
+    char key[FIELD_HINT_SIZE];
+    snprintf(key, sizeof key, "%.*s", (int)strcspn(word, "="), word);
+    const char *answer = fields_answer(p->command->name, key);
+    if (answer != NULL)
+      return gl_fail(p->err, GL_EINPUT, "%s has no field '%s': %s", p->command->name, key, answer);
     a->overrides[a->n_overrides++] = word;
     return GL_OK;
   }
   if (a->n_words == p->command->words.max &&
-      (is_unit_as_word(p, word) || is_field_as_word(p, word) || is_output_as_word(p, word)))
+      (is_split_map(p, word) || is_dash_of_text(p, word) || is_unit_as_word(p, word) ||
+       is_field_as_word(p, word) || is_output_as_word(p, word)))
     return GL_EINPUT;
   if (a->n_words == p->command->words.max) {
-    const char *hint = p->command->words.overrides ? "; an override has the form key=value" : "";
+    if (is_study_as_word(p, word)) return GL_EINPUT;
+    char hint[160];
+    other_forms(p, word, hint, sizeof hint);
     return gl_fail(p->err, GL_EINPUT,
                    "%s does not know what to do with '%s'%s (usage: gepolab %s%s%s)",
                    p->command->name, word, hint, p->command->name,
@@ -447,6 +591,34 @@ gl_status args_read_files(args *a, const cfg_doc *doc, gl_error *err) {
   return cfg_files(doc, add_read, a, err);
 }
 
+/* The kinds of files that an option's value names by its ending, and what to do for another. */
+static const struct {
+  const char *ending, *others, *remedy;
+} endings[] = {
+    {".html", ".htm", "the page is HTML, which a browser can print"},
+    {".yaml", ".yml", "what is written is YAML"},
+    {".db", ".sqlite .sqlite3",
+     "a study is an SQLite file, from which `gepolab study export` makes tables"},
+};
+
+/* Refuses a name that says another kind of file than the option writes. */
+static gl_status check_ending(const args_option *o, gl_error *err) {
+  static const char known[] = " .html .htm .yaml .yml .db .sqlite .sqlite3 .pdf .csv .tsv .json "
+                              ".jsonl .md .png .svg .xlsx .parquet ";
+  const char *own = o->value != NULL ? strrchr(o->value, '.') : NULL,
+             *dot = strrchr(file_of(o), '.');
+  char padded[16];
+  if (own == NULL || dot == NULL || strlen(dot) > 10) return GL_OK;
+  snprintf(padded, sizeof padded, " %s ", dot);
+  for (size_t i = 0; i < sizeof endings / sizeof *endings; ++i) {
+    if (strcmp(own, endings[i].ending) != 0 || strcmp(dot, own) == 0) continue;
+    if (strstr(known, padded) == NULL || strstr(endings[i].others, dot) != NULL) return GL_OK;
+    return gl_fail(err, GL_EINPUT, "--%s %s: %s; name it %.*s%s", o->name, file_of(o),
+                   endings[i].remedy, (int)(dot - file_of(o)), file_of(o), own);
+  }
+  return GL_OK;
+}
+
 /* Refuses to overwrite a file whose contents would be lost. */
 static gl_status check_written(const parser *p) {
   args *a = p->out;
@@ -471,6 +643,9 @@ static gl_status check_written(const parser *p) {
       status = gl_fail(p->err, GL_EINPUT,
                        "--%s would write over '%s', which is a study; name another file", o->name,
                        file_of(o));
+    if (status == GL_OK &&
+        (o->kind == ARGS_WRITE || (o->kind == ARGS_STUDY && access(file_of(o), F_OK) != 0)))
+      status = check_ending(o, p->err);
   }
   return status;
 }
@@ -497,6 +672,12 @@ static gl_status refuse_input(const command *c, const char *word, gl_error *err)
                    "%s is a recipe inside the program, and %s reads what its runs were kept in: "
                    "`gepolab sweep` or `run %s -o %s.db` first, then %s.db",
                    word, c->name, word, word, word);
+  if ((c->words.input == ARGS_RUNS || c->words.input == ARGS_LOGS) && !c->words.overrides &&
+      is_override(word) && access(word, F_OK) != 0)
+    return gl_fail(err, GL_EINPUT, "%s takes files and no key=value, and there is no file '%s'%s",
+                   c->name, word,
+                   c->words.algorithms ? "; a changed algorithm is -a '{base: NAME, FIELD: VALUE}'"
+                                       : "");
   if (c->words.input == ARGS_LOGS && resources_recipe(word) != NULL && access(word, F_OK) != 0)
     return gl_fail(err, GL_EINPUT, "%s is a recipe inside the program; usage: gepolab %s %s", word,
                    c->name, c->arguments);
@@ -506,6 +687,13 @@ static gl_status refuse_input(const command *c, const char *word, gl_error *err)
                    "%s %s",
                    word, c->name, c->arguments);
   return GL_OK;
+}
+
+/* Whether the option was given; one whose value is called `not` does not count. */
+static bool args_is_given(const parser *p, const char *name, const char * not ) {
+  const args_option *o = option_named(p, name, strlen(name));
+  return o != NULL && p->given[o - p->options] != NULL &&
+         (not == NULL || o->value == NULL || strcmp(o->value, not ) != 0);
 }
 
 args_help args_help_form(int argc, char **argv) {
@@ -560,6 +748,17 @@ gl_status args_parse(args *a, const args_option *options, size_t n_options, gl_e
   if (p.prints && a->n_words == 1) return print_embedded(a, c, err);
   for (size_t i = 0; i < a->n_words; ++i)
     if (refuse_input(c, a->words[i], err) != GL_OK) return GL_EINPUT;
+  if (args_is_given(&p, "json", NULL) && args_is_given(&p, "format", "NAME"))
+    return gl_fail(err, GL_EINPUT, "--json and --format exclude each other; give one of them");
+  for (size_t i = 1; i < a->n_words && c->words.input == ARGS_LOGS; ++i)
+    for (size_t k = 0; k < i; ++k)
+      if (strcmp(a->words[k], a->words[i]) == 0 || file_same(a->words[k], a->words[i]))
+        return gl_fail(err, GL_EINPUT, "%s is given twice; give it once", a->words[i]);
+  if (a->n_words < c->words.min && c->words.input == ARGS_RECIPE && a->n_overrides > 0)
+    return gl_fail(err, GL_EINPUT,
+                   "no recipe is named; it comes first, as in gepolab %s quickstart %s (`gepolab "
+                   "list recipes`)",
+                   c->name, a->overrides[0]);
   if (a->n_words < c->words.min)
     return gl_fail(err, GL_EINPUT, "usage: gepolab %s %s", c->name, c->arguments);
   return check_written(&p);
@@ -586,6 +785,7 @@ gl_status args_choose(size_t *index, const char *what, const char *word, const c
     size_t used = strlen(all);
     snprintf(all + used, sizeof all - used, "%s%s", i > 0 ? ", " : "", names[i]);
   }
+  const bool is_json = strcmp(what, "--format") == 0 && strcmp(word, "json") == 0;
   return gl_fail(err, GL_EINPUT, "%s is one of %s, not '%s'%s", what, all, word,
-                 cfg_hint(word, names, n, hint));
+                 is_json ? "; JSON is --json" : cfg_hint(word, names, n, hint));
 }

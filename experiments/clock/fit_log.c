@@ -137,16 +137,21 @@ static gl_status fit_log_add_column(fit_measured *to, const sheet *s, size_t col
   return GL_OK;
 }
 
+enum { SEEN_SIZE = 400 };
 typedef struct fit_log_adding {
   fit_log *to;
-  bool by_name; /* columns whose headings are field names */
+  bool by_name;         /* columns whose headings are field names */
+  char seen[SEEN_SIZE]; /* "; there are a, b": headings of the last table, for messages */
 } fit_log_adding;
 
 /* Adds the requested columns of one table. */
 static gl_status fit_log_add_rows(void *context, const sheet *s, gl_error *err) {
-  const fit_log_adding *adding = context;
+  fit_log_adding *adding = context;
   fit_log *out = adding->to;
   gl_status status = GL_OK;
+  for (size_t c = 0, used = 0; c < s->n_columns && used < SEEN_SIZE; ++c)
+    used += (size_t)snprintf(adding->seen + used, SEEN_SIZE - used, "%s%.80s",
+                             c > 0 ? ", " : "; there are ", s->heading[c]);
   for (int f = 0; f < FIT_FIELDS && status == GL_OK; ++f) {
     const char *heading = adding->by_name ? fields[f].name : out->field[f].heading;
     const double factor = fields[f].is_time ? out->factor : 1;
@@ -241,13 +246,14 @@ static gl_status fit_log_add_tokens(const char *path, const fit_log_request *q,
 
 /* Checks that some file has each requested column, or, if none was requested, at least one field's
  * column. */
-static gl_status check_found(const fit_log *log, bool by_name, gl_error *err) {
+static gl_status check_found(const fit_log *log, const fit_log_adding *adding, gl_error *err) {
+  const bool by_name = adding->by_name;
   size_t n = 0;
   for (int f = 0; f < FIT_FIELDS; ++f) {
     n += log->field[f].n > 0;
     if (!by_name && log->field[f].heading != NULL && log->field[f].n == 0)
-      return gl_fail(err, GL_EINPUT, "no file has a value in a column headed '%.80s'; see --column",
-                     log->field[f].heading);
+      return gl_fail(err, GL_EINPUT, "no file has a value in a column headed '%.80s'%s",
+                     log->field[f].heading, adding->seen);
   }
   if (n > 0 || !by_name) return GL_OK;
   return gl_fail(err, GL_EINPUT,
@@ -262,7 +268,7 @@ gl_status fit_log_read(fit_log *out, const char *const *files, size_t n_files,
   *out = (fit_log){.factor = 1, .batches = {.staleness = NAN, .staleness_most = NAN}};
   gl_status status = read_unit(out, q->time_unit != NULL ? q->time_unit : "s", err);
   if (status == GL_OK) status = read_columns(out, q->columns, q->time_unit != NULL, err);
-  fit_log_adding adding = {out, by_name};
+  fit_log_adding adding = {.to = out, .by_name = by_name};
   for (size_t i = 0; i < n_files && status == GL_OK; ++i) {
     bool is_tokens = false;
     if (by_name) status = fit_log_has_tokens(&is_tokens, files[i], q->format, err);
@@ -270,7 +276,7 @@ gl_status fit_log_read(fit_log *out, const char *const *files, size_t n_files,
     if (status == GL_OK && !is_tokens)
       status = read_rows_each(files[i], q->format, fit_log_add_rows, &adding, err);
   }
-  return status == GL_OK ? check_found(out, by_name, err) : status;
+  return status == GL_OK ? check_found(out, &adding, err) : status;
 }
 
 void fit_log_fini(fit_log *log) {

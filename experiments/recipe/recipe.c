@@ -37,7 +37,7 @@ static void name_from_path(const char *source, char *name, size_t size) {
 }
 
 static gl_status no_such_recipe(const char *source, gl_error *err) {
-  enum { MAX_NAMES = 64, NAME_SIZE = 64 };
+  enum { MAX_NAMES = 256, NAME_SIZE = 64 };
   char text[MAX_NAMES][NAME_SIZE];
   const char *names[MAX_NAMES];
   size_t n = 0;
@@ -69,6 +69,13 @@ static gl_status no_such_recipe(const char *source, gl_error *err) {
     return gl_fail(err, GL_EINPUT,
                    "%s is a description of a cluster and no recipe; use `gepolab plan %s`", source,
                    source);
+  const char *slash = strchr(source, '/');
+  if (slash != NULL && slash != source && strchr(slash + 1, '/') == NULL && slash[1] != '\0' &&
+      *cfg_hint(named, names, n, hint) == '\0' && strstr(slash, ".y") == NULL)
+    return gl_fail(err, GL_EINPUT,
+                   "%s:1:1: there is no such file or folder; a model of Hugging Face is downloaded "
+                   "first, as with `hf download %s --local-dir %s`, and its folder named",
+                   source, source, slash + 1);
   return gl_fail(
       err, GL_EINPUT,
       "%s:1:1: there is no such file and no embedded recipe of that name%s; `gepolab list "
@@ -317,7 +324,8 @@ static gl_status must_be_map(const cfg_node *node, const char *key, gl_error *er
       snprintf(other, sizeof other, "%s=%.200s", path, cfg_text(node));
     return cfg_fail(node, err, "'%s' must be a map of keys to values; write %s", key, other);
   }
-  return cfg_fail(node, err, "'%s' must be a map of keys to values", key);
+  return cfg_fail(node, err, "'%s' must be a map of keys to values; %s=null leaves it out", key,
+                  key);
 }
 
 gl_status recipe_read(recipe *out, const cfg_doc *doc, gl_error *err) {

@@ -73,9 +73,18 @@ gl_status sweep_grid_read(sweep_grid *grid, const cfg_doc *doc, gl_error *err) {
     const cfg_node *values = cfg_at(sweep, i);
     char own[FIELD_HINT_SIZE];
     const char *path = cfg_key_at(sweep, i);
+    if (cfg_kind_of(values) == CFG_SCALAR && strstr(cfg_text(values), "..") != NULL)
+      return cfg_fail(values, err,
+                      "sweep.%s must be a list or a range: 'sweep.%s={from: 1, to: 5, n: 5}'", path,
+                      fields_suggested(path, own));
     if (cfg_kind_of(values) == CFG_SCALAR && cfg_text(values)[0] != '\0')
       return cfg_fail(values, err, "sweep.%s must be a list, in brackets: sweep.%s=[%.80s]", path,
                       fields_suggested(path, own), cfg_text(values));
+    if (strchr(path, '.') == NULL && fields_of_item(path) == NULL &&
+        cfg_design_named(path) == NULL && *fields_elsewhere(path, NULL, own) != '\0' &&
+        strstr(own, " or ") == NULL && strncmp(own, "sweep.", 6) != 0)
+      return cfg_fail(values, err, "recipes have no field '%s'; write sweep.%.*s=[...]", path,
+                      (int)strcspn(own, " "), own);
     if (cfg_kind_of(values) != CFG_LIST || cfg_size(values) == 0)
       return cfg_fail(values, err,
                       "sweep.%s must be a list of at least one value, as in [1, 2, 3], or a range, "
@@ -639,8 +648,8 @@ static gl_status refuse_equal_name(const cfg_node *at, const cfg_node *before, g
   if (status == GL_OK) status = policy_algorithm_parse(&other, before, err);
   if (status == GL_OK && strcmp(one.name, other.name) == 0)
     return cfg_fail(at, err,
-                    "two algorithms of the sweep are shown as '%s'; give one of them a `name:` of "
-                    "its own",
+                    "two algorithms of the sweep are shown as '%s'; list each once, or give one of "
+                    "them a `name:` of its own",
                     one.name);
   return status;
 }

@@ -116,8 +116,11 @@ static gl_status tune_check_field(const tune_plan *p, size_t i, const cfg_node *
                         p->fields.path[k], path);
   for (size_t a = 0; a < sweep->n_axes && status == GL_OK; ++a)
     if (sets(&sweep->axes[a], path))
-      status = cfg_fail(sweep->axes[a].values, err,
-                        "%s is an axis of the sweep and chosen by tune; keep one of them", path);
+      status = cfg_fail(
+          sweep->axes[a].values, err,
+          "%s is an axis of the sweep and chosen by tune; keep one of them (tune=null leaves the "
+          "tuning out)",
+          path);
   return status;
 }
 

@@ -283,8 +283,13 @@ static void refuse_key(filler *f, int top) {
   known[INPUT_COUNT + 2] = "step";
   known[INPUT_COUNT + 3] = "time_s";
   const size_t n = !top ? INPUT_COUNT : INPUT_COUNT + (f->record != NULL ? 4 : 2);
-  group_file_refuse(f, f->r.at, "unknown key '%.80s'%s", f->r.word,
-                    cfg_hint(f->r.word, known, n, hint));
+  const char *near = cfg_hint(f->r.word, known, n, hint);
+  group_file_refuse(
+      f, f->r.at, "unknown key '%.80s'%s%s", f->r.word, near,
+      strcmp(f->r.word, "step") == 0 ? "; a log of updates is read by `gepolab whatif`"
+      : *near == '\0' ? "; rewards, logp (the learner's) and logq (the sampler's) are "
+                        "needed, `gepolab policy --help` has the others"
+                      : "");
 }
 
 /* --- checks at the end of a group --- */

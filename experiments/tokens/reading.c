@@ -196,8 +196,10 @@ static gl_status find_by_name(const token_format **out, const char *name, gl_err
     if (strcmp(name, names[i]) == 0) *out = formats[i];
   }
   if (*out != NULL) return GL_OK;
-  return gl_fail(err, GL_EINPUT, "--format %s: there is no such format of token-level logs%s", name,
-                 cfg_hint(name, names, N_FORMATS, hint));
+  return gl_fail(err, GL_EINPUT,
+                 "--format %s: there is no such format of token-level logs%s; `gepolab list "
+                 "formats` lists them",
+                 name, cfg_hint(name, names, N_FORMATS, hint));
 }
 
 /* --- which format a line has --- */
