@@ -266,7 +266,7 @@ static const field evaluation[] = {
 FIELD_TABLE(evaluation_fields, evaluation);
 
 static const field sequence[] = {
-    FIELD("world.vocabulary", "vocabulary", COUNT(2, TREE_MAX_RESPONSES), "letters", "4",
+    FIELD("world.vocabulary", "vocabulary", COUNT(1, TREE_MAX_RESPONSES), "letters", "4",
           "letters that a response is made of", .when = {{"world.kind", "sequence"}},
           .rule = "4; kind token: 3"),
     FIELD("world.horizon", "horizon", COUNT(1, TREE_MAX_PATH), "tokens", "4", "longest response",

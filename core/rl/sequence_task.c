@@ -113,6 +113,10 @@ gl_status sequence_section_read(sequence_section *out, cfg_reader *r) {
   s.vocabulary = field_count(r, "vocabulary");
   s.horizon = field_count(r, "horizon");
   s.has_end = field_flag(r, "end_token");
+  if (r->status == GL_OK && s.vocabulary == 1 && !s.has_end)
+    r->status = cfg_fail(cfg_child(r, "vocabulary"), r->err,
+                         "one letter without end_token makes one response, and nothing can be "
+                         "learned; give 2 letters or more");
   s.n_prompts = field_count(r, "prompts");
   s.task.task = (sequence_task)field_choice(r, "task");
   s.task.graded = field_choice(r, "reward");

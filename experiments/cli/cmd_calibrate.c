@@ -6,12 +6,14 @@
 #include "experiments/base/args.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
+#include "experiments/base/program.h"
 #include "experiments/clock/calibrate.h"
 #include "experiments/recipe/recipe.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 typedef struct calibrate_options {
   const char *first, *output, *format;
@@ -53,7 +55,15 @@ static gl_status calibrate_logs(const args *a, const calibrate_options *o, gl_er
   calibrate_request q = {.log = &log, .seeds = o->seeds > 0 ? o->seeds : 16};
   calibration c;
   gl_status status = read_fraction(&q.first, o, err);
+  if (status == GL_OK && resources_recipe(a->words[0]) != NULL && access(a->words[0], F_OK) != 0)
+    status = gl_fail(err, GL_EINPUT,
+                     "the logs come first, and then the recipe: gepolab calibrate "
+                     "%s %s",
+                     source, a->words[0]);
   if (status == GL_OK) status = recipe_load(&doc, source, a->overrides, a->n_overrides, err);
+  const cfg_node *sweep = status == GL_OK ? cfg_find(cfg_root(doc), "sweep") : NULL;
+  if (sweep != NULL && !cfg_is_null(sweep))
+    fputs("gepolab: note: this is the clock of the base recipe; its sweep is left aside\n", stderr);
   if (status == GL_OK) status = calibrate_log_read(&log, a->words, a->n_words - 1, o->format, err);
   if (status == GL_OK) status = calibrate(&c, doc, &q, err);
   if (status == GL_OK && o->output != NULL) status = write_calibrated(doc, o->output, err);

@@ -261,7 +261,7 @@ static gl_status run_diagnose(args *a, gl_error *err) {
 const command command_diagnose = {
     .name = "diagnose",
     .arguments = "LOG…",
-    .words = {.input = ARGS_ANY, .min = 1, .max = 256, .algorithms = true},
+    .words = {.input = ARGS_LOGS, .min = 1, .max = 256, .algorithms = true},
     .summary = "a run's staleness, what it costs, and what to change",
     .about =
         "LOG is a token-level log of a trainer (a file, or a folder; see `gepolab whatif --help`) "

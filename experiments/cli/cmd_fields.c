@@ -321,6 +321,10 @@ static gl_status refuse_unknown(const char *path, gl_error *err) {
     if (is_path(path) || mentions(fields_at(i), path)) return GL_OK;
   for (size_t i = 0; plan_field_at(i) != NULL; ++i)
     if (is_path_of_plan(path) || plan_mentions(plan_field_at(i), path)) return GL_OK;
+  if (cfg_path_is_inside(path, "algorithm"))
+    return gl_fail(err, GL_EINPUT,
+                   "%s: the fields of algorithms are listed by `gepolab list algorithms --fields`",
+                   path);
   if (*fields_elsewhere(path, NULL, other) != '\0')
     return gl_fail(err, GL_EINPUT, "recipes have no field '%s'; here that is %s", path, other);
   if (fields_absent(path) != NULL)

@@ -117,6 +117,7 @@ static gl_status run_bias(args *a, gl_error *err) {
     status = gl_fail(err, GL_EINPUT, "--format knows tsv only, not '%s'", q.format);
   if (status == GL_OK && q.figure != NULL && q.folder == NULL)
     status = gl_fail(err, GL_EINPUT, "--figure needs --figures FOLDER");
+  if (status == GL_OK) status = figure_form_check(&q.form, q.folder, err);
   if (status == GL_OK) status = one_recipe_load(&of, err);
   if (status == GL_OK)
     status = recipe_say_command(of.doc, a->command->name, lab_recipe_read(&plan, of.doc, err), err);

@@ -1,6 +1,7 @@
 /* gepolab llm generate and llm answer: samples responses of a transformer, and checks answers. */
 #include "core/base/display_text.h"
 #include "core/base/json.h"
+#include "core/config/fields.h"
 #include "experiments/base/args.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
@@ -61,10 +62,18 @@ static gl_status generate_read_prompts(prompt_list *p, FILE *from, gl_error *err
 
 static gl_status take_prompts(prompt_list *p, const args *a, gl_error *err) {
   p->text = must_alloc(MOST_PROMPTS, sizeof *p->text, "the prompts");
-  if (a->n_words == 1) return generate_read_prompts(p, stdin, err);
-  gl_status status = GL_OK;
-  for (size_t i = 1; i < a->n_words && status == GL_OK; ++i)
+  gl_status status = a->n_words == 1 ? generate_read_prompts(p, stdin, err) : GL_OK;
+  for (size_t i = 1; i < a->n_words && status == GL_OK; ++i) {
+    char key[FIELD_HINT_SIZE];
+    snprintf(key, sizeof key, "%.*s", (int)strcspn(a->words[i], "="), a->words[i]);
+    if (strchr(a->words[i], '=') != NULL && fields_named(key) != NULL)
+      return gl_fail(err, GL_EINPUT, "'%s' is a field of the recipe and no prompt; write --set %s",
+                     a->words[i], a->words[i]);
     status = generate_add_prompt(p, a->words[i], err);
+  }
+  if (status == GL_OK && p->n == 0)
+    return gl_fail(err, GL_EINPUT, "no prompt; give one behind %s, or lines on standard input",
+                   a->words[0]);
   return status;
 }
 
@@ -191,8 +200,8 @@ static gl_status generate_and_print(args *a, const generate_options *o, gl_error
   prompt_list p = {0};
   generate_result r = {0};
   gl_status status = llm_session_init(&s, a, o->threads, 1, err);
-  if (status == GL_OK) llm_session_print(&s);
   if (status == GL_OK) status = take_prompts(&p, a, err);
+  if (status == GL_OK) llm_session_print(&s);
   if (status == GL_OK) status = encode_prompts(&p, &s.spec, err);
   if (status == GL_OK) status = llm_session_model(&s, err);
   if (status == GL_OK) status = respond(&s, &p, o, &r, err);

@@ -359,7 +359,8 @@ static gl_status run_plan(args *a, gl_error *err) {
   gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
   if (status != GL_OK || a->help) return status;
   q.form.given = a;
-  status = find_trainer(&q, err);
+  status = figure_form_check(&q.form, q.folder, err);
+  if (status == GL_OK) status = find_trainer(&q, err);
   if (status == GL_OK) status = load_description(&doc, &q, a, err);
   if (status == GL_OK) status = args_read_files(a, doc, err);
   if (status == GL_OK) status = plan_describe(&d, doc, err);

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void list_figures(void) {
   for (size_t i = 0; figures_at(i) != NULL; ++i)
@@ -151,6 +152,11 @@ static gl_status draw_files(const args *a, const import_options *import,
   gl_status status = import_options_request(import, a->words, a->n_words, &together, err);
   const int alone =
       a->n_words == 1 && !import_options_given(import) && !file_is_folder(a->words[0]);
+  if (status == GL_OK && import->metric != NULL && a->n_words == 1 && file_is_database(a->words[0]))
+    return gl_fail(err, GL_EINPUT,
+                   "%s is a study, which says itself what its metrics are; leave --metric out and "
+                   "choose with --figure NAME (`gepolab plot --list`)",
+                   a->words[0]);
   if (status == GL_OK && alone) status = read_is_study(a->words[0], &is_study, err);
   if (status == GL_OK && !is_study) status = recognise_stored(&together, &is_stored, err);
   if (status != GL_OK) return status;
@@ -181,6 +187,8 @@ static gl_status list_named(char only[NAMED], const args_list *named, gl_error *
   return GL_OK;
 }
 
+static const char *const pictures[] = {".pdf", ".png", ".svg", ".eps", ".jpg"};
+
 static gl_status run_plot(args *a, gl_error *err) {
   const char *folder = "figures", *points = NULL, *gnuplot = NULL, *path = NULL, *run = NULL;
   int list = 0, no_notes = 0;
@@ -207,6 +215,18 @@ static gl_status run_plot(args *a, gl_error *err) {
   gl_status status = args_parse(a, options, OWN + IMPORT_OPTION_COUNT, err);
   if (status != GL_OK || a->help) return status;
   form.given = a;
+  const char *dot = strrchr(folder, '.');
+  for (size_t i = 0; i < sizeof pictures / sizeof *pictures && dot != NULL; ++i)
+    if (strcmp(dot, pictures[i]) == 0 && !file_is_folder(folder))
+      return gl_fail(err, GL_EINPUT,
+                     "--output %s: figures go into a folder, each as PDF, PNG and SVG; write -o "
+                     "FOLDER, and --figure NAME for one of them",
+                     folder);
+  for (size_t i = 0; i < a->n_words; ++i)
+    for (size_t k = 0; figures_at(k) != NULL; ++k)
+      if (strcmp(figures_at(k)->name, a->words[i]) == 0 && access(a->words[i], F_OK) != 0)
+        return gl_fail(err, GL_EINPUT, "'%s' is a figure and no file; write --figure %s",
+                       a->words[i], a->words[i]);
   if (list) {
     list_figures();
   } else {

@@ -1,6 +1,7 @@
 /* gepolab policy: loss, weights and coefficients of given groups, to check a trainer against. */
 #include "core/base/display_text.h"
 #include "core/base/json.h"
+#include "core/config/fields.h"
 #include "core/policy/policy.h"
 #include "experiments/base/args.h"
 #include "experiments/base/memory.h"
@@ -134,6 +135,19 @@ static gl_status check_finite(const group_file *g, const policy_output *out, gl_
 static gl_status evaluate_groups(const policy_algorithm *algorithm, const group_file *g, int json,
                                  gl_error *err) {
   const policy_input *in = &g->input;
+  size_t largest = 0;
+  gl_error why = {.status = GL_OK};
+  for (size_t i = 0; i < in->n_groups; ++i)
+    largest = in->group_start[i + 1] - in->group_start[i] > largest
+                  ? in->group_start[i + 1] - in->group_start[i]
+                  : largest;
+  if (policy_algorithm_check_group_size(algorithm, largest, &why) != GL_OK)
+    fprintf(stderr, "gepolab: warning: %s: %s\n", shown(algorithm->name).text, why.text);
+  if (algorithm->old_policy == OLD_PROXIMAL && in->logprox == NULL)
+    fprintf(stderr,
+            "gepolab: note: %s: without logprox the proximal policy is taken to be the learner's, "
+            "logp\n",
+            shown(algorithm->name).text);
   policy_workspace *workspace = must_have(policy_workspace_new(), "the coefficients");
   double *memory = MUST_ARRAY(double, in->n_responses + 2 * in->n_tokens, "the coefficients");
   policy_output out = {.advantage = memory,
@@ -152,6 +166,43 @@ static gl_status evaluate_groups(const policy_algorithm *algorithm, const group_
   policy_workspace_free(workspace);
   free(memory);
   return status;
+}
+
+/* Whether an algorithm has the field, also one of the map `gate`. */
+static bool policy_field_is(const char *key) {
+  bool is = strcmp(key, "name") == 0 || strcmp(key, "gate") == 0;
+  for (size_t i = 0; i < policy_fields_count() && !is; ++i)
+    is = strcmp(policy_fields_at(i)->name, key) == 0;
+  return is;
+}
+
+/* Refuses overrides that are no field of the algorithm, and says in this command's form what they
+ * are: eps_low, where recipes have algorithm.eps_low. */
+static gl_status check_overrides(const args *a, gl_error *err) {
+  static const char section[] = "algorithm.";
+  const size_t n = sizeof section - 1;
+  for (size_t i = 0; i < a->n_overrides; ++i) {
+    char key[FIELD_HINT_SIZE], own[FIELD_HINT_SIZE];
+    const char *value = a->overrides[i] + strcspn(a->overrides[i], "=") + 1;
+    snprintf(key, sizeof key, "%.*s", (int)strcspn(a->overrides[i], "="), a->overrides[i]);
+    if (policy_field_is(key)) continue;
+    if (strcmp(key, "algorithm") == 0)
+      return gl_fail(err, GL_EINPUT, "policy has no field 'algorithm'; write -a %s", value);
+    if (strncmp(key, section, n) == 0)
+      snprintf(own, sizeof own, "%s", key);
+    else
+      fields_elsewhere(key, NULL, own);
+    for (char *at; strncmp(own, section, n) == 0 && (at = strstr(own + n, section)) != NULL;)
+      memmove(at, at + n, strlen(at + n) + 1);
+    if (strncmp(own, section, n) == 0)
+      return gl_fail(err, GL_EINPUT, "policy has no field '%s'; write %.*s=%s%s", key,
+                     (int)strcspn(own + n, " "), own + n, value, own + n + strcspn(own + n, " "));
+    return gl_fail(err, GL_EINPUT,
+                   "policy has no field '%s': it has those of the algorithm, which `gepolab list "
+                   "algorithms --fields` lists",
+                   key);
+  }
+  return GL_OK;
 }
 
 /* Evaluates the text of another trainer's log, which must contain one update. */
@@ -182,6 +233,8 @@ static gl_status evaluate_text(const policy_algorithm *algorithm, const char *te
   const char *format = q->log.format != NULL ? q->log.format : token_format_of(text, size);
   gl_status status = GL_OK;
   if (format == NULL || strcmp(format, "gepolab") == 0) {
+    if (q->log.group_size > 0)
+      return gl_fail(err, GL_EINPUT, "%s: this file has groups; leave --group-size out", name);
     group_file g = {.listed = 0};
     status = group_file_read_text(&g, text, size, name, err);
     if (status == GL_OK) status = evaluate_groups(algorithm, &g, q->json, err);
@@ -215,6 +268,7 @@ static gl_status run_policy(args *a, gl_error *err) {
   if (name == NULL)
     status = gl_fail(err, GL_EINPUT,
                      "policy needs --algorithm NAME; `gepolab list algorithms` lists the names");
+  if (status == GL_OK) status = check_overrides(a, err);
   if (status == GL_OK)
     status =
         whatif_algorithm(&algorithm, name, (const char *const *)a->overrides, a->n_overrides, err);

@@ -134,17 +134,17 @@ static gl_status draw_timeline(const schedule *s, const recipe *r, const cluster
 /* Draws figures if a folder is given: the simulated staleness distribution compared with that of
  * the W&B export (else with the measured one in the recipe), the timeline and the densities. */
 static gl_status sim_draw(const schedule *s, const recipe *r, const cfg_doc *doc,
-                          const cluster_spec *cluster, const request *q, gl_error *err) {
+                          const cluster_spec *cluster, const staleness_histogram *export,
+                          const request *q, gl_error *err) {
   char none[] = "";
   const staleness_histogram simulated = {none, s->staleness, s->n_staleness};
   const cluster_measurements *compare = cluster_measured(cluster);
-  staleness_histogram export = {0}, of_recipe = {0};
+  staleness_histogram of_recipe = {0};
   const staleness_histogram *measured = NULL;
   gl_status status = GL_OK;
   if (q->folder == NULL) return GL_OK;
   if (q->measured != NULL) {
-    status = staleness_measured(&export, q->measured, q->measured_run, err);
-    measured = &export;
+    measured = export;
   } else if (compare->n > 0) {
     of_recipe = (staleness_histogram){compare->name, compare->count, compare->n};
     measured = &of_recipe;
@@ -155,7 +155,6 @@ static gl_status sim_draw(const schedule *s, const recipe *r, const cfg_doc *doc
   if (status == GL_OK) status = figure_of_staleness(&simulated, 1, measured, &drawing, err);
   if (status == GL_OK && q->timeline) status = draw_timeline(s, r, cluster, q, &drawing, err);
   if (status == GL_OK && q->densities) status = densities_draw(r, doc, &drawing, err);
-  staleness_histogram_fini(&export);
   return status;
 }
 
@@ -179,6 +178,7 @@ static gl_status sim_one_run(const recipe *r, const cfg_doc *doc, const request 
   cluster_spec *cluster = NULL;
   schedule s = {0};
   comparison c = {.said = {0}};
+  staleness_histogram export = {0};
   const comparison *beside = q->theory ? &c : NULL;
   gl_status status = cluster_parse(&cluster, r->cluster, r->groups, r->group_size, err);
   if (status == GL_OK) status = stand_in(r, cluster, err);
@@ -187,6 +187,8 @@ static gl_status sim_one_run(const recipe *r, const cfg_doc *doc, const request 
     cluster_free(cluster);
     return status;
   }
+  if (status == GL_OK && q->measured != NULL)
+    status = staleness_measured(&export, q->measured, q->measured_run, err);
   if (status == GL_OK && beside != NULL) status = sim_theory_of(&c.said, cluster, err);
   if (status == GL_OK) status = schedule_build(&s, cluster, r->seed, r->steps, err);
   if (status == GL_OK && beside != NULL) status = sim_theory_measure(&c.measured, &s, cluster, err);
@@ -196,7 +198,8 @@ static gl_status sim_one_run(const recipe *r, const cfg_doc *doc, const request 
     status = schedule_print_tokens(&s, cluster, r->seed, stdout, err);
   else if (status == GL_OK)
     status = report_schedule(&s, r, cluster, beside, q->selection, q->json, err);
-  if (status == GL_OK) status = sim_draw(&s, r, doc, cluster, q, err);
+  if (status == GL_OK) status = sim_draw(&s, r, doc, cluster, &export, q, err);
+  staleness_histogram_fini(&export);
   sim_theory_fini(&c.said);
   schedule_fini(&s);
   cluster_free(cluster);
@@ -243,7 +246,9 @@ static gl_status check_options(const request *q, gl_error *err) {
     return gl_fail(err, GL_EINPUT, "--measured needs --figures FOLDER");
   if (q->measured_run != NULL && q->measured == NULL)
     return gl_fail(err, GL_EINPUT, "--measured-run needs --measured EXPORT.csv");
-  return GL_OK;
+  double between[2];
+  if (q->between != NULL && timeline_between(q->between, between, err) != GL_OK) return GL_EINPUT;
+  return figure_form_check(&q->form, q->folder, err);
 }
 
 /* Prints the values that the staleness counters of trainers would report, for every setting of the

@@ -284,7 +284,7 @@ static gl_status status_show(const char *path, const status_options *o, gl_error
 
 static gl_status show_status(args *a, gl_error *err) {
   int all = 0;
-  status_options o = {.shown = 5, .every_s = 2};
+  status_options o = {.shown = 5};
   const args_option options[] = {
       {"missing", 0, ARGS_FLAG, NULL, "list all missing cells instead of the first few", &all},
       {"watch", 'w', ARGS_FLAG, NULL, "again and again, until all is there or its writer has gone",
@@ -295,6 +295,10 @@ static gl_status show_status(args *a, gl_error *err) {
   gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
   if (status != GL_OK || a->help) return status;
   if (all) o.shown = SIZE_MAX;
+  if (o.every_s == 0)
+    o.every_s = 2;
+  else if (!o.watch)
+    status = gl_fail(err, GL_EINPUT, "--every needs --watch");
   if (o.watch && a->n_words > 1) status = gl_fail(err, GL_EINPUT, "--watch takes one file");
   for (size_t i = 0; i < a->n_words && status == GL_OK; ++i)
     status = status_show(a->words[i], &o, err);

@@ -336,6 +336,16 @@ static gl_status sweep_dry_run(const cfg_doc *doc, const sweep_options *options,
   return status;
 }
 
+/* Fails if there is no folder for the study file, before anything is read or timed. */
+static gl_status check_folder(const char *file, gl_error *err) {
+  char folder[PATH_MAX];
+  const char *slash = file != NULL ? strrchr(file, '/') : NULL;
+  if (slash == NULL || slash == file) return GL_OK;
+  snprintf(folder, sizeof folder, "%.*s", (int)(slash - file), file);
+  if (access(folder, F_OK) == 0) return GL_OK;
+  return gl_fail(err, GL_EIO, "--output %s: there is no folder %s; make it first", file, folder);
+}
+
 static gl_status sweep_run_sweep(args *a, gl_error *err) {
   int json = 0, quiet = 0, dry = 0;
   const char *shard = NULL;
@@ -362,6 +372,7 @@ static gl_status sweep_run_sweep(args *a, gl_error *err) {
   if (status != GL_OK || a->help) return status;
   if (o.file == NULL && !dry)
     status = gl_fail(err, GL_EINPUT, "sweep needs a file to keep its results: add -o study.db");
+  if (status == GL_OK) status = check_folder(o.file, err);
   if (status == GL_OK) status = one_recipe_load(&of, err);
   if (status == GL_OK) status = ranks_begin(&o.ranks, shard, err);
   if (status == GL_OK) {
@@ -370,6 +381,7 @@ static gl_status sweep_run_sweep(args *a, gl_error *err) {
     signals_catch();
     status = dry ? sweep_dry_run(of.doc, &o, json, err) : sweep_and_report(of.doc, &o, json, err);
   }
+  status = recipe_say_command(of.doc, "sweep", status, err);
   ranks_end(&o.ranks);
   cfg_free(of.doc);
   return status;

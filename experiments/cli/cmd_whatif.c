@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A cell for the moments of a quantity: an object in JSON, and the mean for people. */
 static void put_moments(table *t, const whatif_moments *m) {
@@ -173,12 +174,16 @@ typedef struct whatif_request {
   token_request log;
 } whatif_request;
 
-static gl_status check_whatif(const whatif_request *q, gl_error *err) {
+static gl_status check_whatif(const args *a, const whatif_request *q, gl_error *err) {
+  for (size_t i = 0; i < a->n_words; ++i)
+    if (policy_algorithms_find(a->words[i]) != NULL && access(a->words[i], F_OK) != 0)
+      return gl_fail(err, GL_EINPUT, "'%s' is an algorithm and no file; write -a %s", a->words[i],
+                     a->words[i]);
   if (q->figure != NULL && q->folder == NULL)
     return gl_fail(err, GL_EINPUT, "--figure needs --figures FOLDER");
   if (q->json && q->folder != NULL)
     return gl_fail(err, GL_EINPUT, "--json prints and --figures draws: give one of them");
-  return GL_OK;
+  return figure_form_check(&q->form, q->folder, err);
 }
 
 static gl_status draw_whatif(const whatif *w, const whatif_request *q, gl_error *err) {
@@ -217,7 +222,7 @@ static gl_status run_whatif(args *a, gl_error *err) {
   gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
   if (status != GL_OK || a->help) return status;
   q.form.given = a;
-  status = check_whatif(&q, err);
+  status = check_whatif(a, &q, err);
   if (status == GL_OK) status = replay_logs(a, &q, err);
   return status;
 }

@@ -2,6 +2,7 @@
  * exit code. */
 #include "analysis/figures/figures.h"
 #include "core/base/display_text.h"
+#include "core/base/file.h"
 #include "core/base/metrics.h"
 #include "core/config/config.h"
 #include "core/config/fields.h"
@@ -302,6 +303,11 @@ static const struct {
                    {"eval", "llm eval"},
                    {"generate", "llm generate"},
                    {"sft", "llm sft"},
+                   {"resume", "run RECIPE --checkpoint DIR"},
+                   {"wandb", "study export"},
+                   {"init", "run quickstart --print > my.yaml"},
+                   {"list figures", "plot --list"},
+                   {"list units", "list fields --units"},
                    {"list worlds", "list kinds"},
                    {"list distributions", "list kinds"},
                    {"list delays", "list kinds"},
@@ -344,6 +350,9 @@ static gl_status no_command(const char *word, gl_error *err) {
     return gl_fail(err, GL_EINPUT, "%s is %s; use `gepolab %s %s`", word,
                    resources_recipe(word) != NULL ? "a recipe" : "a description of a cluster",
                    resources_recipe(word) != NULL ? "run" : "plan", word);
+  if (access(word, F_OK) == 0 && !file_is_folder(word))
+    return gl_fail(err, GL_EINPUT, "'%s' is a file and no command; use `gepolab %s %s`", word,
+                   file_is_database(word) ? "analyze" : "run", word);
   const char *names[MOST_WORDS], *asked = word;
   size_t n = 0;
   for (size_t i = 0; i < N_ENTRIES; ++i) {

@@ -20,6 +20,13 @@
 
 gl_status one_recipe_load(one_recipe *o, gl_error *err) {
   args *a = o->words;
+  for (size_t i = 0; i < a->n_overrides; ++i)
+    if (strncmp(a->overrides[i], "algorithm.kl_coef=", 18) == 0)
+      fputs(
+          "gepolab: note: algorithm.kl_coef is of the divergence from the sampler; the kl_coef of "
+          "verl and OpenRLHF, of that from a reference policy, is algorithm.ref_kl_coef (in the "
+          "loss) or algorithm.reward_kl_coef (in rewards)\n",
+          stderr);
   gl_status status = recipe_load(&o->doc, a->words[0], a->overrides, a->n_overrides, err);
   return status == GL_OK ? args_read_files(a, o->doc, err) : status;
 }
@@ -122,6 +129,14 @@ figure_request figures_request_to(const char *folder) {
                           .report = figures_printed,
                           .noted = figures_noted,
                           .context = (void *)(uintptr_t)folder};
+}
+
+gl_status figure_form_check(const figure_form *form, const char *folder, gl_error *err) {
+  double width_cm = 0;
+  if (folder == NULL && (form->width != NULL || form->highlight != NULL))
+    return gl_fail(err, GL_EINPUT, "--%s is of figures, and needs --figures FOLDER",
+                   form->width != NULL ? "width" : "highlight");
+  return form->width != NULL ? figure_width(form->width, &width_cm, err) : GL_OK;
 }
 
 gl_status figures_request_form(figure_request *q, const figure_form *form, gl_error *err) {

@@ -77,6 +77,9 @@ typedef struct figure_form {
         &(form).highlight                                                                          \
   }
 
+/* Checks the options before anything is computed or printed. GL_EINPUT for a width that there is
+ * not, and for an option of figures where none is drawn (folder NULL). */
+gl_status figure_form_check(const figure_form *form, const char *folder, gl_error *err);
 /* Sets q->width_cm and q->highlight. GL_EINPUT lists the valid widths. */
 gl_status figures_request_form(figure_request *q, const figure_form *form, gl_error *err);
 

@@ -55,7 +55,7 @@ TEST(names_of_other_programs_are_answered_with_ours) {
       {RUN("beta=0.04"), "write algorithm.ref_kl_coef"},
       {RUN("eps_low=0.1"), "write algorithm.eps_low"},
       {RUN("algorithm.epsilon=0.2"), "write algorithm.eps_low (and algorithm.eps_high)"},
-      {RUN("loss_type=dr_grpo"), "write algorithm.aggregate"},
+      {RUN("loss_type=dr_grpo"), "as in algorithm=dr_grpo"},
       {RUN("num_workers=8"), "write cluster.samplers"},
       {{"list", "fields", "num_generations"}, "train.group_size"}};
   refuse_each(all, sizeof all / sizeof *all);
@@ -157,7 +157,7 @@ TEST(settings_of_trainers_are_answered) {
       {{"sweep", "quickstart", "--seeds", "3", "-o", "s.db"}, "key=value: sweep.seed=[3]"},
       {RUN("optimizer.lr="), "write optimizer.lr=VALUE (null: the default)"},
       {{"run", "quickstart", "optimizer.lr"}, "without blanks: optimizer.lr=VALUE"},
-      {{"plan", "one_node", "gpus=16"}, "of `gepolab plan`: plan.sites.0.gpus"},
+      {{"plan", "one_node", "gpus=16"}, "write plan.sites.0.gpus=16"},
       {{"plan", "one_node", "nodes=2"}, "plan.sites=[{name: a, gpus: 8}]"},
       {{"plan", "--gpus", "16"}, "plan.sites.0.gpus"},
       {RUN("algorithm=PPO-clip"), "write algorithm=grpo (the same clip"},
@@ -171,7 +171,7 @@ TEST(settings_of_trainers_are_answered) {
       {RUN("data.train_batch_size=64"), "write train.groups"},
       {RUN("trainer.save_freq=10"), "write checkpoint.every"},
       {RUN("trainer.logger=wandb"), "kept with -o runs.db"},
-      {RUN("async_training.staleness_threshold=2"), "write cluster.window"},
+      {RUN("async_training.staleness_threshold=2"), "write cluster.ahead"},
       {RUN("algorithm.kl_ctrl.kl_coef=0.001"), "write algorithm.reward_kl_coef"},
       {RUN("algorithm.rollout_is=true"), "write algorithm.tis_level (token or sequence"},
       {RUN("loss_mode=gspo"), "as in algorithm=gspo"},
@@ -196,6 +196,167 @@ TEST(settings_of_trainers_are_answered) {
   };
 #undef SWEEP
   refuse_each(all, sizeof all / sizeof *all);
+}
+
+/* What was accepted without a word although it could not do what was meant. */
+TEST(what_would_have_no_effect_is_refused) {
+  static const mistake all[] = {
+      {RUN("cluster.delay=0"), "leave it out, as with cluster.max_delay=null"},
+      {RUN("cluster.delay=5"), "max_delay (600) would replace this delay of 5"},
+      {RUN("cluster.delay={value: 30m}"), "would replace this delay of 1800"},
+      {RUN("cluster.delay={distribution: exponential, mean: 9}"), "cluster.max_delay=null"},
+      {RUN("cluster.delay={dist: exponential, mean: 9}"), "did you mean 'distribution'?"},
+      {RUN("cluster.up.loss=1"), "a loss of 1 lets no packet through"},
+      {{"sim", "quickstart", "cluster.down.loss=1"}, "lower cluster.down.loss"},
+      {{"sim", "quickstart", "cluster.network={sites: [{name: a}, {name: b, loss: 1}]}"},
+       "a loss of 1 lets no packet through"},
+      {RUN("world.vocabulary=1"), "give 2 letters or more"},
+      {{"sim", "quickstart", "--width", "14"}, "needs --figures FOLDER"},
+      {{"sim", "quickstart", "--highlight", "gepo"}, "needs --figures FOLDER"},
+      {{"sim", "quickstart", "-f", "/dev/null/x", "--width", "wide"}, "--width"},
+      {{"sim", "quickstart", "--timeline", "--between", "9,1"}, "--between"},
+      {{"sim", "quickstart", "-f", "figs", "--measured", "/nowhere.csv"}, "/nowhere.csv"},
+      {{"lab", "bias", "four_arms", "--format", "tsv", "--json"}, "exclude each other"},
+      {{"list", "published", "--format", "latex", "--json"}, "exclude each other"},
+      {{"policy", "-a", "grpo", "-a", "gepo", "-"}, "--algorithm is given twice, 'grpo' and"},
+      {{"whatif", "-a", "is", "-a", "is", "-"}, "--algorithm is is given twice"},
+      {{"whatif", "-", "-"}, "- is given twice; give it once"},
+      {{"fit", "Makefile", "./Makefile"}, "./Makefile is given twice; give it once"},
+      {{"plan", "one_node", "world.model.path=x"}, "a plan reads no model"},
+      {{"plot", "-o", "fig.pdf", "--list"}, "figures go into a folder"},
+      {{"run", "quickstart", "-o", "out.csv"}, "name it out.db"},
+      {{"calibrate", "a.csv", "quickstart", "-o", "fitted.json"}, "name it fitted.yaml"},
+      {{"diagnose", "a.jsonl", "-o", "page.pdf"}, "name it page.html"},
+      {{"report", "a.db", "-o", "page.pdf"}, "name it page.html"},
+      {{"study", "status", "a.db", "--every", "5"}, "--every needs --watch"}};
+  refuse_each(all, sizeof all / sizeof *all);
+}
+
+/* A constant delay beside max_delay is refused only where they differ; 0 and null are as before. */
+TEST(a_delay_that_max_delay_repeats_or_leaves_is_taken) {
+  CU_ASSERT(CLI_GIVES(0, "sim", "quickstart", "steps=5", "cluster.delay=600"));
+  CU_ASSERT(CLI_GIVES(0, "sim", "quickstart", "steps=5", "cluster.delay=5", "cluster.max_delay=0"));
+  cli_result now = CLI("sim", "quickstart", "steps=200", "cluster.delay=5",
+                       "cluster.max_delay=null", "--json"),
+             slow = CLI("sim", "quickstart", "steps=200", "cluster.delay=600", "--json");
+  CU_ASSERT_EQUAL(now.code, 0);
+  CU_ASSERT(number_at(member_at(json_of(&now), "staleness"), "mean") <
+            number_at(member_at(json_of(&slow), "staleness"), "mean"));
+}
+
+/* The answer is in the form of the command that was called, and not in that of `run`. */
+TEST(answers_are_in_the_commands_own_form) {
+  static const mistake all[] = {
+      {{"policy", "-a", "grpo", "algorithm.eps_low=0.3", "-"}, "write eps_low=0.3"},
+      {{"policy", "-a", "grpo", "algorithm=gepo", "-"}, "write -a gepo"},
+      {{"policy", "-a", "grpo", "epsilon=0.2", "-"}, "write eps_low=0.2 (and eps_high)"},
+      {{"policy", "-a", "grpo", "--eps_high", "0.3"}, "key=value: eps_high=0.3"},
+      {{"policy", "-a", "grpo", "lr=1e-3", "-"}, "it has those of the algorithm"},
+      {{"policy", "-a", "group.json", "grpo"}, "write -a NAME group.json"},
+      {{"policy", "group.json", "grpo"}, "an algorithm's name is -a grpo"},
+      {{"whatif", "grpo", "gepo"}, "write -a grpo"},
+      {{"whatif", "eps_low=0.1"}, "-a '{base: NAME, FIELD: VALUE}'"},
+      {{"whatif", "-", "-a", "grpo,gepo"}, "give one at a time"},
+      {{"whatif", "-", "-a", "gspo-token"}, "'gspo_token'"},
+      {{"lab", "bias", "four_arms", "G=4"}, "write group_size"},
+      {{"lab", "bias", "four_arms", "train.group_size=8"}, "write group_size"},
+      {{"lab", "bias", "four_arms", "optimizer.lr=0.1"}, "'optimizer' in 'recipe'; it knows:"},
+      {{"lab", "bias", "four_arms", "--algorithm", "gepo"}, "write algorithms=["},
+      {{"lab", "bias", "four_arms", "algorithm=gepo"}, "write algorithms=["},
+      {{"plan", "one_node", "plan.gpus=16"}, "write plan.sites.0.gpus=16"},
+      {{"plan", "one_node", "staleness=1"}, "write plan.limits.staleness=1"},
+      {{"plan", "one_node", "model=Qwen3-8B"}, "a plan reads no model"},
+      {{"plan", "one_node", "--trainer", "verl"}, "write --for TRAINER"},
+      {{"list", "fields", "algorithm.eps_low"}, "gepolab list algorithms --fields"},
+      {{"list", "fields", "cluster.widnow"}, "'cluster.window'"},
+      {{"llm", "generate", "llm_quick", "world.warmup.steps=1"}, "--set world.warmup.steps=1"},
+      {{"calibrate", "quickstart", "verl.jsonl"}, "gepolab calibrate verl.jsonl quickstart"},
+      {{"sweep", "x.db", "delay_sweep"}, "gepolab sweep delay_sweep -o x.db"},
+      {{"sweep", "four_arms", "-o", "x.db"}, "this is a recipe for `gepolab lab bias`"},
+      {{"sweep", "quickstart", "sweep.max_delay=[0,60]", "-o", "x.db"},
+       "write sweep.cluster.max_delay="},
+      {{"sweep", "quickstart", "sweep.lr=[1,2]", "-o", "x.db"}, "write sweep.optimizer.lr="},
+      {{"sweep", "quickstart", "sweep.seed=1..5", "-o", "x.db"}, "{from: 1, to: 5, n: 5}"},
+      {{"sweep", "quickstart", "sweep.seed=[1..5]", "-o", "x.db"}, "{from: 1, to: 5, n: 5}"}};
+  refuse_each(all, sizeof all / sizeof *all);
+}
+
+/* Letters and options that other programs, or other commands, have. */
+TEST(options_of_other_commands_are_answered) {
+  static const mistake all[] = {
+      {RUN("-j4"), "one run has --threads N"},
+      {RUN("-a"), "write algorithm=NAME"},
+      {RUN("-cmy.yaml"), "the recipe is the first word"},
+      {RUN("--dry-run"), "`gepolab sweep --dry-run` has it"},
+      {RUN("--multirun"), "several runs are a sweep"},
+      {{"run", "quickstart", "-steps", "20"}, "key=value: steps=20"},
+      {{"run", "quickstart", "\xe2\x80\x93steps", "20"}, "write --steps"},
+      {{"sim", "quickstart", "--output", "sim.csv"}, "--json > FILE"},
+      {{"sweep", "quickstart", "--workers", "4"}, "write -j N"},
+      {{"sweep", "quickstart", "--resume"}, "the same command goes on"},
+      {{"sweep", "quickstart", "--array=1-10"}, "--shard I/N"},
+      {{"sweep", "quickstart", "--time", "01:00:00"}, "sbatch"},
+      {{"sweep", "quickstart", "--no-tune"}, "tune=null"},
+      {{"fit", "a.csv", "--delay", "x"}, "--column delay=HEADING"},
+      {{"fit", "a.csv", "-o", "x"}, "> FILE"},
+      {{"analyze", "a.db", "-o", "x"}, "> FILE"},
+      {{"analyze", "--effects", "a.db"}, "--table effects"},
+      {{"plot", "a.db", "--format", "png"}, "all written"},
+      {{"study", "check", "a.db", "--fix"}, "--repair"},
+      {{"llm", "sft", "llm_quick", "--epochs", "1"}, "world.warmup.steps=N"},
+      {{"llm", "answer", "-5"}, "put -- before"},
+      {{"list", "figures"}, "`gepolab plot --list`"},
+      {{"list", "fields", "--format", "json"}, "JSON is --json"},
+      {{"resume", "a.db"}, "--checkpoint DIR"},
+      {{"init"}, "--print"}};
+  refuse_each(all, sizeof all / sizeof *all);
+}
+
+/* Values that the shell has split, or that are written as in other languages. */
+TEST(values_that_are_not_yaml_are_answered) {
+  static const mistake all[] = {
+      {{"run", "quickstart", "algorithm={base:", "gepo,", "clip:", "none}"},
+       "in quotes: 'algorithm={base: gepo, clip: none}'"},
+      {{"sweep", "quickstart", "sweep.seed=[1,", "2]"}, "in quotes: 'sweep.seed=[1, 2]'"},
+      {RUN("algorithm={base:gepo, clip: none}"), "a blank behind a colon"},
+      {RUN("algorithm=clip:none"), "in quotes"},
+      {RUN("algorithm=rloo"), "write algorithm=reinforce"},
+      {RUN("world.kind=llm"), "replace the whole section, 'world={kind: llm, ...}'"},
+      {RUN("optimizer.lr=0,05"), "a decimal point is a point: 0.05"},
+      {RUN("cluster.window=none"), "null: the default"},
+      {RUN("tune=false"), "tune=null leaves it out"},
+      {{"run", "Qwen/Qwen3-0.6B"}, "hf download Qwen/Qwen3-0.6B --local-dir Qwen3-0.6B"},
+      {{"run", "what_arrive"}, "'what_arrives'"},
+      {{"run", "algorithm=gepo"}, "no recipe is named"}};
+  refuse_each(all, sizeof all / sizeof *all);
+}
+
+/* -o=FILE is -o FILE; a log of text is no JSON array; a prompt is needed before the model is made.
+ */
+TEST(files_and_inputs_of_the_first_day) {
+  char folder[64], path[128], option[140];
+  cli_scratch_make(folder);
+  snprintf(option, sizeof option, "-o=%s", cli_path(path, folder, "one.db"));
+  CU_ASSERT(CLI_GIVES(0, "run", "quickstart", "steps=2", "-q", option));
+  CU_ASSERT(CLI_GIVES(0, "study", "status", path));
+  REFUSED(2, "leave --metric out", "plot", path, "--metric", "kl", "--figure", "eval_score");
+  REFUSED(2, "leave --metric out", "analyze", path, "--metric", "kl");
+  REFUSED(2, "there are eval_score,", "plot", path, "--figure", "figs");
+  REFUSED(2, "takes one study", "report", path, path);
+  static const char log[] = "[2024-01-01] INFO step 1\n[2024-01-01] INFO step 2\n";
+  cli_write(cli_path(path, folder, "slurm.out"), log, sizeof log - 1);
+  REFUSED(2, "no table of several columns", "analyze", path);
+  cli_write(path, "[1, 2]\n", 7);
+  REFUSED(2, "this is a JSON array", "analyze", path);
+  cli_write(cli_path(path, folder, "fetch.csv"), "fetch_ms\n1\n2\n", 13);
+  REFUSED(2, "there are fetch_ms", "fit", path, "--column", "delay=fetch");
+  REFUSED(1, "batches (or groups, or responses) were lost", "sim", "quickstart", "steps=5",
+          "cluster.up.loss=0.9", "cluster.rollout_bytes=10MB");
+  REFUSED(2, "no prompt; give one", "llm", "generate", "llm_quick");
+  REFUSED(1, "there is no folder", "sweep", "delay_sweep", "--dry-run", "-o",
+          cli_path(path, folder, "none/x.db"));
+  cli_result r = CLI("run", "quickstart", "steps=2", "algorithm.kl_coef=0.001");
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "is algorithm.ref_kl_coef"));
 }
 
 /* A file of another kind where a recipe is read. */

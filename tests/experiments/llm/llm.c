@@ -113,7 +113,7 @@ TEST(text_comes_from_words_or_standard_input) {
              first = CLI("llm", "generate", p.model, "-n", "2", "3+4=");
   CU_ASSERT_EQUAL(words.code, 0);
   CU_ASSERT_STRING_EQUAL(words.out, lines.out);
-  CU_ASSERT(none.code == 0 && none.out_size == 0);
+  CU_ASSERT(none.code == 2 && strstr(none.err, "no prompt; give one") != NULL);
   CU_ASSERT(strncmp(words.out, first.out, first.out_size) == 0);
   CU_ASSERT(strncmp(words.out, "3+4=", 4) == 0);
 }
