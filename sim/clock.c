@@ -277,7 +277,10 @@ static void clock_prefetch(const sim_clock *c) {
 static gl_status clock_run(sim_clock *c, gl_error *err) {
   uint64_t limit = 20000000 + 2000 * (uint64_t)c->spec->n_samplers, quiet = 0, refills = 0;
   double lost_before = 0; /* units lost until the last update */
-  const double most_lost = 10000 + 1000 * (double)c->spec->take + 100 * (double)c->spec->n_samplers;
+  /* restarts, which also lose batches, have a bound of their own */
+  const double most_lost = c->spec->restarts != NULL ? INFINITY
+                                                     : 10000 + 1000 * (double)c->spec->take +
+                                                           100 * (double)c->spec->n_samplers;
   int64_t seen = 0;
   while ((size_t)c->learner.version < c->updates && !c->coupled.stopped) {
     sim_event e;
