@@ -10,6 +10,7 @@
 
 /* --- windows --- */
 
+/* Updates over which the metrics are averaged, and whether the score declines after them. */
 typedef struct window {
   size_t first, end; /* updates first .. end - 1 */
   bool declines;
@@ -54,6 +55,8 @@ static void find_reward_windows(windowed_run *w, const declines_rule *rule) {
   }
 }
 
+/* Makes the windows of a run, between evaluations or, with fewer than three, of single updates.
+ * Without memory there are none, and m->failed. */
 static void find_windows(windowed_run *w, arena *m, const declines_rule *rule) {
   const results_run *r = w->of;
   const size_t most = r->n_evals > r->n_steps ? r->n_evals : r->n_steps;

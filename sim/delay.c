@@ -729,7 +729,8 @@ static gl_status check_max_delay(const delay_dist *dist, const cfg_node *node, d
       "command line");
 }
 
-/* max_delay (NaN: not given) replaces the interval's upper end; beside other forms it is refused. */
+/* max_delay (NaN: not given) replaces the interval's upper end; beside other forms it is refused.
+ */
 static gl_status delay_parse_map(delay_dist *dist, const cfg_node *node, const char *section,
                                  double max_delay, gl_error *err) {
   cfg_reader r;

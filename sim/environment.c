@@ -151,6 +151,8 @@ void turns_drop(sim_clock *c, uint32_t i, uint32_t index) {
   c->calls.away[i] -= c->calls.turns[index].slotless;
 }
 
+/* At a restart that loses all responses, the tool calls under way are lost too, as are those that
+ * wait for a place. */
 void turns_stop(sim_clock *c) {
   if (c->calls.turns == NULL) return;
   use_places(&c->calls, c->now, -(int)c->calls.busy);

@@ -120,8 +120,8 @@ static gl_status find_log(size_t *out, import_file *f, gl_error *err) {
   return status;
 }
 
-/* Finds the format of a file, or the one named by `wanted`. If no format recognises the file, the
- * reader of the last one reports the error. */
+/* Finds the format of a file, or the one named by `wanted`. The last format takes any file that
+ * no other recognises, and reports what is wrong with it. */
 static gl_status find_format(const import_format **out, import_file *f, const char *wanted,
                              gl_error *err) {
   size_t found = N_FORMATS;
@@ -182,7 +182,7 @@ gl_status read_rows_text(sheet *out, const char *text, size_t size, const char *
                       .text = text,
                       .size = size,
                       .start = content_start(text, size),
-                      .one_column = true};
+                      .takes_one_column = true};
   const import_format *format = NULL;
   *out = (sheet){.name = NULL};
   gl_status status = find_format(&format, &file, wanted, err);

@@ -26,9 +26,9 @@ typedef struct import_file {
   const char *name; /* file name for error messages */
   const char *text;
   size_t size;
-  size_t start;        /* offset of the first byte that is neither blank nor in a comment line */
-  bool one_column;     /* 1: a table may have a single column */
-  bool has_fixed_name; /* the name is the one that the format's writer gives every file */
+  size_t start;          /* offset of the first byte that is neither blank nor in a comment line */
+  bool takes_one_column; /* the caller takes a table of a single column */
+  bool has_fixed_name;   /* the name is the one that the format's writer gives every file */
 } import_file;
 
 typedef struct import_format {

@@ -342,15 +342,17 @@ static gl_status tabs_rows(sheet *out, const import_file *f, gl_error *err) {
 const import_format format_tabs = {
     .about = "TSV", .is_general = true, .recognise = recognise_tabs, .rows = tabs_rows};
 
+/* The format tried last takes every file, so that find_format() always has one, and refuses those
+ * that are no table. */
 static gl_status recognise_commas(bool *is, const import_file *f, gl_error *err) {
   *is = true;
   if (import_separates(f, ',')) return GL_OK;
   if (import_separates(f, ';'))
     return import_refuse(f, "the columns are separated by semicolons",
                          "write commas (and decimal points) instead", err);
-  return f->one_column ? GL_OK
-                       : import_refuse(f, "this is no table of several columns",
-                                       "give a W&B export, CSV, TSV, JSON Lines or a study", err);
+  if (f->takes_one_column) return GL_OK;
+  return import_refuse(f, "this is no table of several columns",
+                       "give a W&B export, CSV, TSV, JSON Lines or a study", err);
 }
 
 static gl_status commas_rows(sheet *out, const import_file *f, gl_error *err) {

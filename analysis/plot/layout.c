@@ -525,6 +525,8 @@ static void set_legend(layout *l) {
   while (columns > 1 && entry_widths(p, columns, l->entry_wide) > room) columns--;
   l->entry_rows = (n + columns - 1) / columns;
   l->entries_across = (n + l->entry_rows - 1) / l->entry_rows;
+  /* Fewer columns may be wider: long entries that shared a column can now stand in two. */
+  if (entry_widths(p, l->entries_across, l->entry_wide) > room) l->entries_across = columns;
   l->legend_wide = fmin(room, entry_widths(p, l->entries_across, l->entry_wide));
 }
 

@@ -64,8 +64,7 @@ static void report_notes(const figure_page *p) {
   if (!to) return;
   fprintf(to, "%s%s%s", p->left_out ? p->left_out : "", p->left_out && p->absent ? "; " : "",
           p->absent ? p->absent : "");
-  fclose(to);
-  p->q->noted(p->q->context, p->name, all);
+  if (fclose(to) == 0 && all) p->q->noted(p->q->context, p->name, all);
   free(all);
 }
 

@@ -267,20 +267,25 @@ static gl_status check_merge(composer *c, const cfg_entry *merge) {
   return GL_OK;
 }
 
-/* Collects the entries of the map and of the maps it merges into `to`, or only counts them if `to`
- * is NULL. */
+/* Writes to `to` the map's own entries and, at its merge key, those of the maps that it merges;
+ * returns their number. Equal keys stay, each with its rank. If `to` is NULL, only counts. */
 static size_t collect_entries(const cfg_node *map, candidate *to) {
   size_t n = 0;
   for (size_t i = 0; i < map->n; ++i) {
     const cfg_entry *e = &map->entry[i];
     if (e->key != merge_key) {
-      if (to != NULL) to[n] = (candidate){*e, 0, n};
+      if (to != NULL) to[n] = (candidate){.entry = *e, .rank = 0, .at = n};
       ++n;
       continue;
     }
     for (size_t m = 0; m < merged_maps(e->value); ++m)
       for (size_t k = 0; k < merged_map(e->value, m)->n; ++k, ++n)
-        if (to != NULL) to[n] = (candidate){merged_map(e->value, m)->entry[k], m + 1, n};
+        if (to != NULL)
+          to[n] = (candidate){
+              .entry = merged_map(e->value, m)->entry[k],
+              .rank = m + 1,
+              .at = n,
+          };
   }
   return n;
 }

@@ -142,7 +142,7 @@ static char *own_command(void) {
 /* Names of the line with the processor's model in /proc/cpuinfo, the most precise first. */
 static const char *const models[] = {"model name", "Model Name", "cpu model", "uarch", "cpu"};
 
-/* The value of a line "name : value", or NULL. It has no line break. */
+/* The value of a line "name : value", or NULL. Cuts the line at its line break. */
 static char *provenance_value_of(char *line, const char *name) {
   const size_t length = strlen(name);
   if (strncmp(line, name, length) != 0) return NULL;

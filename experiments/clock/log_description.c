@@ -648,8 +648,12 @@ static void say_check(describing *d, const calibration *c) {
                calibrate_field_path(c->wrong_first));
 }
 
-/* Compares the clock with the log, if the log has what this needs; otherwise reports the reason. */
+/* Fits the simulated clock to the first half of the log's steps and compares its prediction with
+ * the second half, or reports why not: tokens_per_s is NaN if the user gave the speed, and with
+ * publish > window + 1 the clock would stall. A speed that is not of generation times is too low
+ * and is tuned first, for which the first half needs CALIBRATE_FEWEST steps. */
 static gl_status described_check(describing *d, gl_error *err) {
+  _Static_assert(CALIBRATE_FEWEST == 40, "the text says 40");
   const char *why = d->log->n < CALIBRATE_FEWEST ? "it has fewer than 40 steps"
                     : isnan(d->tokens_per_s)     ? "the speed of samplers is given"
                     : isnan(d->window)           ? "its window is not known"
@@ -667,7 +671,7 @@ static gl_status described_check(describing *d, gl_error *err) {
   gl_status status = GL_OK;
   if (!log_has(d, CALIBRATE_GENERATION) && d->log->n >= 2 * CALIBRATE_FEWEST)
     status = tune_speed(d, err);
-  /* calibrate() replaces the distributions of all steps by those of the first half */
+  /* d->doc has distributions of all steps; calibrate() replaces them by those of the first half */
   if (status == GL_OK) status = logged_recipe(&logged, d, err);
   if (status == GL_OK) status = calibrate(&c, logged, &q, err);
   if (status == GL_OK) say_check(d, &c);

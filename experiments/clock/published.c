@@ -123,7 +123,18 @@ void published_cases_fini(published_cases *cases) {
 
 /* --- declared predictions --- */
 
-enum { PREDICTION_CELLS = 9 };
+enum {
+  CELL_CASE,
+  CELL_QUANTITY,
+  CELL_UNIT,
+  CELL_PREDICTED,
+  CELL_LEAST,
+  CELL_LARGEST,
+  CELL_MEASURED,
+  CELL_SEEN,
+  CELL_SOURCE,
+  PREDICTION_CELLS
+};
 static const char *const prediction_columns[PREDICTION_CELLS] = {
     "case", "quantity", "unit", "predicted", "least", "largest", "measured", "seen", "source"};
 
@@ -134,20 +145,28 @@ static gl_status prediction_fail(const csv_reader *r, const char *wanted, gl_err
 
 static gl_status read_prediction_cell(declared_prediction *to, const csv_reader *r, size_t column,
                                       gl_error *err) {
-  char **texts[PREDICTION_CELLS] = {&to->name, &to->quantity, &to->unit, [8] = &to->source};
-  double *numbers[PREDICTION_CELLS] = {
-      [3] = &to->predicted, &to->least, &to->largest, &to->measured};
+  const struct {
+    char **text;
+    double *number;
+  } cells[PREDICTION_CELLS] = {
+      [CELL_CASE] = {&to->name, NULL},         [CELL_QUANTITY] = {&to->quantity, NULL},
+      [CELL_UNIT] = {&to->unit, NULL},         [CELL_PREDICTED] = {NULL, &to->predicted},
+      [CELL_LEAST] = {NULL, &to->least},       [CELL_LARGEST] = {NULL, &to->largest},
+      [CELL_MEASURED] = {NULL, &to->measured}, [CELL_SEEN] = {NULL, NULL},
+      [CELL_SOURCE] = {&to->source, NULL},
+  };
   char *end;
-  if (texts[column] != NULL) {
-    *texts[column] = must_copy(r->cell, "a prediction");
+  if (cells[column].text != NULL) {
+    *cells[column].text = must_copy(r->cell, "a prediction");
     return GL_OK;
   }
-  if (numbers[column] == NULL) {
+  if (column == CELL_SEEN) { /* whether whoever predicted it had seen the measured value */
     to->seen = strcmp(r->cell, "yes") == 0;
     return to->seen || strcmp(r->cell, "no") == 0 ? GL_OK : prediction_fail(r, "yes or no", err);
   }
-  *numbers[column] = strtod(r->cell, &end);
-  if (*r->cell == '\0' || *end != '\0' || !isfinite(*numbers[column]))
+  double *number = cells[column].number;
+  *number = strtod(r->cell, &end);
+  if (*r->cell == '\0' || *end != '\0' || !isfinite(*number))
     return prediction_fail(r, "a number", err);
   return GL_OK;
 }

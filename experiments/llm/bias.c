@@ -559,13 +559,13 @@ typedef enum part {
   MSE,
   SCALED_MSE,
   SNR,
-  LENGTH_SQUARED, /* <t, t>, with the notation of bias.h */
-  MEAN_SQUARED,   /* <m, m> */
+  TRUTH_SQUARED,  /* <t, t>, with the notation of bias.h */
+  MEAN_G_SQUARED, /* <m, m> */
   PARTS
 } part;
 
-/* Computes the quantities from all blocks except block without_g of g and block without_h of h.
- * BLOCKS: no block is left out. */
+/* Computes the quantities of estimates g and references h of the true gradient (formulas in bias.h)
+ * without block without_g of g and without block without_h of h; BLOCKS leaves none out. */
 static void parts_without(double out[PARTS], products *p, const gradient_sample *g,
                           const gradient_sample *h, size_t without_g, size_t without_h) {
   const double n = (double)g->per_block * blocks_without(without_g);
@@ -580,8 +580,8 @@ static void parts_without(double out[PARTS], products *p, const gradient_sample 
   out[COSINE] = cross / sqrt(mean2 * truth2);
   out[SCALED_MSE] = 1 - cross * cross / (truth2 * power);
   out[SNR] = mean2 / (power - mean2);
-  out[LENGTH_SQUARED] = truth2;
-  out[MEAN_SQUARED] = mean2;
+  out[TRUTH_SQUARED] = truth2;
+  out[MEAN_G_SQUARED] = mean2;
 }
 
 /* Adds the jackknife variances from leaving out each block of g (of h if of_h) to variance[PARTS].
@@ -645,8 +645,8 @@ void gradient_moments(gradient_estimate out[GRADIENT_NUMBERS], const gradient_sa
   for (size_t i = 0; i < PARTS; ++i) error[i] = sqrt(error[i]);
   free(p);
   const double t = gsl_cdf_tdist_Pinv((1 + confidence) / 2, BLOCKS - 1);
-  const int has_truth = value[LENGTH_SQUARED] > clear * error[LENGTH_SQUARED];
-  const int has_both = has_truth && value[MEAN_SQUARED] > clear * error[MEAN_SQUARED];
+  const int has_truth = value[TRUTH_SQUARED] > clear * error[TRUTH_SQUARED];
+  const int has_both = has_truth && value[MEAN_G_SQUARED] > clear * error[MEAN_G_SQUARED];
   out[GRADIENT_BIAS] = root(value[BIAS_SQUARED], error[BIAS_SQUARED], t);
   out[GRADIENT_COSINE] =
       has_both ? clamp_estimate(value[COSINE], error[COSINE], t, -1, 1) : unknown;
@@ -656,5 +656,5 @@ void gradient_moments(gradient_estimate out[GRADIENT_NUMBERS], const gradient_sa
   out[GRADIENT_SCALED_MSE] =
       has_truth ? clamp_estimate(value[SCALED_MSE], error[SCALED_MSE], t, 0, 1) : unknown;
   out[GRADIENT_SNR] = clamp_estimate(value[SNR], error[SNR], t, 0, INFINITY);
-  out[GRADIENT_LENGTH] = root(value[LENGTH_SQUARED], error[LENGTH_SQUARED], t);
+  out[GRADIENT_LENGTH] = root(value[TRUTH_SQUARED], error[TRUTH_SQUARED], t);
 }

@@ -16,7 +16,8 @@
 
 /* --- one simulation --- */
 
-/* Samplers are numbered group by group, in the order of the recipe. */
+/* Fills site_of. In the candidate's recipe each site that has samplers is one group of them, in the
+ * order of sites, and samplers are numbered group by group. */
 static void place_samplers(plan_setup *s) {
   size_t at = 0;
   s->site_of = MUST_ARRAY(size_t, plan_candidate_samplers(s->c, s->d), "samplers");

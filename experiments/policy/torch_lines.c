@@ -205,13 +205,16 @@ static void torch_tis(torch *t) {
   torch_line(t, "weight = weight / weight%s.mean()", by_token ? "[mask]" : "");
 }
 
+/* One of the tests of fields mis_ and mis2_, of the mismatch between learner and sampler. */
 typedef struct torch_test {
   policy_mask_level level;
   policy_mis_test test;
-  double min, max, free_low, free_high;
+  double min, max;            /* bounds of a ratio, for k1 too; k2, k3 and tv have no lower one */
+  double free_low, free_high; /* for MIS_RATIO: ratios beyond these pass by the sign of A */
 } torch_test;
 
-/* Defines ok: which tokens or responses pass a test of the mismatch mask. */
+/* Defines ok: which tokens or responses pass a test. l0 is their log-ratio, l the same clamped.
+ * 1e300 stands for infinity, which Python has no literal of. */
 static void torch_mis(torch *t, const torch_test *m) {
   static const char *const statistic[] = {[MIS_RATIO] = "l",
                                           [MIS_K1] = "l",
@@ -226,7 +229,7 @@ static void torch_mis(torch *t, const torch_test *m) {
     torch_line(t, "s = (s * mask).sum(1, keepdim=True)");
   if (m->level == MASK_LEVEL_SEQUENCE_MEAN) torch_line(t, "s = s / mask.sum(1, keepdim=True)");
   if (m->level == MASK_LEVEL_SEQUENCE_MAX)
-    torch_line(t, "s = s.masked_fill(~mask, -1e300).max(1, keepdim=True).values");
+    torch_line(t, "s = s.masked_fill(~mask, -torch.inf).max(1, keepdim=True).values");
   switch (m->test) {
   case MIS_RATIO:
     torch_line(t, "ok = (torch.exp(s) >= %.15g) & (torch.exp(s) <= %.15g)", fmin(m->min, 1e300),
@@ -434,8 +437,9 @@ static void torch_balance(torch *t) {
 static void torch_ppo(torch *t) {
   const policy_algorithm *a = t->a;
   const clamp_text dual = torch_clamp(0, 0, a->dual_clip);
-  torch_line(t, "low, high = %.15g, %.15g", 1 - fmin(a->eps_low, 1e300),
-             1 + fmin(a->eps_high, 1e300));
+  char high[32] = "torch.inf"; /* 1e300 is none of float32 */
+  if (isfinite(a->eps_high)) snprintf(high, sizeof high, "%.15g", 1 + a->eps_high);
+  torch_line(t, "low, high = %.15g, %s", 1 - fmin(a->eps_low, 1e300), high);
   if (a->balance > 0) torch_balance(t);
   torch_line(t, dual.text[0] != '\0' ? "v = torch.where(A < 0, u%s, u)" : "v = u%s", dual.text);
   if (a->keep_low == 1 && a->keep_high == 1) {
@@ -581,8 +585,9 @@ static void torch_clip(torch *t) {
                torch_clamp(a->negative_low, -1, a->negative_high).text);
     break;
   case CLIP_TOKEN_LOG:
-    torch_line(t, "k = torch.where(A >= 0, l.clamp(max=%.15g), l.clamp(min=-%.15g)) * %s",
-               fmin(a->eps_high, 1e300), fmin(a->eps_low, 1e300), t->m);
+    torch_line(t, "k = torch.where(A >= 0, l%s, l%s) * %s",
+               torch_clamp(-INFINITY, -INFINITY, a->eps_high).text,
+               torch_clamp(-a->eps_low, -INFINITY, INFINITY).text, t->m);
     torch_line(t, "f = torch.exp((k.sum(1, keepdim=True) / %s.sum(1, keepdim=True))%s)", t->m,
                limits.text);
     break;

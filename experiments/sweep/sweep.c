@@ -318,8 +318,8 @@ static gl_status stop_if_requested(const sweep *s) {
                  strsignal(caught));
 }
 
-/* Returns 1 if the store (may be NULL) has a finished run of the cell. *status is GL_EINTERRUPTED
- * if a signal was caught. */
+/* Returns 1 if the store (may be NULL) has a finished run of the cell. After a signal returns 0,
+ * and *status is GL_EINTERRUPTED. */
 static int sweep_has(const sweep *s, const sweep_cell *cell, gl_status *status) {
   *status = stop_if_requested(s);
   return *status == GL_OK && s->store != NULL &&

@@ -48,7 +48,8 @@ static const char *flat_end(const char *at, const char *end) {
   return memchr(at + 1, '"', n) == NULL && memchr(at + 1, '[', n) == NULL ? close : NULL;
 }
 
-/* The end of the list or object at `at`, after its closing bracket; NULL: none. */
+/* The end of the list or object at `at`, after its closing bracket; NULL: it is not closed before
+ * `end`, or too deep. [ and } count as a pair: what is skipped is not checked (scan.h). */
 static const char *container_end(const char *at, const char *end) {
   size_t depth = 0;
   do {

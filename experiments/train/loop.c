@@ -18,7 +18,7 @@ enum {
 /* --- one update --- */
 
 /* A unit of an update. number: index of its first response in the group; first: position of the
- * group's first unit. */
+ * unit in the update, then that of the first unit of its group. */
 typedef struct member {
   uint64_t group;
   size_t number, first;

@@ -129,6 +129,8 @@ const evaluation_part *llm_learner_parts(const void *self, size_t *n) {
   return l->spec.sets.part;
 }
 
+/* Writes for each set the mean score of its problems and, with `halves`, those of its odd and its
+ * even problems. */
 gl_status llm_learner_evaluate_parts(void *self, double *score, gl_error *err) {
   llm_learner *l = self;
   gl_status status = GL_OK;

@@ -118,7 +118,8 @@ static gl_status read_dataset_object(line_reader *l, dataset_row *row) {
   return row->answer == NULL ? fail_missing(l, l->key[1], &seen) : GL_OK;
 }
 
-/* Reads one line of text[size]. *row is empty after an error. */
+/* Reads the line text[size], an object with the keys key[0] (prompt) and key[1] (answer). row->line
+ * is its number, for messages. Both texts are NULL after an error. */
 static gl_status read_dataset_row(dataset_row *row, const char *text, size_t size, const char *name,
                                   const char *const key[2], gl_error *err) {
   line_reader l = {.key = {key[0], key[1]}};

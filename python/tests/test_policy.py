@@ -222,9 +222,11 @@ def test_own_algorithms(batch, tmp_path, monkeypatch):
     assert gepolab.Algorithm("mine", cap=2.0).name == "gspo(clip=none, cap=2)"
 
 
-@pytest.mark.skipif(not (os.environ.get("GEPOLAB") or shutil.which("gepolab")), reason="no gepolab command")
-def lines_against_library(batch, algorithm, proximal):
-    """`gepolab list algorithms … --torch`, run, against the library: the largest differences of gradient and loss, relative above 1."""
+needs_command = pytest.mark.skipif(not (os.environ.get("GEPOLAB") or shutil.which("gepolab")), reason="no gepolab command")
+
+
+def lines_against_library(batch, algorithm, proximal, dtype=torch.float64):
+    """`gepolab list algorithms … --torch`, run with tensors of a type, against the library: the largest differences of gradient and loss, relative above 1."""
     rng = np.random.default_rng(11)
     shape = batch["logp"].shape
     longest = int(batch["mask"].sum(1).max())
@@ -243,9 +245,10 @@ def lines_against_library(batch, algorithm, proximal):
     space = {"torch": torch}
     exec(lines, space)
     head = lines[lines.index("def loss(") :].split("\n")[0]
-    extra = {k: torch.from_numpy(given[k]) for k in (*more, "log_denominator") if re.search(rf"\b{k}\b", head)}
-    logp = torch.from_numpy(given["logp"].copy()).requires_grad_()
-    logq, rewards, mask = (torch.from_numpy(given[name]) for name in ("logq", "rewards", "mask"))
+    extra = {k: torch.from_numpy(given[k]).to(dtype) for k in (*more, "log_denominator") if re.search(rf"\b{k}\b", head)}
+    logp = torch.tensor(given["logp"], dtype=dtype, requires_grad=True)
+    logq, rewards = (torch.from_numpy(given[name]).to(dtype) for name in ("logq", "rewards"))
+    mask = torch.from_numpy(given["mask"])
     loss = space["loss"](logp, logq, rewards, mask, len(rewards) // 4, **extra)
     if loss.requires_grad:
         loss.backward()
@@ -254,6 +257,7 @@ def lines_against_library(batch, algorithm, proximal):
     return apart, abs(loss.item() - want.loss) / max(1, abs(want.loss))
 
 
+@needs_command
 @pytest.mark.parametrize("row", [row["name"] for row in gepolab.algorithms()])
 def test_the_lines_of_pytorch_have_the_rows_gradient(batch, row):
     for proximal in (True, False):
@@ -261,6 +265,14 @@ def test_the_lines_of_pytorch_have_the_rows_gradient(batch, row):
             continue  # it needs the averaged policy
         apart, loss = lines_against_library(batch, row, proximal)
         assert apart < 1e-10 and loss < 1e-9
+
+
+@needs_command
+@pytest.mark.parametrize("algorithm", ["trm", "{base: grpo, eps_high: .inf}", "{base: gmpo, eps_low: .inf, eps_high: .inf}"])
+def test_the_lines_of_pytorch_run_in_single_precision(batch, algorithm):
+    """Bounds and masks that double precision holds and single precision does not."""
+    apart, loss = lines_against_library(batch, algorithm, True, torch.float32)
+    assert apart < 1e-4 and loss < 1e-4
 
 
 def fields_of_algorithms():
@@ -279,6 +291,7 @@ def fields_of_algorithms():
     return fields
 
 
+@needs_command
 def test_combinations_of_fields_have_the_gradient_of_their_lines(batch):
     """120 combinations of a fixed seed; those that are refused, or overflow, are counted."""
     fields, compared = fields_of_algorithms(), 0

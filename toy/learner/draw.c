@@ -270,8 +270,9 @@ static const double *recorded_dist(const toy_learner *l, const batch *b, size_t 
   return b->dist + l->slot[x] * size + (size - edges);
 }
 
-/* Stores log q of token a, before and after truncation. `sampler` is the behaviour distribution of
- * the node, `drawn` the same after truncation, `policy` the unperturbed policy of its version. */
+/* Stores log q of token a, before and after truncation, as sampling.logq wants it. The three arrays
+ * hold log-probabilities of the node's tokens: `sampler` of the behaviour distribution, `drawn` of
+ * the same after truncation, `policy` of the unperturbed policy of the version that samples. */
 static void record_token(const toy_learner *l, batch *b, size_t k, size_t a, const double *sampler,
                          const double *drawn, const double *policy) {
   const size_t v = l->world->tree.vocabulary;
