@@ -104,7 +104,7 @@ $(BUILD)/tests/%.o: DEBUG = -g1
 $(BUILD)/%.o: %.c $(FLAGS) | $(BUILD)/gen/version.h
 	$(compile)
 # Without --coverage: clang resets an object's counters in every process, with that object's instructions.
-$(filter %_avx512.o,$(CPU_OBJ)): OPT := $(filter-out --coverage,$(OPT))
+$(filter %_avx512.o,$(CPU_OBJ)): override OPT := $(filter-out --coverage,$(OPT))
 $(CPU_OBJ): $(BUILD)/llm/backend/cpu/template_%.o: $(CPU_TEMPLATE) $(FLAGS) | $(BUILD)/gen/version.h
 	$(compile) $(if $(filter %_avx2,$*),$(AVX2_CFLAGS)) $(if $(filter %_avx512,$*),$(AVX512_CFLAGS)) $(if $(filter %_neon,$*),-DFORM_NEON) \
 	  -DCPU_OPS=cpu_ops_$* -DIS_DOUBLE=$(if $(filter f64%,$*),1,0)

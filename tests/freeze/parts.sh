@@ -313,7 +313,6 @@ small_commands() {
   say commands sweep/tuned analyze two_rates.db
   say commands llm/answer llm answer '\boxed{\frac{1}{2}}' 0.5
   say commands llm/answer llm answer '42' 43
-  say commands llm/info llm info llm_quick --json
 }
 
 # --- library -------------------------------------------------------------------------------------
