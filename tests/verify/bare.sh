@@ -10,7 +10,7 @@ make --no-print-directory deps PACKAGES=debootstrap
 work=$(mktemp -d)
 root=$work/root
 finish() {
-  umount "$root/proc" "$root/dev/shm" 2> /dev/null || true
+  umount "$root/proc" "$root/dev/shm" "$root/dev/pts" 2> /dev/null || true
   rm -rf --one-file-system "$work"
 }
 trap finish EXIT
@@ -19,7 +19,8 @@ release=$(. /etc/os-release && echo "$VERSION_CODENAME")
 site=$(apt-get indextargets --format '$(SITE) $(CODENAME)' "Created-By: Packages" | awk -v r="$release" '$2 == r {print $1; exit}')
 debootstrap --variant=minbase "$release" "$root" "$site" > "$work/log" 2>&1 || { tail "$work/log"; exit 1; }
 mount -t proc proc "$root/proc"
-mkdir -p "$root/dev/shm" && mount -t tmpfs tmpfs "$root/dev/shm"
+mkdir -p "$root/dev/shm" "$root/dev/pts" && mount -t tmpfs tmpfs "$root/dev/shm"
+mount -t devpts devpts "$root/dev/pts"
 cp -r /etc/apt/. "$root/etc/apt/"
 cp /etc/resolv.conf "$root/etc/" 2> /dev/null || true
 git clone -q . "$root/gepolab"
