@@ -78,9 +78,9 @@ typedef struct watch {
 
 /* --- moving average --- */
 
-/* Moving average: the mean of the last `window` values up to k, without NaN. NaN if there are fewer
- * values up to k, or all are NaN. */
-static double watched(const announce_series *r, size_t window, size_t k) {
+/* The mean of the last `window` values up to k, without NaN. NaN if there are fewer values up to k,
+ * or all are NaN. */
+static double moving_average(const announce_series *r, size_t window, size_t k) {
   double sum = 0, n = 0;
   if (k + 1 < window) return NAN;
   for (size_t i = k + 1 - window; i <= k; i++) {
@@ -103,10 +103,10 @@ static bool is_beyond_threshold(double value, int side, double threshold) {
 }
 
 /* Moving average at the last update up to `step`; NaN if there is none. */
-static double watched_at(const announce_series *r, size_t window, int64_t step) {
+static double moving_average_at(const announce_series *r, size_t window, int64_t step) {
   size_t n = 0;
   while (n < r->n && r->step[n] <= step) n++;
-  return n > 0 ? watched(r, window, n - 1) : NAN;
+  return n > 0 ? moving_average(r, window, n - 1) : NAN;
 }
 
 /* Fills the scores of a run. Returns true if the run has a value. */
@@ -115,7 +115,7 @@ static bool score_run(scored *s, const announce_series *r, size_t window) {
   const size_t n = length_of(r);
   *s = (scored){.of = r, .top = {-INFINITY, -INFINITY}};
   for (size_t k = 0; k < n; k++) {
-    const double x = watched(r, window, k);
+    const double x = moving_average(r, window, k);
     if (isnan(x)) continue;
     s->top[HIGH_SIDE] = fmax(s->top[HIGH_SIDE], x);
     s->top[LOW_SIDE] = fmax(s->top[LOW_SIDE], -x);
@@ -129,7 +129,7 @@ static bool score_run(scored *s, const announce_series *r, size_t window) {
 static int64_t alarm_of(const announce_series *r, size_t window, int side, double threshold) {
   const size_t n = length_of(r);
   for (size_t k = 0; k < n; k++)
-    if (is_beyond_threshold(watched(r, window, k), side, threshold)) return r->step[k];
+    if (is_beyond_threshold(moving_average(r, window, k), side, threshold)) return r->step[k];
   return -1;
 }
 
@@ -367,12 +367,12 @@ static void sum_by_seed(resampling *r) {
 static size_t compare_then(resampling *r, const scored *f, size_t lead) {
   const announce_rule *rule = r->b->rule;
   const int64_t step = f->of->onset - rule->lead[lead];
-  const double own = watched_at(f->of, rule->window, step);
+  const double own = moving_average_at(f->of, rule->window, step);
   size_t n = 0;
   for (size_t j = 0; j < r->b->n && !isnan(own); j++) {
     const scored *s = &r->b->run[j];
     if (s->of->collapsed || s->of->cell != f->of->cell) continue;
-    const double other = watched_at(s->of, rule->window, step);
+    const double other = moving_average_at(s->of, rule->window, step);
     if (isnan(other)) continue;
     count_pair(r, OF_LEADS + lead, f, s, own > other ? 1 : (own == other ? 0.5 : 0));
     n++;

@@ -58,7 +58,7 @@ static gl_status plan_outage(sim_clock *c, uint32_t site, gl_error *err) {
   const network_site *spec = &c->spec->network->sites[site];
   if (delay_is_zero(spec->mtbf)) return GL_OK;
   delay_source draw = {rng_stream_at(c->seed, RNG_FAILURE, RNG_FAILURE_SITES + site),
-                       2 * (uint64_t)c->net.sites[site].drawn, 0};
+                       2 * (uint64_t)c->net.sites[site].n_drawn, 0};
   const double up = fmax(delay_draw(spec->mtbf, &draw), shortest_s);
   return clock_post(c, c->now + up, OUTAGE_BEGINS, site, 1, err);
 }
@@ -77,12 +77,14 @@ static gl_status outage_plan(sim_clock *c, gl_error *err) {
   return status;
 }
 
+/* drawn: a sampled outage, whose end is posted here; its duration has the odd number after the even
+ * one of the time to it (plan_outage). */
 static gl_status outage_begin(sim_clock *c, uint32_t site, bool drawn, gl_error *err) {
   transfer_site *s = &c->net.sites[site];
   gl_status status = GL_OK;
   if (drawn) {
     delay_source draw = {rng_stream_at(c->seed, RNG_FAILURE, RNG_FAILURE_SITES + site),
-                         2 * (uint64_t)s->drawn++ + 1, 0};
+                         2 * (uint64_t)s->n_drawn++ + 1, 0};
     const double down = delay_draw(c->spec->network->sites[site].mttr, &draw);
     status = clock_post(c, c->now + down, OUTAGE_ENDS, site, 1, err);
   }

@@ -455,7 +455,7 @@ void ledger_add_lengths(sim_clock *c, uint32_t slot);
  * waiting for units in progress would avoid this. */
 bool ledger_must_wait(sim_clock *c);
 /* Queues in order. Whether enough waiting units for an update come before all units in progress. */
-bool ledger_comes_next(sim_clock *c);
+bool ledger_next_is_ready(sim_clock *c);
 /* Gives fate FATE_PENDING to all units without a fate: in generation, in transfer or waiting. */
 void ledger_count_pending(sim_clock *c);
 

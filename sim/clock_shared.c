@@ -456,19 +456,20 @@ bool ledger_must_wait(sim_clock *c) {
   return false;
 }
 
-/* Units in progress that are staler than the window will be dropped: nothing waits for them. */
-bool ledger_comes_next(sim_clock *c) {
+/* Indices are those of live_index(): versions, or with queue: in_order updates. Units in progress
+ * that are staler than the window will be dropped: nothing waits for them. */
+bool ledger_next_is_ready(sim_clock *c) {
   unit_ledger *l = &c->ledger;
-  uint64_t waits = 0;
+  uint64_t ready = 0;
   while (l->least_live < (int64_t)c->updates && l->live[l->least_live] == 0) ++l->least_live;
   int64_t x = l->least_live;
   if (c->spec->stale == STALE_DISCARD && c->spec->window < c->learner.version - x)
     x = c->learner.version - c->spec->window;
-  for (; x <= (int64_t)c->updates && waits < c->spec->take; ++x) {
-    waits += l->waits[x];
+  for (; x <= (int64_t)c->updates && ready < c->spec->take; ++x) {
+    ready += l->waits[x];
     if (l->live[x] > l->waits[x]) break;
   }
-  return waits >= c->spec->take;
+  return ready >= c->spec->take;
 }
 
 void ledger_count_pending(sim_clock *c) {

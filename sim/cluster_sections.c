@@ -609,6 +609,7 @@ static const char *not_with_colocated(const cluster_spec *c) {
                                       : NULL;
 }
 
+/* Thresholds other than 1, the default, need switch: idle. */
 static void check_thresholds(const cluster_spec *c, const colocated_spec *s, cfg_reader *r,
                              const cfg_node *at) {
   if (r->status != GL_OK || (s->high == 1 && s->low == 1)) return;

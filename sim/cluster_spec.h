@@ -113,7 +113,8 @@ typedef struct environment_spec {
 typedef struct colocated_spec {
   delay_dist *to_training, *to_generation; /* seconds of a switch; owned */
   bool when_idle;
-  double high, low; /* at least 1 */
+  double high, low; /* when_idle: the GPUs change to training when as much waits as `high` updates
+                       take, and back when less waits than `low` updates take; at least 1 */
 } colocated_spec;
 
 /* --- cluster.network --- */

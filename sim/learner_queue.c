@@ -213,7 +213,7 @@ static bool choice_next(sim_clock *c) {
   if (!is_enough(c)) return false;
   if (spec->stale == STALE_DISCARD && spec->window < c->learner.version) drop_stale(c);
   if (!is_enough(c) || (spec->stale == STALE_WAIT && ledger_must_wait(c)) ||
-      (cluster_keeps_order(spec) && !ledger_comes_next(c)))
+      (cluster_keeps_order(spec) && !ledger_next_is_ready(c)))
     return false;
   if (spec->quotas) choose_quotas(c);
   double tokens = 0;

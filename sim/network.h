@@ -127,7 +127,7 @@ typedef struct relay_node {
 /* A site that outages can cut off from the others. */
 typedef struct transfer_site {
   uint32_t outages; /* number of current outages */
-  uint32_t drawn;   /* outages sampled so far */
+  uint32_t n_drawn; /* sampled outages so far */
   double since_s;   /* start of the first current outage */
 } transfer_site;
 

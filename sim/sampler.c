@@ -800,7 +800,8 @@ static gl_status rescale_running(sim_clock *c, uint32_t i, uint32_t slot, gl_err
   return status;
 }
 
-/* The weights changed: the coupled learner samples the rest of a unit again, with new lengths. */
+/* Sampler i changes to the weights of `version`: the coupled learner samples the rest of the slot's
+ * unit again, with new lengths. The old ones stay in c->coupled for rescale_running(). */
 static gl_status draw_rest(sim_clock *c, uint32_t i, uint32_t slot, int64_t version,
                            gl_error *err) {
   const size_t n = c->spec->unit_responses;

@@ -91,9 +91,9 @@ static void unknown_line(table *to, const char *what, const char *how) {
              how != NULL ? how : "This trainer has no setting for it");
 }
 
-/* Says where the rows of a table without the column `from` come from. */
+/* Adds a note on the source of the rows, for a table that has no column `from`. */
 static void rows_line(table *to, const diagnosis *d, const char *name) {
-  const origin from = origin_of_tokens(d, "");
+  const origin from = origin_of_tokens(d, ""); /* its field is not written */
   table_text(table_field(to, name), from.lines);
   if (from.ref > 0) table_line(to, "The rows of the last table are from [%zu].", from.ref);
 }

@@ -98,8 +98,9 @@ static bool series_ends_with(const char *text, const char *end) {
 }
 
 /* verl's fully asynchronous trainer before V1 logs the time that it waits for samples as "gen"
- * (fully_async_trainer.py; detach_utils.py:358 divides it by the step to an idle_ratio). */
-static bool is_of_waiting_trainer(const gathered *from) {
+ * (fully_async_trainer.py; detach_utils.py:358 divides it by the step to an idle_ratio). V1: see
+ * find_waiting_of_verl(). */
+static bool logs_wait_as_gen(const gathered *from) {
   for (size_t i = 0; i < from->n_series; ++i)
     if (strncmp(from->series[i].metric, "fully_async/", 12) == 0) return true;
   return false;
@@ -139,7 +140,7 @@ static void find_waiting_of_verl(diagnosis *d) {
 }
 
 gl_status diagnosis_add_series(diagnosis *d, const gathered *from, gl_error *err) {
-  const bool waits = is_of_waiting_trainer(from);
+  const bool waits = logs_wait_as_gen(from);
   for (size_t k = 0; k < N_NAMES; ++k)
     for (size_t i = 0; i < from->n_series; ++i) {
       const gathered_series *s = &from->series[i];

@@ -168,6 +168,8 @@ static gl_status write_correlations(figure_page *p, run_table *t, gl_error *err)
   return status;
 }
 
+/* A row of panels with Pearson's correlations and one with Spearman's, a panel for each of the
+ * pairs. */
 gl_status figure_correlations(const void *data, figure_page *p, gl_error *err) {
   run_table t;
   gl_status status = run_table_init(&t, p, ((const figure_data *)data)->s, err);

@@ -44,7 +44,8 @@ typedef struct gathered_series {
   const char *label;                   /* "" if none */
   const char *name;                    /* displayed name of the algorithm */
   const char *run;                     /* name of the run in its file */
-  const char *tag, *settings, *chosen; /* borrowed from its table */
+  const char *tag, *settings, *chosen; /* borrowed from its table; settings, chosen: JSON of swept
+                                          and of tuned fields (read.h) */
   const char *metric;
   quantity what;
   bool is_chosen; /* 1: this metric was requested, or none was */

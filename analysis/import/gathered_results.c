@@ -223,6 +223,8 @@ static double rate_of(const char *chosen) {
   return value;
 }
 
+/* Adds the run that these series belong to, unless all are left out. Of its recipe only the tuned
+ * fields are known (`chosen`: the learning rate). */
 static gl_status add_joined_run(results *to, const item *items, size_t n, gl_error *err) {
   const gathered_series *s = items[0].of;
   arena work = {0};

@@ -235,7 +235,8 @@ const char *compressed_name(const compressed_reader *r) {
 
 /* --- opening and closing --- */
 
-gl_status compressed_from(compressed_reader **out, FILE *from, const char *name, gl_error *err) {
+gl_status compressed_open_stream(compressed_reader **out, FILE *from, const char *name,
+                                 gl_error *err) {
   *out = NULL;
   compressed_reader *r = calloc(1, sizeof *r);
   if (r == NULL) return gl_fail_memory(err, "a file's reader");
@@ -254,7 +255,8 @@ gl_status compressed_open(compressed_reader **out, const char *path, gl_error *e
   *out = NULL;
   FILE *from = is_stdin ? stdin : fopen(path, "rb");
   if (from == NULL) return gl_fail(err, GL_EIO, "%.400s cannot be read: %s", path, strerror(errno));
-  const gl_status status = compressed_from(out, from, is_stdin ? "standard input" : path, err);
+  const gl_status status =
+      compressed_open_stream(out, from, is_stdin ? "standard input" : path, err);
   if (status == GL_OK)
     (*out)->owns_stream = !is_stdin;
   else if (!is_stdin)

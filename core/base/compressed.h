@@ -36,7 +36,8 @@ typedef struct compressed_text {
 gl_status compressed_open(compressed_reader **out, const char *path, gl_error *err);
 /* The same for an open stream, which the reader borrows; name is the name in messages. Errors:
  * GL_ENOMEM. */
-gl_status compressed_from(compressed_reader **out, FILE *from, const char *name, gl_error *err);
+gl_status compressed_open_stream(compressed_reader **out, FILE *from, const char *name,
+                                 gl_error *err);
 /* NULL is allowed. Closes the file, unless it was borrowed or is standard input. */
 void compressed_close(compressed_reader *r);
 

@@ -220,7 +220,8 @@ static void progress_print_line(const progress *p, double t, const char *note) {
   fprintf(p->world.to, "%s: %s%s%s\n", p->what.text, status, *note != '\0' ? "  " : "", note);
 }
 
-/* Redraws the bar at most ten times a second, or writes a line when one is due. */
+/* Redraws the bar at most ten times a second, or writes a line: after each tenth of the total, and
+ * 30 s after the last one. Jobs shorter than 2 s write none. */
 static void progress_draw(progress *p) {
   if (p->mode == PROGRESS_SILENT) return;
   double t = progress_now_s(p);
@@ -229,7 +230,6 @@ static void progress_draw(progress *p) {
     draw_bar(p, t);
   } else {
     int tenth = p->total != 0 && tenths(p) >= p->next_tenth;
-    /* jobs of a few milliseconds print nothing */
     double last = p->has_drawn ? p->drawn : p->started;
     if (t - p->started < 2 || (!tenth && t - last < 30)) return;
     if (p->total != 0) p->next_tenth = tenths(p) + 1;

@@ -467,14 +467,18 @@ int trainer_is_readable(policy_trainer trainer) {
 /* --- one switch --- */
 
 typedef struct given {
-  char key[160], value[160]; /* the whole dotted name */
+  char key[160]; /* the whole dotted name */
+  char value[1024];
 } given;
 
 static gl_status switch_split(given *g, const char *text, gl_error *err) {
   const char *equals = strchr(text, '=');
   const char *start = text + strspn(text, "-+");
-  if (equals == NULL || equals <= start || strlen(equals + 1) >= sizeof g->value)
+  if (equals == NULL || equals <= start)
     return gl_fail(err, GL_EINPUT, "'%.80s' is no switch of a trainer; write name=value", text);
+  if (strlen(equals + 1) >= sizeof g->value)
+    return gl_fail(err, GL_EINPUT, "the value of '%.80s...' is longer than %zu characters", text,
+                   sizeof g->value - 1);
   if ((size_t)(equals - start) >= sizeof g->key)
     return gl_fail(err, GL_EINPUT, "'%.80s' has too long a name", text);
   snprintf(g->key, sizeof g->key, "%.*s", (int)(equals - start), start);
@@ -702,25 +706,26 @@ gl_status trainer_read_text(trainer_reading *out, policy_trainer trainer, const 
 }
 
 /* Collects the known switches at and below a node, whose dotted name is `above`. */
-static void collect(given **all, size_t *n, policy_trainer trainer, const char *above,
-                    const cfg_node *node) {
-  for (size_t i = 0; cfg_kind_of(node) == CFG_MAP && i < cfg_size(node); ++i) {
+static gl_status collect(given **all, size_t *n, policy_trainer trainer, const char *above,
+                         const cfg_node *node, gl_error *err) {
+  gl_status status = GL_OK;
+  for (size_t i = 0; status == GL_OK && cfg_kind_of(node) == CFG_MAP && i < cfg_size(node); ++i) {
     const cfg_node *value = cfg_at(node, i);
     char key[160];
     snprintf(key, sizeof key, "%s%s%s", above, *above != '\0' ? "." : "", cfg_key_at(node, i));
     if (cfg_kind_of(value) != CFG_SCALAR) {
       const cfg_node *type = cfg_kind_of(value) == CFG_MAP ? cfg_find(value, "type") : NULL;
-      collect(all, n, trainer, key, value);
-      if (type == NULL || cfg_kind_of(type) != CFG_SCALAR) continue;
+      status = collect(all, n, trainer, key, value, err);
+      if (status != GL_OK || type == NULL || cfg_kind_of(type) != CFG_SCALAR) continue;
       value = type; /* prime-rl's loss: {type: ipo} */
     }
     if (cfg_is_null(value) || !knows_key(trainer, key)) continue;
     given *g = MUST_ADD(*all, *n, "a trainer's switches");
     char *text = must_textf("a trainer's switch", "%s=%s", key, cfg_text(value));
-    gl_error err = {0};
-    if (switch_split(g, text, &err) != GL_OK) --*n;
+    status = switch_split(g, text, err);
     free(text);
   }
+  return status;
 }
 
 gl_status trainer_read_file(trainer_reading *out, policy_trainer trainer, const char *path,
@@ -729,7 +734,7 @@ gl_status trainer_read_file(trainer_reading *out, policy_trainer trainer, const 
   given *all = NULL;
   size_t n = 0;
   gl_status status = cfg_load_file(&doc, path, err);
-  if (status == GL_OK) collect(&all, &n, trainer, "", cfg_root(doc));
+  if (status == GL_OK) status = collect(&all, &n, trainer, "", cfg_root(doc), err);
   if (status == GL_OK && n == 0)
     status = gl_fail(err, GL_EINPUT, "%s has no switch of %s that is known here", path,
                      policy_trainer_about(trainer)->name);

@@ -364,7 +364,7 @@ gl_status token_log_open_text(token_log **out, const char *text, size_t size, co
                         "a log's text");
   log->file = name;
   log->about.n_files = 1;
-  return compressed_from(&log->reader, log->text, name, err);
+  return compressed_open_stream(&log->reader, log->text, name, err);
 }
 
 const char *token_log_skipped(const token_log *log, size_t i) {

@@ -275,6 +275,8 @@ static gl_status score_share(void *context, size_t rank, gl_error *err) {
   return status;
 }
 
+/* Each replica scores its share of the responses with the parameters in use, the reference's or the
+ * initial ones. */
 gl_status llm_learner_log_probs(llm_learner *l, const response_list *s, score_policy policy,
                                 double temperature, double *logp, gl_error *err) {
   set_pass p = {.l = l,
@@ -283,7 +285,7 @@ gl_status llm_learner_log_probs(llm_learner *l, const response_list *s, score_po
                 .policy = policy,
                 .temperature = temperature,
                 .logp = logp};
-  size_t all;
+  size_t all; /* not needed here */
   gl_status status = divide(&p, &all, err);
   return status == GL_OK ? rank_threads_run(l->threads, score_share, &p, err) : status;
 }

@@ -15,7 +15,7 @@ static gl_status sum_by_line(FILE *from, uint64_t *sum, gl_error *err) {
   compressed_reader *r = NULL;
   compressed_text line = {.text = NULL};
   size_t n = 0;
-  gl_status status = compressed_from(&r, from, "fuzz", err);
+  gl_status status = compressed_open_stream(&r, from, "fuzz", err);
   while (status == GL_OK && n < MOST_TEXT &&
          (status = compressed_line(r, &line, 1 << 20, err)) == GL_OK && line.text != NULL) {
     if (line.text[line.size] != '\0') abort();
@@ -30,7 +30,7 @@ static gl_status sum_by_line(FILE *from, uint64_t *sum, gl_error *err) {
 static gl_status sum_by_block(FILE *from, uint64_t *sum, size_t *total, gl_error *err) {
   compressed_reader *r = NULL;
   char block[1000];
-  gl_status status = compressed_from(&r, from, "fuzz", err);
+  gl_status status = compressed_open_stream(&r, from, "fuzz", err);
   for (size_t n = 1; status == GL_OK && n > 0 && *total < MOST_TEXT; *total += n) {
     status = compressed_read(r, block, sizeof block, &n, err);
     if (status != GL_OK) n = 0;

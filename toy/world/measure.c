@@ -195,6 +195,8 @@ size_t toy_scratch(const toy_world *w) {
   return toy_chain_scratch(&w->tree, states) + w->tree.horizon * w->tree.n_nodes;
 }
 
+/* Sums over the tree of responses (p); in a counted world, which has too many to list, over the
+ * states of the prompt's automaton and last letters (logp). */
 double toy_mean_reward(const toy_world *w, size_t x, const double *p, const double *logp,
                        double *scratch) {
   if (!w->counted) return toy_exact_mean(&w->tree, p, w->reward + x * w->tree.n_responses, scratch);

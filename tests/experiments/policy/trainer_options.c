@@ -185,6 +185,24 @@ TEST(a_configuration_file_is_read_for_the_switches_that_are_known) {
   CU_ASSERT_EQUAL(trainer_read_file(&r, TRAINER_PRIME_RL, path, &err), GL_EINPUT);
 }
 
+/* A value that is too long for a switch is refused, and is not left out. */
+TEST(long_values_of_a_configuration_file_are_read_or_refused) {
+  char folder[64], path[128], text[4096];
+  trainer_reading r;
+  gl_error err = {0};
+  cli_scratch_make(folder);
+  for (int length = 300; length <= 2000; length += 1700) {
+    const int n =
+        snprintf(text, sizeof text,
+                 "use_tis: true\ncustom_tis_function_path: %.*d.icepop_function\n", length, 0);
+    cli_write(cli_path(path, folder, "slime.yaml"), text, (size_t)n);
+    const gl_status status = trainer_read_file(&r, TRAINER_SLIME, path, &err);
+    CU_ASSERT_EQUAL(status, length == 300 ? GL_OK : GL_EINPUT);
+    if (status == GL_OK) CU_ASSERT_PTR_NOT_NULL(strstr(r.algorithm.name, "icepop"));
+  }
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "longer than 1023 characters"));
+}
+
 /* Every setting is of a published algorithm, and of each algorithm and trainer there is one. */
 TEST(the_table_of_settings_is_of_algorithms_and_says_each_once) {
   for (size_t i = 0; i < policy_settings_count(); i++) {
