@@ -16,20 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { NAMES_SIZE = 900 };
-
-/* Writes "a, b, c", cut behind a whole name where the room ends. */
-static const char *listed_names(const char *const *names, size_t n, char text[NAMES_SIZE]) {
-  size_t used = 0;
-  *text = '\0';
-  for (size_t i = 0; i < n && used + strlen(names[i]) + 3 < NAMES_SIZE; i++)
-    used += (size_t)snprintf(text + used, NAMES_SIZE - used, "%s%s", i ? ", " : "", names[i]);
-  return text;
-}
-
 static gl_status check_figure_name(const figure_table *t, const char *only, gl_error *err) {
   const char **names = calloc(t->n + 1, sizeof *names);
-  char one[128], hint[CFG_HINT_SIZE], all[NAMES_SIZE];
+  char one[128], hint[CFG_HINT_SIZE], all[900];
   gl_status status = GL_OK;
   if (!names) return gl_fail_memory(err, "the names of figures");
   for (size_t i = 0; i < t->n; i++) names[i] = t->figures[i].name;
@@ -40,7 +29,7 @@ static gl_status check_figure_name(const figure_table *t, const char *only, gl_e
     while (i < t->n && strcmp(names[i], one) != 0) i++;
     if (i == t->n)
       status = gl_fail(err, GL_EINPUT, "there is no figure '%s'%s; there are %s", one,
-                       cfg_hint(one, names, t->n, hint), listed_names(names, t->n, all));
+                       cfg_hint(one, names, t->n, hint), cfg_listed(names, t->n, all, sizeof all));
   }
   free(names);
   return status;

@@ -190,6 +190,8 @@ const char *cfg_nearest(const char *word, const char *const *names, size_t n);
 enum { CFG_HINT_SIZE = 128 };
 const char *cfg_hint(const char *word, const char *const *names, size_t n,
                      char text[CFG_HINT_SIZE]);
+/* The names for a message: "a, b, c", cut where text[size] ends. Returns text. */
+const char *cfg_listed(const char *const *names, size_t n, char *text, size_t size);
 
 /* --- lists of maps --- */
 /* Makes a doc whose root is a list, to which maps are added one by one. Messages about its values

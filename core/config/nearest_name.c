@@ -54,6 +54,13 @@ const char *cfg_nearest(const char *word, const char *const *names, size_t n) {
   return cfg_nearest_within((strlen(word) + 2) / 3, word, names, n);
 }
 
+const char *cfg_listed(const char *const *names, size_t n, char *text, size_t size) {
+  *text = '\0';
+  for (size_t i = 0, used = 0; i < n && used < size; ++i)
+    used += (size_t)snprintf(text + used, size - used, "%s%s", i > 0 ? ", " : "", names[i]);
+  return text;
+}
+
 const char *cfg_hint(const char *word, const char *const *names, size_t n,
                      char text[CFG_HINT_SIZE]) {
   const char *near = cfg_nearest(word, names, n);

@@ -776,16 +776,14 @@ void args_fini(args *a) {
 
 gl_status args_choose(size_t *index, const char *what, const char *word, const char *const *names,
                       size_t n, gl_error *err) {
-  char all[256] = "", hint[CFG_HINT_SIZE];
-  for (size_t i = 0; i < n; ++i) {
+  char all[256], hint[CFG_HINT_SIZE];
+  for (size_t i = 0; i < n; ++i)
     if (strcmp(names[i], word) == 0) {
       *index = i;
       return GL_OK;
     }
-    size_t used = strlen(all);
-    snprintf(all + used, sizeof all - used, "%s%s", i > 0 ? ", " : "", names[i]);
-  }
   const bool is_json = strcmp(what, "--format") == 0 && strcmp(word, "json") == 0;
-  return gl_fail(err, GL_EINPUT, "%s is one of %s, not '%s'%s", what, all, word,
+  return gl_fail(err, GL_EINPUT, "%s is one of %s, not '%s'%s", what,
+                 cfg_listed(names, n, all, sizeof all), word,
                  is_json ? "; JSON is --json" : cfg_hint(word, names, n, hint));
 }

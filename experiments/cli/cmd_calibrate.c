@@ -7,6 +7,7 @@
 #include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/program.h"
+#include "experiments/cli/common.h"
 #include "experiments/clock/calibrate.h"
 #include "experiments/recipe/recipe.h"
 
@@ -61,9 +62,7 @@ static gl_status calibrate_logs(const args *a, const calibrate_options *o, gl_er
                      "%s %s",
                      source, a->words[0]);
   if (status == GL_OK) status = recipe_load(&doc, source, a->overrides, a->n_overrides, err);
-  const cfg_node *sweep = status == GL_OK ? cfg_find(cfg_root(doc), "sweep") : NULL;
-  if (sweep != NULL && !cfg_is_null(sweep))
-    fputs("gepolab: note: this is the clock of the base recipe; its sweep is left aside\n", stderr);
+  if (status == GL_OK) note_left_sweep(cfg_find(cfg_root(doc), "sweep"));
   if (status == GL_OK) status = calibrate_log_read(&log, a->words, a->n_words - 1, o->format, err);
   if (status == GL_OK) status = calibrate(&c, doc, &q, err);
   if (status == GL_OK && o->output != NULL) status = write_calibrated(doc, o->output, err);

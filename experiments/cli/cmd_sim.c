@@ -265,8 +265,7 @@ static gl_status sim_read_and_run(one_recipe *of, const request *q, gl_error *er
   gl_status status = one_recipe_read(of, err);
   if (status != GL_OK) return status;
   if (q->definitions) return sim_definitions(of, q, err);
-  if (of->r.sweep != NULL)
-    fputs("gepolab: note: this is the clock of the base recipe; its sweep is left aside\n", stderr);
+  note_left_sweep(of->r.sweep);
   return sim_one_run(&of->r, of->doc, q, err);
 }
 

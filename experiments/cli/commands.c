@@ -497,11 +497,9 @@ static gl_status no_second(const entry *e, int argc, char **argv, gl_error *err)
   const char *ours = other_word(name, argv[1]);
   if (ours != NULL)
     return gl_fail(err, GL_EINPUT, "%s has no word '%s'; use `gepolab %s`", name, argv[1], ours);
-  char hint[CFG_HINT_SIZE], all[256] = "";
-  for (size_t i = 0, used = 0; i < n && used < sizeof all; ++i)
-    used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", i > 0 ? ", " : "", names[i]);
+  char hint[CFG_HINT_SIZE], all[256];
   return gl_fail(err, GL_EINPUT, "%s has no word '%s'%s; it has %s", name, argv[1],
-                 cfg_hint(argv[1], names, n, hint), all);
+                 cfg_hint(argv[1], names, n, hint), cfg_listed(names, n, all, sizeof all));
 }
 
 /* Runs the command. argv[0] is the first word; the words that choose the command are removed from

@@ -131,6 +131,11 @@ figure_request figures_request_to(const char *folder) {
                           .context = (void *)(uintptr_t)folder};
 }
 
+void note_left_sweep(const cfg_node *sweep) {
+  if (sweep != NULL && !cfg_is_null(sweep))
+    fputs("gepolab: note: this is the clock of the base recipe; its sweep is left aside\n", stderr);
+}
+
 gl_status figure_form_check(const figure_form *form, const char *folder, gl_error *err) {
   double width_cm = 0;
   if (folder == NULL && (form->width != NULL || form->highlight != NULL))

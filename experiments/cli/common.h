@@ -77,6 +77,9 @@ typedef struct figure_form {
         &(form).highlight                                                                          \
   }
 
+/* Notes on stderr that a command of one clock leaves the recipe's sweep aside; NULL or null: it has
+ * none. */
+void note_left_sweep(const cfg_node *sweep);
 /* Checks the options before anything is computed or printed. GL_EINPUT for a width that there is
  * not, and for an option of figures where none is drawn (folder NULL). */
 gl_status figure_form_check(const figure_form *form, const char *folder, gl_error *err);

@@ -136,18 +136,16 @@ static gl_status find_studies(study_names *to, store *from, gl_error *err) {
 /* Selects the requested studies: index of the first, and number. */
 static gl_status choose_sections(const study_names *all, const char *only, size_t *first, size_t *n,
                                  gl_error *err) {
-  char list[512] = "";
+  char list[512];
   *first = 0, *n = all->n;
   if (only == NULL) return GL_OK;
   for (size_t i = 0; i < all->n; ++i) {
-    const size_t used = strlen(list);
-    if (strcmp(all->name[i], only) == 0) {
-      *first = i, *n = 1;
-      return GL_OK;
-    }
-    snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", all->name[i]);
+    if (strcmp(all->name[i], only) != 0) continue;
+    *first = i, *n = 1;
+    return GL_OK;
   }
-  return gl_fail(err, GL_EINPUT, "the file has no study '%s'; it has %s", only, list);
+  return gl_fail(err, GL_EINPUT, "the file has no study '%s'; it has %s", only,
+                 cfg_listed((const char *const *)all->name, all->n, list, sizeof list));
 }
 
 gl_status report_write(FILE *to, store *from, const report_request *q, gl_error *err) {
