@@ -96,6 +96,7 @@ const cluster_preset *cluster_preset_at(size_t i);
 enum { MOST_SOURCES = 16 };
 
 /* The default response lengths of presets with groups, in recipe syntax. */
+#define PRESET_LENGTHS "{distribution: lognormal, mu: 6.5, sigma: 0.8}"
 extern const char preset_lengths[];
 
 /* --- the section --- */
