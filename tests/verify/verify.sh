@@ -178,7 +178,7 @@ run_part() { # PART: prints how it ended where it did not pass; exit 1 then
   git -C "$tree" reset -q --hard "$commit" || exit 1
   from=$(date +%s)
   status=0
-  (cd "$tree" && unset MAKEFLAGS MFLAGS MAKELEVEL BUDGET PART TABLE && exec env --default-signal=INT,QUIT CUDA=0 setsid sh -c "$command") > "$folder/$1.log" 2>&1 < /dev/null &
+  (cd "$tree" && unset MAKEFLAGS MFLAGS MAKELEVEL BUILD BUDGET PART TABLE && exec env --default-signal=INT,QUIT CUDA=0 setsid sh -c "$command") > "$folder/$1.log" 2>&1 < /dev/null &
   running=$!
   wait "$running" || status=$?
   kill -TERM -"$running" 2> /dev/null || true # what it left
