@@ -8,8 +8,9 @@ normalised() { # wall times and rates of runs and sweeps; what memory `llm info`
   sed -E -e 's/(cells?|runs?|updates?) in [0-9.]+ (ms|s|min|h)/\1 in TIME/' \
     -e 's/"(free|versions_beside_step|cells_per_s)":(\s*)[0-9.e+-]+/"\1":\2N/'
 }
-made_anywhere() { # a report, without commit, machine, hours, memory, libraries and dates of what made its runs
-  sed -E -e '/^<tr><th scope="row">[^<]*<\/th><td><code>/s/<td>.*/…/' -e 's/^<p>The first run was finished at .*/…/'
+made_anywhere() { # a report, without its program's version, and what made its runs: version, commit, machine, hours, memory, libraries, dates
+  sed -E -e 's/(<footer><p>Written by gepolab )[^ ]+/\1VERSION/' \
+    -e 's/^<tr><th scope="row">[^<]*<\/th><td><code>.*/<tr>…/' -e 's/^<p>The first run was finished at .*/…/'
 }
 
 # say PART NAME WORDS…: the command line, what it prints, its exit status and what it says, into PART/NAME.
