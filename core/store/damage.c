@@ -531,13 +531,13 @@ static gl_status salvage_run(salvage *v, int64_t id) {
 }
 
 /* The number of the run after `than` (or before it, in descending order); 0 if there is none or it
- * cannot be read. */
-static int64_t next_run(salvage *v, const char *sql, int64_t than) {
+ * cannot be read, which sets *whole to 0. */
+static int64_t next_run(salvage *v, const char *sql, int64_t than, int *whole) {
   query q;
   query_begin(&q, v->from, sql, NULL);
   query_bind_integer(&q, 1, than);
   const int64_t id = query_next(&q) ? query_get_integer(&q, 0) : 0;
-  query_end(&q);
+  if (query_end(&q) != GL_OK) *whole = 0;
   return id;
 }
 
@@ -547,13 +547,15 @@ static gl_status salvage_runs(salvage *v) {
   static const char down[] = "SELECT id FROM runs WHERE id < ?1 ORDER BY id DESC LIMIT 1";
   gl_status status = GL_OK;
   int64_t last = 0, id;
-  while (status == GL_OK && (id = next_run(v, up, last)) > last) {
+  int whole = 1;
+  while (status == GL_OK && (id = next_run(v, up, last, &whole)) > last) {
     status = salvage_run(v, id);
     last = id;
   }
-  for (int64_t than = INT64_MAX; status == GL_OK && (id = next_run(v, down, than)) > last;
+  for (int64_t than = INT64_MAX; status == GL_OK && (id = next_run(v, down, than, &whole)) > last;
        than = id)
     status = salvage_run(v, id);
+  v->out->lost += whole ? 0 : 1;
   return status;
 }
 
@@ -625,7 +627,7 @@ gl_status store_salvage(const char *from, const char *to, store_salvaged *out, g
     return gl_fail(err, GL_EINPUT, "%s is there already; name a file that is not", to);
   char *aside = name_aside(to);
   if (aside == NULL) return gl_fail_memory(err, "a file's name");
-  gl_status status = store_open(&v.from, from, STORE_READ, err);
+  gl_status status = store_open(&v.from, from, STORE_READ_CUT, err);
   if (status == GL_OK) {
     status = salvage_into(&v, aside);
     if (status == GL_OK && (status = file_name_new(aside, to, err)) != GL_OK) unlink(aside);

@@ -17,8 +17,9 @@ enum {
 struct store {
   sqlite3 *db;
   char *path;
-  int lock;    /* descriptor that holds the writer's lock, or -1 */
-  int readers; /* number of store_begin_reading() calls not yet ended */
+  int lock;       /* descriptor that holds the writer's lock, or -1 */
+  int readers;    /* number of store_begin_reading() calls not yet ended */
+  bool reads_cut; /* opened with STORE_READ_CUT */
   store_waiting waiting;
 };
 

@@ -36,6 +36,12 @@ static const char *sql_reason_of(int code) {
 }
 
 gl_status store_fail(store *s, int code, const char *doing, gl_error *err) {
+  if ((code & 0xff) == SQLITE_CORRUPT && !s->reads_cut)
+    return gl_fail(
+        err, GL_EIO,
+        "%s %s failed: the file is damaged; restore a copy, or copy what is whole into a "
+        "new study: `gepolab study check %s --salvage NEW.db`",
+        doing, s->path, s->path);
   const char *reason = sql_reason_of(code);
   if (reason == NULL) reason = s->db != NULL ? sqlite3_errmsg(s->db) : sqlite3_errstr(code);
   return gl_fail(err, (code & 0xff) == SQLITE_NOMEM ? GL_ENOMEM : GL_EIO, "%s %s failed: %s", doing,

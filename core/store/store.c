@@ -106,9 +106,11 @@ static int wait_for_others(void *self, int tries) {
 /* --- opening and closing --- */
 
 /* Treats the file as untrusted: code in its schema is not run, text length is limited to that of
- * our own texts, and cells of pages are checked when read. */
+ * our own texts, and cells of pages are checked when read. SQLite refuses a file with fewer pages
+ * than its header says, unless its schema is writable; the file is then still only read. */
 static gl_status distrust(store *s, gl_error *err) {
-  int code = sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+  int code = sqlite3_db_config(
+      s->db, s->reads_cut ? SQLITE_DBCONFIG_WRITABLE_SCHEMA : SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
   if (code == SQLITE_OK) code = sqlite3_db_config(s->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
   if (code == SQLITE_OK) code = store_sum_functions(s->db);
   if (code != SQLITE_OK) return store_fail(s, code, "opening", err);
@@ -139,7 +141,7 @@ static gl_status open_checked(store *s, store_mode mode, const char *vfs, int *e
   if (status == GL_OK) status = store_check_format(s, empty, err);
   if (status != GL_OK) return status;
   if (mode == STORE_WRITE) return open_for_writing(s, *empty, err);
-  if (*empty && mode == STORE_READ)
+  if (*empty && mode != STORE_READ_ANY)
     return gl_fail(
         err, GL_EIO,
         "%s is empty, as a sweep leaves it that was stopped before its first cell; run the "
@@ -191,6 +193,7 @@ gl_status store_open_vfs(store **out, const char *path, store_mode mode, const c
   store *s = calloc(1, sizeof *s);
   if (s == NULL) return gl_fail_memory(err, "a study");
   s->lock = -1;
+  s->reads_cut = mode == STORE_READ_CUT;
   s->path = strdup(path);
   int made = 0, empty = 0;
   status = s->path == NULL ? gl_fail_memory(err, "a path") : GL_OK;

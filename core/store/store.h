@@ -138,11 +138,12 @@ typedef struct run_record {
   size_t n_fates;
 } run_record;
 
-typedef enum store_mode { STORE_READ, STORE_READ_ANY, STORE_WRITE } store_mode;
+typedef enum store_mode { STORE_READ, STORE_READ_ANY, STORE_READ_CUT, STORE_WRITE } store_mode;
 
 /* Opens a study. STORE_WRITE creates the file if needed, takes the single writer's lock and refuses
  * a second writer. STORE_READ_ANY: *out is NULL where a sweep that was stopped before its first
- * cell left a file without a study, which STORE_READ refuses. Errors distinguish a full disk, a
+ * cell left a file without a study, which STORE_READ refuses. STORE_READ_CUT reads what is left of
+ * a file that was cut. Errors distinguish a full disk, a
  * read-only file system and files that are not gepolab studies. path is always a file name:
  * in-memory databases, URIs and files that are not regular are refused. */
 gl_status store_open(store **out, const char *path, store_mode mode, gl_error *err);
@@ -414,7 +415,8 @@ gl_status store_repair(store *s, store_removed *out, gl_error *err);
 typedef struct store_salvaged {
   size_t runs;      /* runs copied */
   size_t lost_runs; /* runs found but damaged; other runs may not have been found */
-  size_t lost;      /* the same for records of tables that belong to no run */
+  size_t lost;      /* the same for records of tables that belong to no run, and 1 more if the table
+                       of runs could not be read to its end: 0 and 0 where nothing was lost */
 } store_salvaged;
 
 /* Copies all undamaged records of the study at `from` that can be read into a new study at `to`,
