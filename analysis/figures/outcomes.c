@@ -343,9 +343,9 @@ static const figure figures[] = {
 static const char *fates_lack(const void *data, unsigned needs) {
   const stability *s = data;
   if ((needs & STORED_NEEDS_RATES) && !s->has_rates)
-    return "the study does not sweep optimizer.lr over several numbers";
+    return "optimizer.lr is not swept over several numbers";
   if ((needs & STORED_NEEDS_SETTINGS) && s->n_settings < 2)
-    return "the study has one setting besides optimizer.lr";
+    return "there is one setting besides optimizer.lr";
   for (size_t k = 0; k < s->n_settings; k++)
     if (any_collapsed(s, k)) return NULL;
   return (needs & STORED_NEEDS_A_COLLAPSE) ? "no run collapsed" : NULL;

@@ -104,7 +104,7 @@ static bool has_rates(const results *r) {
 enum { FEWEST_RUNS = 3 };
 
 static const char *lacks_fates(const results *r) {
-  if (!has_evaluation(r)) return "the study has no evaluation";
+  if (!has_evaluation(r)) return "there is no evaluation";
   if (r->lower_is_better) return "collapse is defined for scores that are better when higher";
   for (size_t i = 0; i < r->n_groups * r->n_algorithms; i++)
     if (r->cells[i].n >= FEWEST_RUNS) return NULL;
@@ -145,32 +145,31 @@ static const char *figure_lacks(const void *data, unsigned needs) {
   const summary *s = ((const figure_data *)data)->s;
   const results *r = s->from;
   if ((needs & NEEDS_DELAYS) && !is_swept(r, X_DELAY))
-    return "the study does not sweep a delay over several numbers";
-  if ((needs & NEEDS_LOSSES) && !is_swept(r, X_LOSS))
-    return "the study does not sweep a packet loss";
+    return "no delay is swept over several numbers";
+  if ((needs & NEEDS_LOSSES) && !is_swept(r, X_LOSS)) return "no packet loss is swept";
   if ((needs & NEEDS_WINDOWS) && r->n_groups > 1 && !is_swept(r, X_WINDOW))
-    return "the study has several settings and does not sweep cluster.window";
+    return "there are several settings, and cluster.window is not swept";
   if ((needs & NEEDS_SAMPLERS) && !is_swept(r, X_SAMPLERS))
-    return "the study does not sweep the number of samplers";
+    return "the number of samplers is not swept";
   if ((needs & NEEDS_SETTINGS) && !sweeps_something(r))
-    return "the study varies nothing but algorithm and seed";
+    return "nothing but algorithm and seed varies";
   if ((needs & NEEDS_OUTCOMES) && lacks_fates(r)) return lacks_fates(r);
   if ((needs & NEEDS_RATES) && !has_rates(r))
-    return "the study does not sweep optimizer.lr over several numbers";
+    return "optimizer.lr is not swept over several numbers";
   if ((needs & NEEDS_OTHER_SETTINGS) && !has_other_settings(r))
-    return "the study has one setting besides optimizer.lr; gepolab analyze --table outcomes tells "
+    return "there is one setting besides optimizer.lr; gepolab analyze --table outcomes tells "
            "its rates";
   if (lacks_collapses(r, needs) != NULL) return lacks_collapses(r, needs);
-  if ((needs & NEEDS_EVALUATION) && !has_evaluation(r)) return "the study has no evaluation";
+  if ((needs & NEEDS_EVALUATION) && !has_evaluation(r)) return "there is no evaluation";
   if ((needs & NEEDS_TRAINING) && !has_training(r))
-    return "the study has no importance weights, gradient norms or rewards at several updates";
+    return "there are no importance weights, gradient norms or rewards at several updates";
   if ((needs & NEEDS_DIVERGENCE) && !has_divergence(s))
-    return "the study has no KL, importance weights or estimation error";
-  if ((needs & NEEDS_AGES) && has_one_age(r)) return "all batches of the study have one staleness";
+    return "there is no KL, importance weight or estimation error";
+  if ((needs & NEEDS_AGES) && has_one_age(r)) return "all batches have one staleness";
   if ((needs & NEEDS_WINDOW) && !has_window(s))
-    return "the study has neither staleness nor KL at several updates";
-  if ((needs & NEEDS_STALENESS) && !has_staleness(r)) return "the study has no staleness histogram";
-  if ((needs & NEEDS_CLOCK) && !has_clock(s)) return "the study has no clock";
+    return "there is neither staleness nor KL at several updates";
+  if ((needs & NEEDS_STALENESS) && !has_staleness(r)) return "there is no staleness histogram";
+  if ((needs & NEEDS_CLOCK) && !has_clock(s)) return "there is no clock";
   return NULL;
 }
 
@@ -227,7 +226,7 @@ static size_t list_variants(const results *r, look_variant *variants, arena *a) 
 gl_status figures_draw(const results *r, const staleness_histogram *measured,
                        const figure_request *q, gl_error *err) {
   static const figure_table drawn = {figures, FIGURE_COUNT, figure_lacks,
-                                     "the study has no data for any figure", NULL};
+                                     "there is no data for any figure", NULL};
   summary s;
   gl_status status =
       figures_check_highlight(q, (const char *const *)r->algorithms, r->n_algorithms, err);

@@ -37,15 +37,16 @@ static gl_status check_figure_name(const figure_table *t, const char *only, gl_e
 
 gl_status figures_check_highlight(const figure_request *q, const char *const *names, size_t n,
                                   gl_error *err) {
-  char one[128], hint[CFG_HINT_SIZE];
+  char one[128], hint[CFG_HINT_SIZE], all[512];
   for (const char *at = q->highlight; at && *at; at += *at == ',') {
     const size_t length = strcspn(at, ",");
     size_t i = 0;
     snprintf(one, sizeof one, "%.*s", (int)(length < 127 ? length : 127), at);
     while (i < n && strcmp(names[i], one) != 0) i++;
     if (i == n)
-      return gl_fail(err, GL_EINPUT, "--highlight: there is no algorithm '%s'%s", shown(one).text,
-                     cfg_hint(one, names, n, hint));
+      return gl_fail(err, GL_EINPUT, "--highlight: there is no algorithm '%s'%s; there are %s",
+                     shown(one).text, cfg_hint(one, names, n, hint),
+                     shown(cfg_listed(names, n, all, sizeof all)).text);
     at += length;
   }
   return GL_OK;
@@ -168,7 +169,7 @@ static void read_complaint(int from, char *text, size_t size) {
 }
 
 /* Runs gnuplot. Returns 0, errno if it could not be started, or -1 with the beginning of its error
- * output. */
+ * output, or how it ended if it wrote none. */
 static int gnuplot_outcome(const drawing *d, char *complaint, size_t size) {
   int complaints[2], failure[2], reason = 0, code = 0;
   if (pipe(complaints) != 0) return errno;
@@ -188,7 +189,12 @@ static int gnuplot_outcome(const drawing *d, char *complaint, size_t size) {
   close(complaints[0]), close(failure[0]);
   while (child > 0 && waitpid(child, &code, 0) < 0 && errno == EINTR) continue;
   if (reason) return reason;
-  return WIFEXITED(code) && WEXITSTATUS(code) == 0 ? 0 : -1;
+  if (WIFEXITED(code) && WEXITSTATUS(code) == 0) return 0;
+  if (!*complaint && WIFEXITED(code))
+    snprintf(complaint, size, "it wrote no message; exit status %d", WEXITSTATUS(code));
+  else if (!*complaint)
+    snprintf(complaint, size, "it was ended by the signal %s", strsignal(WTERMSIG(code)));
+  return -1;
 }
 
 /* --- outputs, replaced when complete --- */

@@ -16,7 +16,8 @@ gl_status figures_draw_table(const figure_table *t, const void *data, const figu
 gl_status figures_draw_one(const figure *f, const char *missing, const char *nothing,
                            const void *data, const figure_request *q, gl_error *err);
 
-/* Errors: GL_EINPUT if q->highlight has a name that is not in names[n], with the nearest name. */
+/* Errors: GL_EINPUT if q->highlight has a name that is not in names[n], with the nearest and all
+ * names. */
 gl_status figures_check_highlight(const figure_request *q, const char *const *names, size_t n,
                                   gl_error *err);
 

@@ -408,6 +408,20 @@ static gl_status take_one_more(parser *p, const args_option *o, const char *text
   return GL_OK;
 }
 
+/* Refuses a picture's name for a folder of figures, of which one would be made with that name. */
+static gl_status check_figures(const parser *p, const args_option *o, const char *folder) {
+  static const char pictures[] = " .pdf .png .svg .eps .jpg ";
+  const char *dot = strrchr(folder, '.');
+  char padded[8];
+  if (dot == NULL || strlen(dot) != 4 || file_is_folder(folder)) return GL_OK;
+  snprintf(padded, sizeof padded, " %s ", dot);
+  if (strstr(pictures, padded) == NULL) return GL_OK;
+  return gl_fail(p->err, GL_EINPUT,
+                 "--%s %s: figures go into a folder, each as PDF, PNG and SVG; write -%c FOLDER%s",
+                 o->name, folder, o->letter,
+                 option_named(p, "figure", 6) != NULL ? ", and --figure NAME for one of them" : "");
+}
+
 /* Stores the value of an option; text NULL means none was attached to the word. */
 static gl_status args_take(parser *p, const args_option *o, const char *text) {
   if (o->kind == ARGS_RENAMED)
@@ -423,7 +437,7 @@ static gl_status args_take(parser *p, const args_option *o, const char *text) {
       return gl_fail(p->err, GL_EINPUT, "--%s needs a value: --%s %s", o->name, o->name, o->value);
     text = p->argv[p->next++];
   }
-  const bool is_text = o->kind == ARGS_TEXT || args_is_file(o->kind);
+  const bool is_text = o->kind == ARGS_TEXT || o->kind == ARGS_FIGURES || args_is_file(o->kind);
   if (o->kind != ARGS_COUNT && text[0] == '\0')
     return gl_fail(p->err, GL_EINPUT, "--%s needs a value that is not empty", o->name);
   if (check_repeated(p, o, text) != GL_OK) return GL_EINPUT;
@@ -438,7 +452,7 @@ static gl_status args_take(parser *p, const args_option *o, const char *text) {
   }
   if (is_text) {
     *(const char **)o->target = text;
-    return GL_OK;
+    return o->kind == ARGS_FIGURES ? check_figures(p, o, text) : GL_OK;
   }
   char *end = NULL;
   errno = 0;

@@ -49,15 +49,16 @@ int commands_main(int argc, char **argv);
 /* --- options and words --- */
 
 typedef enum args_kind {
-  ARGS_FLAG,   /* target: int *, set to 1 */
-  ARGS_TEXT,   /* target: const char ** */
-  ARGS_READ,   /* the same, a file that the command reads */
-  ARGS_WRITE,  /* the same, a file that it replaces; refused if the command also reads that file, or
-                  if the file is a study */
-  ARGS_STUDY,  /* the same, a study that it adds to; refused if another argument reads that file */
-  ARGS_COUNT,  /* target: size_t *, a whole number from 1 to 65536 */
-  ARGS_FORMAT, /* target: table_format *, below TABLE_COMMAND_FORMATS */
-  ARGS_EACH,   /* target: args_list *; may be given several times, each adds its value */
+  ARGS_FLAG,  /* target: int *, set to 1 */
+  ARGS_TEXT,  /* target: const char ** */
+  ARGS_READ,  /* the same, a file that the command reads */
+  ARGS_WRITE, /* the same, a file that it replaces; refused if the command also reads that file, or
+                 if the file is a study */
+  ARGS_STUDY, /* the same, a study that it adds to; refused if another argument reads that file */
+  ARGS_FIGURES, /* the same, a folder of figures; a picture's name is refused */
+  ARGS_COUNT,   /* target: size_t *, a whole number from 1 to 65536 */
+  ARGS_FORMAT,  /* target: table_format *, below TABLE_COMMAND_FORMATS */
+  ARGS_EACH,    /* target: args_list *; may be given several times, each adds its value */
   ARGS_SET,    /* KEY=VALUE, added to the overrides; target: the key, or NULL if the value is itself
                   KEY=VALUE */
   ARGS_RENAMED /* refused, naming the option `value` that took its place; without help */

@@ -101,7 +101,7 @@ static gl_status run_bias(args *a, gl_error *err) {
       {"format", 0, ARGS_TEXT, "tsv", "the table as tab-separated values, for figures", &q.format},
       {"output", 'o', ARGS_STUDY, "STUDY.db",
        "also keep the measurements in a study's table `bias`", &q.study},
-      {"figures", 'f', ARGS_TEXT, "FOLDER",
+      {"figures", 'f', ARGS_FIGURES, "FOLDER",
        "draw instead of printing: data, script, PDF, PNG and SVG", &q.folder},
       {"figure", 0, ARGS_TEXT, "NAME", "with --figures: only this one", &q.figure},
       FIGURE_FORM_OPTIONS(q.form),
@@ -204,7 +204,7 @@ static gl_status run_theory(args *a, gl_error *err) {
   figure_form form = {.given = NULL};
   const args_option options[] = {
       {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json},
-      {"figures", 'f', ARGS_TEXT, "FOLDER",
+      {"figures", 'f', ARGS_FIGURES, "FOLDER",
        "draw instead of printing: data, script, PDF, PNG and SVG", &folder},
       {"figure", 0, ARGS_TEXT, "NAME", "with --figures: only this one", &only},
       {"threads", 'j', ARGS_COUNT, "N",
@@ -310,10 +310,10 @@ static gl_status draw_selection(selection_case *m, const char *policy, const arg
 static gl_status run_selection(args *a, gl_error *err) {
   int json = 0;
   selection_drawing to = {.folder = NULL};
-  const args_option options[] = {
-      {"figures", 'f', ARGS_TEXT, "FOLDER", "draw the policies for stale data there", &to.folder},
-      FIGURE_WIDTH_OPTION(to.form),
-      {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json}};
+  const args_option options[] = {{"figures", 'f', ARGS_FIGURES, "FOLDER",
+                                  "draw the policies for stale data there", &to.folder},
+                                 FIGURE_WIDTH_OPTION(to.form),
+                                 {"json", 0, ARGS_FLAG, NULL, "the numbers as JSON", &json}};
   one_recipe of = {.words = a};
   cluster_spec *cluster = NULL;
   selection_case m = {.max_length = 0};

@@ -366,7 +366,7 @@ static gl_status run_llm_bias(args *a, gl_error *err) {
        &o.responses},
       {"output", 'o', ARGS_STUDY, "STUDY.db",
        "also keep the measurements in a study's table `bias`", &o.study},
-      {"figures", 'f', ARGS_TEXT, "FOLDER",
+      {"figures", 'f', ARGS_FIGURES, "FOLDER",
        "draw instead of printing: data, script, PDF, PNG and SVG", &o.folder},
       FIGURE_FORM_OPTIONS(o.form),
       {"seed", 0, ARGS_COUNT, "N", "of this measurement's draws (1)", &o.seed},

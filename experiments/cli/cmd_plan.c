@@ -340,7 +340,7 @@ static gl_status run_plan(args *a, gl_error *err) {
   request q = {.json = 0};
   const args_option options[] = {
       {"output", 'o', ARGS_WRITE, "FILE.yaml", "write the recommended recipe there", &q.output},
-      {"figures", 'f', ARGS_TEXT, "FOLDER", "draw the Pareto front there", &q.folder},
+      {"figures", 'f', ARGS_FIGURES, "FOLDER", "draw the Pareto front there", &q.folder},
       FIGURE_WIDTH_OPTION(q.form),
       {"for", 0, ARGS_TEXT, "TRAINER",
        "also the settings of verl, prime-rl, areal, nemo-rl, trl or slime", &q.trainer},

@@ -20,8 +20,11 @@
 #include <unistd.h>
 
 static void list_figures(void) {
-  for (size_t i = 0; figures_at(i) != NULL; ++i)
-    printf("%-18s %s\n", figures_at(i)->name, figures_at(i)->shows);
+  for (size_t i = 0; figures_at(i) != NULL; ++i) {
+    const size_t column = (size_t)printf("%-18s ", figures_at(i)->name);
+    shown_wrap(figures_at(i)->shows, column, column, stdout);
+    putchar('\n');
+  }
 }
 
 /* Draws a study. set: the evaluation set whose score is drawn; NULL: the runs' own score. */
@@ -187,8 +190,6 @@ static gl_status list_named(char only[NAMED], const args_list *named, gl_error *
   return GL_OK;
 }
 
-static const char *const pictures[] = {".pdf", ".png", ".svg", ".eps", ".jpg"};
-
 static gl_status run_plot(args *a, gl_error *err) {
   const char *folder = "figures", *points = NULL, *gnuplot = NULL, *path = NULL, *run = NULL;
   int list = 0, no_notes = 0;
@@ -199,7 +200,7 @@ static gl_status run_plot(args *a, gl_error *err) {
   staleness_histogram measured = {0};
   enum { OWN = 10 };
   args_option options[OWN + IMPORT_OPTION_COUNT] = {
-      {"output", 'o', ARGS_TEXT, "FOLDER", "where they go (default: figures)", &folder},
+      {"output", 'o', ARGS_FIGURES, "FOLDER", "where they go (default: figures)", &folder},
       {"figure", ARGS_OLD('f'), ARGS_EACH, "FIGURE", "only this one; may be given several times",
        &named},
       {"points", 0, ARGS_TEXT, "N|raw",
@@ -215,13 +216,6 @@ static gl_status run_plot(args *a, gl_error *err) {
   gl_status status = args_parse(a, options, OWN + IMPORT_OPTION_COUNT, err);
   if (status != GL_OK || a->help) return status;
   form.given = a;
-  const char *dot = strrchr(folder, '.');
-  for (size_t i = 0; i < sizeof pictures / sizeof *pictures && dot != NULL; ++i)
-    if (strcmp(dot, pictures[i]) == 0 && !file_is_folder(folder))
-      return gl_fail(err, GL_EINPUT,
-                     "--output %s: figures go into a folder, each as PDF, PNG and SVG; write -o "
-                     "FOLDER, and --figure NAME for one of them",
-                     folder);
   for (size_t i = 0; i < a->n_words; ++i)
     for (size_t k = 0; figures_at(k) != NULL; ++k)
       if (strcmp(figures_at(k)->name, a->words[i]) == 0 && access(a->words[i], F_OK) != 0)

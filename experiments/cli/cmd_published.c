@@ -64,13 +64,17 @@ static unfitted_errors errors_of(const published_cases *cases, const declared_pr
   return e;
 }
 
-static void print_errors(const unfitted_errors *e, const char *after) {
-  if (e->n > 0)
-    printf("median error over cases never fitted: %.0f %% of %zu", 100 * e->median, e->n);
+static void print_errors(const unfitted_errors *e) {
+  char text[256], unseen[128] = "";
+  if (e->n == 0) return;
   if (e->n_unseen > 0)
-    printf("; of the %zu predicted before their numbers were seen: %.0f %%", e->n_unseen,
-           100 * e->median_unseen);
-  if (e->n > 0) puts(after);
+    snprintf(unseen, sizeof unseen,
+             "; of the %zu predicted before their numbers were seen: %.0f %%", e->n_unseen,
+             100 * e->median_unseen);
+  snprintf(text, sizeof text, "median error over cases never fitted: %.0f %% of %zu%s",
+           100 * e->median, e->n, unseen);
+  shown_wrap(text, 0, 0, stdout);
+  puts("\n");
 }
 
 /* --- tables --- */
@@ -78,7 +82,7 @@ static void print_errors(const unfitted_errors *e, const char *after) {
 /* Prints the cases within 80 columns. The preset is only in the other formats. */
 static void published_print_plain(const published_cases *cases, const declared_predictions *p) {
   const unfitted_errors e = errors_of(cases, p);
-  print_errors(&e, "\n");
+  print_errors(&e);
   printf("%-41s  %14s  %15s\n", "", "seconds a step", "speed-up");
   printf("%-41s %7s %7s %7s %7s %6s\n", "case", "paper", "here", "paper", "here", "off by");
   for (size_t i = 0; i < cases->n; ++i) {
@@ -104,7 +108,7 @@ static void published_print_plain(const published_cases *cases, const declared_p
 
 static void published_print_markdown(const published_cases *cases, const declared_predictions *p) {
   const unfitted_errors e = errors_of(cases, p);
-  print_errors(&e, "\n");
+  print_errors(&e);
   puts("| case | preset | published | simulated | speed-up published | simulated | off by | place "
        "|\n|---|---|---|---|---|---|---|---|");
   for (size_t i = 0; i < cases->n; ++i) {
@@ -235,7 +239,7 @@ static gl_status run_published(args *a, gl_error *err) {
   const args_option options[] = {
       {"format", 0, ARGS_TEXT, "text|markdown|latex", "how the table is written", &format},
       {"json", 0, ARGS_FLAG, NULL, "the same as JSON", &json},
-      {"figures", 'f', ARGS_TEXT, "FOLDER", "draw published against simulated there", &folder},
+      {"figures", 'f', ARGS_FIGURES, "FOLDER", "draw published against simulated there", &folder},
       FIGURE_FORM_OPTIONS(form_of_figure)};
   published_cases cases = {0};
   declared_predictions declared = {0};

@@ -278,7 +278,7 @@ static gl_status run_sim(args *a, gl_error *err) {
        "as CSV: every trained batch with its times (csv), or every run of tokens of one version "
        "(tokens)",
        &events},
-      {"figures", 'f', ARGS_TEXT, "FOLDER", "draw the staleness distribution there", &q.folder},
+      {"figures", 'f', ARGS_FIGURES, "FOLDER", "draw the staleness distribution there", &q.folder},
       {"timeline", ARGS_OLD('t'), ARGS_FLAG, NULL,
        "and what samplers, links and the learner do when (default folder: figures)", &q.timeline},
       {"theory", 0, ARGS_FLAG, NULL,

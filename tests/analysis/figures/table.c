@@ -387,7 +387,7 @@ TEST(shared_delays_is_no_delay) {
   CU_ASSERT_EQUAL(draw(axes, 2, "eval_score", "true", &heard, &err), GL_OK);
   CU_ASSERT(says("eval_score", "= 'shared delays true';"));
   CU_ASSERT_EQUAL(draw(axes, 2, "divergence", "true", &heard, &err), GL_EINPUT);
-  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "does not sweep a delay"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no delay is swept"));
 }
 
 /* Six settings have no room side by side; a distribution has no place on an axis of numbers. */
@@ -435,7 +435,7 @@ TEST(what_cannot_be_drawn_is_refused_with_a_reason) {
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "did you mean 'window'?"));
   gl_error_clear(&err);
   CU_ASSERT_EQUAL(draw(delays, 2, "window", NULL, &heard, &err), GL_EINPUT);
-  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "does not sweep cluster.window"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "cluster.window is not swept"));
   gl_error_clear(&err);
   CU_ASSERT_EQUAL(draw(delays, 2, NULL, "no-such-gnuplot", &heard, &err), GL_EIO);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "install the package gnuplot-nox"));
@@ -461,7 +461,7 @@ TEST(nothing_is_drawn_against_a_staleness_that_all_batches_have) {
     for (size_t k = 0; k < r->runs[i].n_steps; k++)
       r->runs[i].steps[k].metric[METRIC_STALENESS] = 0;
   CU_ASSERT_EQUAL(figures_draw(r, NULL, &q, &err), GL_EINPUT);
-  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "all batches of the study have one staleness"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "all batches have one staleness"));
   results_free(r);
 }
 

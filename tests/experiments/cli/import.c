@@ -80,7 +80,7 @@ TEST(exports_of_one_setting_have_a_window_and_no_empty_figures) {
   cli_result r = CLI("plot", two, "-o", figures, "--gnuplot", "true");
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "no by_staleness: none of the quantities"));
-  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "no window: the study has neither staleness nor KL"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "no window: there is neither staleness nor KL"));
   CU_ASSERT(CLI_GIVES(2, "plot", two, "-o", figures, "-f", "by_staleness"));
 }
 

@@ -223,7 +223,12 @@ TEST(what_would_have_no_effect_is_refused) {
       {{"whatif", "-", "-"}, "- is given twice; give it once"},
       {{"fit", "Makefile", "./Makefile"}, "./Makefile is given twice; give it once"},
       {{"plan", "one_node", "world.model.path=x"}, "a plan reads no model"},
-      {{"plot", "-o", "fig.pdf", "--list"}, "figures go into a folder"},
+      {{"plot", "-o", "fig.pdf", "--list"}, "write -o FOLDER, and --figure NAME for one of them"},
+      {{"sim", "quickstart", "-f", "fig.pdf"}, "figures go into a folder"},
+      {{"plan", "one_node", "-f", "fig.png"}, "figures go into a folder"},
+      {{"lab", "bias", "four_arms", "-f", "fig.svg"}, "and --figure NAME"},
+      {{"lab", "selection", "dropping", "-f", "fig.pdf"}, "figures go into a folder"},
+      {{"list", "formats", "wandbx"}, "nothing in this list has 'wandbx'"},
       {{"run", "quickstart", "-o", "out.csv"}, "name it out.db"},
       {{"calibrate", "a.csv", "quickstart", "-o", "fitted.json"}, "name it fitted.yaml"},
       {{"diagnose", "a.jsonl", "-o", "page.pdf"}, "name it page.html"},
@@ -421,7 +426,7 @@ TEST(fields_and_metrics_are_searched) {
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT(strncmp(r.out, "ess ", 4) == 0); /* and not "staleness" before it */
   CU_ASSERT_PTR_NULL(strstr(r.out, "entropy "));
-  REFUSED(2, "`gepolab list metrics` lists them", "list", "metrics", "sharpe");
+  REFUSED(2, "without words `gepolab list metrics` lists all", "list", "metrics", "sharpe");
 }
 
 TEST(recipes_are_listed_with_their_commands) {

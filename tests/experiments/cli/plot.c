@@ -21,7 +21,7 @@ TEST(a_swept_recipe_becomes_figures_and_tables) {
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "divergence.pdf"));
   CU_ASSERT_PTR_NOT_NULL(
-      strstr(r.out, "no window: the study has several settings and does not sweep cluster.window"));
+      strstr(r.out, "no window: there are several settings, and cluster.window is not swept"));
   CU_ASSERT(cli_has(figures, "eval_score.png") && cli_has(figures, "eval_score.svg") &&
             cli_has(figures, "training.tsv"));
   CU_ASSERT(cli_has(figures, "best_last.gp") && !cli_has(figures, "window.tsv"));
@@ -34,8 +34,13 @@ TEST(a_swept_recipe_becomes_figures_and_tables) {
   CU_ASSERT_PTR_NULL(strstr(r.out, "gap.pdf"));
   CU_ASSERT(CLI_GIVES(1, "plot", db, "-o", figures, "--gnuplot", "no-such-gnuplot"));
   CU_ASSERT(CLI_GIVES(1, "plot", db, "-o", "/proc/self/figures"));
+  r = CLI("plot", db, "-o", figures, "--gnuplot", "false");
+  CU_ASSERT(r.code == 1 && strstr(r.err, "exit status 1") != NULL);
+  REFUSED(2, "no algorithm 'foo'; there are grpo, gepo", "plot", db, "-o", figures, "--highlight",
+          "foo");
   r = CLI("analyze", db);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "Runs: 8, of which 0 collapsed"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "max delay [s]  leader  next"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "kl_exact, iw_variance_pq"));
 }
 
