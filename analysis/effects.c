@@ -1,6 +1,8 @@
 /* Least-squares fits with two-level factors. */
 #include "analysis/effects.h"
 
+#include "core/base/display_text.h"
+
 #include <gsl/gsl_cdf.h>
 #include <gsl/gsl_linalg.h>
 
@@ -101,8 +103,8 @@ static gl_status find_factors(effect_table *t, gl_error *err) {
   gl_status status = arena_check(&t->memory, "the factors", err);
   if (status == GL_OK && t->n_factors < 2)
     return gl_fail(err, GL_EINPUT,
-                   "%s varies %zu factors; effects need two or more (sweep.factorial)", r->study,
-                   t->n_factors);
+                   "%s varies %zu factor%s; effects need two or more (sweep.factorial)", r->study,
+                   t->n_factors, plural_ending(t->n_factors));
   return status;
 }
 

@@ -3,6 +3,7 @@
  * it checks the totals. */
 #include "sim/clock.h"
 
+#include "core/config/fields.h"
 #include "core/random/rng.h"
 
 #include <math.h>
@@ -220,7 +221,8 @@ static gl_status clock_deadlock(const sim_clock *c, const char *how, gl_error *e
   if (spec->tokens > 0)
     snprintf(wanted, sizeof wanted, "%g tokens of %s", spec->tokens, cluster_unit_names(spec));
   else
-    snprintf(wanted, sizeof wanted, "%zu %s", spec->take, cluster_unit_names(spec));
+    snprintf(wanted, sizeof wanted, "%zu %s", spec->take,
+             spec->take == 1 ? field_word("cluster.unit", spec->unit) : cluster_unit_names(spec));
   return gl_fail(err, GL_ENUMERIC,
                  "the cluster %s after %lld updates at %g s: the learner waits for %s at "
                  "most %lld versions old and has %zu waiting; %zu of %zu samplers wait for newer "

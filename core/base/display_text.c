@@ -128,6 +128,10 @@ void shown_write_html(const char *text, FILE *to) {
   }
 }
 
+const char *plural_ending(size_t n) {
+  return n == 1 ? "" : "s";
+}
+
 size_t shown_width(const char *text) {
   char piece[PIECE_SIZE];
   size_t all = 0;

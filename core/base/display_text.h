@@ -40,6 +40,8 @@ void shown_write_padded(const char *text, size_t columns, FILE *to);
  * escaped). */
 enum { SHOWN_COLUMNS = 80 };
 void shown_wrap(const char *text, size_t column, size_t indent, FILE *to);
+/* The ending of a regular noun after a number: "" after 1, otherwise "s". */
+const char *plural_ending(size_t n);
 /* Columns of a terminal that the text takes once it is shown: two for wide characters, none for
  * combining ones. */
 size_t shown_width(const char *text);

@@ -151,8 +151,9 @@ static void put_missing(table *t, const study_status *s) {
     table *o = table_object(table_field(list, ""));
     table_put(o, "algorithm %s, seed %llu", cell->algorithm, (unsigned long long)cell->seed);
     table_json(table_field(o, "settings"), json_tree_of(cell->swept));
-    table_line(o, "  %-11s %s, seed %llu, %s", i == 0 ? "missing" : "", cell->algorithm,
-               (unsigned long long)cell->seed, cell->swept);
+    const bool varies = strcmp(cell->swept, "{}") != 0; /* else nothing but algorithm and seed */
+    table_line(o, "  %-11s %s, seed %llu%s%s", i == 0 ? "missing" : "", cell->algorithm,
+               (unsigned long long)cell->seed, varies ? ", " : "", varies ? cell->swept : "");
   }
   if (s->n_missing < s->progress.missing)
     table_line(t, "  %-11s %s%zu more; --missing lists all", s->n_missing == 0 ? "missing" : "",
@@ -477,13 +478,14 @@ static table *outcome_table(const check_outcome *o) {
 
 static gl_status fail_if_damaged(const check_outcome *o, gl_error *err) {
   if (o->repaired && o->left.n > 0)
-    return gl_fail(err, GL_EIO, "%s: %zu damages are left; restore a copy", o->path, o->left.n);
+    return gl_fail(err, GL_EIO, "%s: %zu damage%s left; restore a copy", o->path, o->left.n,
+                   o->left.n == 1 ? " is" : "s are");
   if (o->repaired || o->found.n == 0) return GL_OK;
   return gl_fail(
       err, GL_EIO,
-      "%s: %zu damages; restore a copy, or let `gepolab study check %s --repair` remove what "
-      "is damaged, so that the same sweep makes it again",
-      o->path, o->found.n, o->path);
+      "%s: %zu damage%s; restore a copy, or let `gepolab study check %s --repair` remove what "
+      "is damaged, so that the same sweep makes it again, or --salvage NEW.db copy what is whole",
+      o->path, o->found.n, plural_ending(o->found.n), o->path);
 }
 
 static gl_status check_study(const char *path, int repair, int json, gl_error *err) {
@@ -511,11 +513,17 @@ static gl_status salvage(const char *from, const char *to, int json, gl_error *e
   table *d = table_document();
   table_put(d, "file %s, runs %zu, lost_runs %zu, lost_records %zu", to, n.runs, n.lost_runs,
             n.lost);
-  table_line(d,
-             "%s: %zu run%s, all as they were written in %s; %zu damaged runs and %zu other "
-             "records were left behind, and there may be more that could not be seen",
-             to, n.runs, n.runs == 1 ? "" : "s", from, n.lost_runs, n.lost);
-  table_line(d, "The same sweep into %s makes what is missing again.", to);
+  table_line(d, "%s: %zu run%s, all as they were written in %s", to, n.runs, plural_ending(n.runs),
+             from);
+  if (n.lost_runs + n.lost == 0) {
+    table_line(d, "Nothing in %s was damaged, and nothing was left behind.", from);
+  } else {
+    table_line(d,
+               "%zu damaged run%s and %zu other record%s were left behind, and there may be more "
+               "that could not be seen.",
+               n.lost_runs, plural_ending(n.lost_runs), n.lost, plural_ending(n.lost));
+    table_line(d, "The same sweep into %s makes what is missing again.", to);
+  }
   return report_table(d, TABLE_AS_TEXT, json, err);
 }
 
@@ -546,8 +554,8 @@ const command command_check = {
         "hash of, and checks the structure of the file. Each damage is listed, and the exit\n"
         "code is 1 if there is any.\n"
         "--repair removes damaged runs and records, and says how each kind is made again,\n"
-        "mostly by the same sweep. If the structure of the file is damaged, --salvage copies\n"
-        "every readable run with a correct checksum into a new study.",
+        "mostly by the same sweep. If the structure of the file is damaged or its end is cut off,\n"
+        "--salvage copies every readable run with a correct checksum into a new study.",
     .examples = "  gepolab study check study.db && cp study.db archive/\n"
                 "  gepolab study check study.db --repair\n"
                 "  gepolab study check study.db --salvage saved.db",

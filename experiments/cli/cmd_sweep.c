@@ -194,8 +194,9 @@ static void sweep_print_text(const sweep_report *r, const char *file) {
     else
       sweep_print_chosen(r, c);
   }
-  printf("%zu cells in %.1f s: %zu done, %zu diverged, %zu failed, %zu already finished -> %s\n",
-         r->cells, r->grid_s, r->done, r->diverged, r->failed, r->known, shown(file).text);
+  printf("%zu cell%s in %.1f s: %zu done, %zu diverged, %zu failed, %zu already finished -> %s\n",
+         r->cells, plural_ending(r->cells), r->grid_s, r->done, r->diverged, r->failed, r->known,
+         shown(file).text);
 }
 
 static void print_failures(const sweep_report *r) {
@@ -240,8 +241,10 @@ static gl_status merge_files(const char *into, const char *const *files, size_t 
     if (access(files[i], R_OK) != 0)
       return gl_fail(err, GL_EIO, "cannot read '%s': there is no such file, or no permission",
                      files[i]);
+  const bool is_new = access(into, F_OK) != 0;
   gl_status status = store_open(&s, into, STORE_WRITE, err);
   for (size_t i = 0; i < n && status == GL_OK; ++i) status = store_merge(s, files[i], err);
+  if (status != GL_OK && s != NULL && is_new) unlink(into);
   store_close(s);
   return status;
 }
@@ -374,7 +377,7 @@ static gl_status sweep_run_sweep(args *a, gl_error *err) {
     status = gl_fail(err, GL_EINPUT, "sweep needs a file to keep its results: add -o study.db");
   if (status == GL_OK) status = check_folder(o.file, err);
   if (status == GL_OK) status = one_recipe_load(&of, err);
-  if (status == GL_OK) status = ranks_begin(&o.ranks, shard, err);
+  if (status == GL_OK) status = ranks_begin(&o.ranks, shard, o.file, err);
   if (status == GL_OK) {
     if (o.workers == 0) o.workers = o.ranks.mpi ? 1 : processors();
     o.progress = quiet || (o.ranks.mpi && o.ranks.index > 0) ? PROGRESS_SILENT : PROGRESS_AUTO;

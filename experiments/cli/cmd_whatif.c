@@ -87,10 +87,6 @@ static void put_ages(table *document, const whatif *w) {
                w->n_unknown_age);
 }
 
-static const char *plural_ending(size_t n) {
-  return n == 1 ? "" : "s";
-}
-
 /* How groups were found, for logs of other trainers. */
 static const char *grouping_text(token_grouping g) {
   switch (g) {
@@ -155,8 +151,10 @@ static gl_status print_whatif(const whatif *w, bool is_json, gl_error *err) {
     snprintf(steps, sizeof steps, "; steps %g to %g", w->log.first_step, w->log.last_step);
   if (!isnan(w->log.first_time))
     snprintf(seconds, sizeof seconds, "; %g s", w->log.last_time - w->log.first_time);
-  table_line(d, "%zu updates, %zu groups, %zu responses, %zu tokens%s%s", w->n_batches, w->n_groups,
-             w->n_responses, w->n_tokens, steps, seconds);
+  table_line(d, "%zu update%s, %zu group%s, %zu response%s, %zu token%s%s%s", w->n_batches,
+             plural_ending(w->n_batches), w->n_groups, plural_ending(w->n_groups), w->n_responses,
+             plural_ending(w->n_responses), w->n_tokens, plural_ending(w->n_tokens), steps,
+             seconds);
   put_source(d, &w->log);
   table_line(d, "Means over updates; where some were infinite, their number is in [].");
   table_line(d, "%s", "");
@@ -213,7 +211,7 @@ static gl_status run_whatif(args *a, gl_error *err) {
        "only this one, a name or {base: NAME, field: value, …}; several times for several",
        &q.names},
       {"json", 0, ARGS_FLAG, NULL, "means, least and largest values as JSON", &q.json},
-      {"figures", 'f', ARGS_TEXT, "FOLDER",
+      {"figures", 'f', ARGS_FIGURES, "FOLDER",
        "draw instead of printing: data, script, PDF, PNG and SVG", &q.folder},
       {"figure", 0, ARGS_TEXT, "NAME",
        "with --figures: only whatif_staleness, whatif_variance or whatif_algorithms", &q.figure},

@@ -60,10 +60,6 @@ static const char *amount(double x, bool sign, char text[40]) {
   return text;
 }
 
-static const char *plural(long long n) {
-  return n == 1 ? "" : "s";
-}
-
 /* --- text --- */
 
 static void print_limits(const plan_limits *l, FILE *to) {
@@ -91,7 +87,7 @@ static void plan_print_choices(const plan_candidate *c, const plan_description *
   fprintf(to,
           "%lld batch%s an update, window %lld,\n                 published every %lld update%s\n",
           (long long)c->batches, c->batches == 1 ? "" : "es", (long long)c->window,
-          (long long)c->publish, c->publish == 1 ? "" : "s");
+          (long long)c->publish, plural_ending((size_t)c->publish));
 }
 
 /* Prints the error rate and the error that it bounds: "5 %, that one within the limits is more than
@@ -151,7 +147,7 @@ static void print_left_out(const plan_result *r, FILE *to) {
     if (r->left_out[i] > 0)
       fprintf(to, "%s %zu GPU%s at %.60s", n++ > 0 ? "," : "  left out      ",
               r->left_out[i] * r->d->sampler_gpus,
-              plural((long long)(r->left_out[i] * r->d->sampler_gpus)), r->d->sites[i].name);
+              plural_ending((size_t)(r->left_out[i] * r->d->sampler_gpus)), r->d->sites[i].name);
   if (n > 0)
     fprintf(
         to, ";\n                 they would bring %s ± %s responses/h, %+.2f ± %.2f staleness\n",
@@ -200,7 +196,7 @@ static void print_more(const plan_result *r, const plan_gain *g, FILE *to) {
     break;
   case PLAN_MORE_LEARNER:
     snprintf(what, sizeof what, "%zu GPU%s of the learner", r->d->learner_gpus,
-             plural((long long)r->d->learner_gpus));
+             plural_ending((size_t)r->d->learner_gpus));
     break;
   case PLAN_MORE_BANDWIDTH:
     snprintf(what, sizeof what, "twice the bandwidth %.60s", r->d->sites[g->site].name);

@@ -314,7 +314,8 @@ static gl_status refuse_failed_tuning(const sweep *s) {
 static gl_status stop_if_requested(const sweep *s) {
   const int caught = signals_caught();
   if (caught == 0) return GL_OK;
-  return gl_fail(s->err, GL_EINTERRUPTED, "stopped by %s; finished work is kept",
+  return gl_fail(s->err, GL_EINTERRUPTED,
+                 "stopped by %s; finished work is kept, and the same command goes on from there",
                  strsignal(caught));
 }
 

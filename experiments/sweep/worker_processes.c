@@ -217,7 +217,9 @@ gl_status executor_run(const executor_plan *plan, gl_error *err) {
     const int caught = signals_caught();
     if (caught != 0) {
       status =
-          gl_fail(err, GL_EINTERRUPTED, "stopped by %s; finished work is kept", strsignal(caught));
+          gl_fail(err, GL_EINTERRUPTED,
+                  "stopped by %s; finished work is kept, and the same command goes on from there",
+                  strsignal(caught));
       break;
     }
     status = fill_workers(&x);
@@ -327,13 +329,13 @@ __attribute__((format(printf, 2, 3))) static void ranks_add_note(ranks *s, const
   va_end(list);
 }
 
-static void note_shard(ranks *s) {
+static void note_shard(ranks *s, const char *file) {
   if (s->count > 1)
-    ranks_add_note(
-        s,
-        "this process does shard %zu of %zu (they are 0 to %zu) into FILE.shard%zu; `gepolab study "
-        "merge` joins them",
-        s->index, s->count, s->count - 1, s->index);
+    ranks_add_note(s,
+                   "this process does shard %zu of %zu (they are 0 to %zu) into %.300s.shard%zu; "
+                   "`gepolab study "
+                   "merge` joins them",
+                   s->index, s->count, s->count - 1, file, s->index);
 }
 
 /* mpirun. */
@@ -345,7 +347,7 @@ static size_t mpirun_size(void) {
   return executor_read_count(getenv("OMPI_COMM_WORLD_SIZE"), &size) ? size : 0;
 }
 
-static gl_status begin_mpi(ranks *s, gl_error *err) {
+static gl_status begin_mpi(ranks *s, const char *file, gl_error *err) {
 #ifdef GEPOLAB_WITH_MPI
   int rank = 0, size = 1;
   if (MPI_Init(NULL, NULL) != MPI_SUCCESS) return gl_fail(err, GL_EIO, "MPI does not start");
@@ -355,12 +357,12 @@ static gl_status begin_mpi(ranks *s, gl_error *err) {
   if (rank == 0)
     ranks_add_note(
         s,
-        "%d MPI ranks share this sweep: rank I does shard I into FILE.shardI; rank 0, this "
+        "%d MPI ranks share this sweep: rank I does shard I into %.300s.shardI; rank 0, this "
         "one, joins them and reports for all",
-        size);
+        size, file);
   return GL_OK;
 #else
-  (void)s;
+  (void)s, (void)file;
   return gl_fail(err, GL_EINPUT,
                  "this gepolab was built without MPI; build it where mpicc is found, or give "
                  "each process its --shard I/N");
@@ -409,24 +411,25 @@ static void note_array(ranks *s) {
         task, count != NULL ? count : "unknown size");
 }
 
-static gl_status begin_slurm(ranks *s, gl_error *err) {
+static gl_status begin_slurm(ranks *s, const char *file, gl_error *err) {
   gl_status status = read_step(s, err);
   if (status != GL_OK) return status;
-  note_shard(s);
+  note_shard(s, file);
   note_lone_task(s);
   note_array(s);
   return GL_OK;
 }
 
-gl_status ranks_begin(ranks *s, const char *text, gl_error *err) {
+gl_status ranks_begin(ranks *s, const char *text, const char *file, gl_error *err) {
+  if (file == NULL) file = "FILE";
   *s = (ranks){.index = 0, .count = 1};
   if (text != NULL) {
     gl_status status = ranks_read_text(s, text, err);
-    if (status == GL_OK) note_shard(s);
+    if (status == GL_OK) note_shard(s, file);
     return status;
   }
-  if (mpirun_size() > 1) return begin_mpi(s, err);
-  return mpirun_size() == 1 ? GL_OK : begin_slurm(s, err);
+  if (mpirun_size() > 1) return begin_mpi(s, file, err);
+  return mpirun_size() == 1 ? GL_OK : begin_slurm(s, file, err);
 }
 
 gl_status ranks_share(const ranks *s, double *value, size_t n, gl_status own) {

@@ -64,8 +64,8 @@ typedef struct ranks {
  * SLURM_PROCID and SLURM_STEP_NUM_TASKS of a step started by srun; else 0 of 1. The batch script of
  * a Slurm job is not such a step: it has SLURM_NTASKS of the job and SLURM_PROCID 0, but runs once.
  * A task of a job array gets a note about --shard. Errors: GL_EINPUT (invalid text, or invalid
- * numbers from srun). */
-gl_status ranks_begin(ranks *s, const char *text, gl_error *err);
+ * numbers from srun). file: of the study, named in the note; NULL: not known. */
+gl_status ranks_begin(ranks *s, const char *text, const char *file, gl_error *err);
 /* MPI: replaces value[i] by the maximum over all ranks (-INFINITY: unknown) and returns the worst
  * status of all ranks, so that all continue or all stop. Without MPI: leaves value and returns own.
  */

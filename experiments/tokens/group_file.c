@@ -3,6 +3,7 @@
 #include "experiments/tokens/group_file.h"
 
 #include "core/base/compressed.h"
+#include "core/base/display_text.h"
 #include "core/base/json.h"
 #include "core/config/config.h"
 #include "experiments/base/memory.h"
@@ -314,13 +315,14 @@ static void must_fit(filler *f, field k) {
   const size_t from = f->rows_before[INPUT_LOGP], n = logp->n_rows - from;
   const size_t at = f->rows_before[k], m = own->n_rows - at;
   if (m != n)
-    group_file_refuse(f, f->field_at[k], "%s%s has %zu responses, but %slogp has %zu", f->where,
-                      field_names[k], m, f->where, n);
+    group_file_refuse(f, f->field_at[k], "%s%s has %zu response%s, but %slogp has %zu", f->where,
+                      field_names[k], m, plural_ending(m), f->where, n);
   for (size_t i = 0; i < n && f->r.status == GL_OK; ++i)
     if (own->row[at + i].tokens != logp->row[from + i].tokens)
-      group_file_refuse(f, own->row[at + i].at, "%s%s[%zu] has %zu tokens, but %slogp[%zu] has %zu",
-                        f->where, field_names[k], i, own->row[at + i].tokens, f->where, i,
-                        logp->row[from + i].tokens);
+      group_file_refuse(
+          f, own->row[at + i].at, "%s%s[%zu] has %zu token%s, but %slogp[%zu] has %zu", f->where,
+          field_names[k], i, own->row[at + i].tokens, plural_ending(own->row[at + i].tokens),
+          f->where, i, logp->row[from + i].tokens);
 }
 
 /* Checks that a complete group has the required fields, with matching shapes. */

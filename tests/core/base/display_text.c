@@ -115,6 +115,12 @@ static char *field(const char *text) {
   return out;
 }
 
+TEST(one_alone_has_no_plural) {
+  CU_ASSERT_STRING_EQUAL(plural_ending(0), "s");
+  CU_ASSERT_STRING_EQUAL(plural_ending(1), "");
+  CU_ASSERT_STRING_EQUAL(plural_ending(2), "s");
+}
+
 TEST(fields_are_quoted_where_a_reader_needs_it) {
   static const char *const pairs[][2] = {{"gepo", "gepogepo  "},
                                          {"a\tb", "a\\tba\\tb  "},

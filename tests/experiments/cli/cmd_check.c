@@ -80,6 +80,8 @@ TEST(a_check_reads_only) {
   CU_ASSERT_EQUAL(chmod(g.study, 0400), 0);
   CU_ASSERT_EQUAL(stat(g.study, &before), 0);
   CU_ASSERT_EQUAL(checked(g.study, NULL, "evals are not what was written"), 1);
+  cli_result r = CLI("check", g.study);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, ": 1 damage; restore a copy"));
   CU_ASSERT_EQUAL(stat(g.study, &after), 0);
   CU_ASSERT(before.st_mtim.tv_sec == after.st_mtim.tv_sec &&
             before.st_mtim.tv_nsec == after.st_mtim.tv_nsec);
@@ -108,6 +110,10 @@ TEST(a_study_of_damaged_structure_is_salvaged) {
   ground_make(&g);
   char *before = exported(g.study);
   cli_path(saved, g.folder, "saved.db");
+  cli_result r = CLI("check", g.study, "--salvage", saved);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "Nothing in "));
+  CU_ASSERT_PTR_NULL(strstr(r.out, "makes what is missing"));
+  CU_ASSERT_EQUAL(unlink(saved), 0);
   run_sql(g.study,
           "CREATE TABLE place(page); INSERT INTO place SELECT max(pageno) FROM dbstat WHERE"
           " name = 'steps'");

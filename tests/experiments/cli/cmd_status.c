@@ -146,8 +146,14 @@ TEST(a_shard_that_was_not_joined_is_named) {
     snprintf(part[i], sizeof part[i], "%s.shard%d", b.db, i);
     CU_ASSERT(CLI_GIVES(0, "sweep", b.recipe, "-o", b.db, "-q", "--shard", shard[i]));
   }
+  REFUSED(1, "not a gepolab study", "merge", b.db, part[0], b.recipe);
+  CU_ASSERT_NOT_EQUAL(access(b.db, F_OK), 0); /* a refused merge makes no study */
   cli_result r = CLI("merge", b.db, part[0], part[2]);
   CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT(CLI_GIVES(1, "merge", b.db, b.recipe)); /* and leaves one that is there */
+  cli_result shown = CLI("status", b.db);
+  CU_ASSERT_PTR_NOT_NULL(strstr(shown.out, "  missing     "));
+  CU_ASSERT_PTR_NULL(strstr(shown.out, "{}"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "small has 5 of 8 cells"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "shard 1/3 is missing"));
   CU_ASSERT_EQUAL(status_number(b.db, "shards_missing"), 1);

@@ -75,7 +75,7 @@ static void set_environment(const char *const *names_and_values) {
 TEST(without_a_cluster_a_process_does_all_and_says_nothing) {
   ranks r;
   ENVIRONMENT(NULL);
-  CU_ASSERT_EQUAL(ranks_begin(&r, NULL, NULL), GL_OK);
+  CU_ASSERT_EQUAL(ranks_begin(&r, NULL, "s.db", NULL), GL_OK);
   CU_ASSERT(r.index == 0 && r.count == 1 && !r.mpi);
   CU_ASSERT_STRING_EQUAL(r.note, "");
 }
@@ -83,9 +83,9 @@ TEST(without_a_cluster_a_process_does_all_and_says_nothing) {
 TEST(a_shard_says_which_it_is) {
   ranks r;
   ENVIRONMENT("SLURM_PROCID", "1", "SLURM_STEP_NUM_TASKS", "2", "SLURM_ARRAY_TASK_ID", "7");
-  CU_ASSERT_EQUAL(ranks_begin(&r, "2/3", NULL), GL_OK);
+  CU_ASSERT_EQUAL(ranks_begin(&r, "2/3", "s.db", NULL), GL_OK);
   CU_ASSERT(r.index == 2 && r.count == 3);
-  CU_ASSERT_PTR_NOT_NULL(strstr(r.note, "shard 2 of 3"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.note, "shard 2 of 3 (they are 0 to 2) into s.db.shard2;"));
   CU_ASSERT_PTR_NULL(strstr(r.note, "array"));
   ENVIRONMENT(NULL);
 }
@@ -94,7 +94,7 @@ TEST(a_task_of_a_step_of_srun_does_its_part) {
   ranks r;
   ENVIRONMENT("SLURM_PROCID", "1", "SLURM_NTASKS", "8", "SLURM_STEP_ID", "0",
               "SLURM_STEP_NUM_TASKS", "4");
-  CU_ASSERT_EQUAL(ranks_begin(&r, NULL, NULL), GL_OK);
+  CU_ASSERT_EQUAL(ranks_begin(&r, NULL, "s.db", NULL), GL_OK);
   CU_ASSERT(r.index == 1 && r.count == 4);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.note, "shard 1 of 4"));
   CU_ASSERT_PTR_NULL(strstr(r.note, "srun"));
@@ -105,12 +105,12 @@ TEST(a_task_of_a_step_of_srun_does_its_part) {
 TEST(a_batch_script_without_srun_does_all_and_says_so) {
   ranks r;
   ENVIRONMENT("SLURM_PROCID", "0", "SLURM_NTASKS", "4");
-  CU_ASSERT_EQUAL(ranks_begin(&r, NULL, NULL), GL_OK);
+  CU_ASSERT_EQUAL(ranks_begin(&r, NULL, "s.db", NULL), GL_OK);
   CU_ASSERT(r.index == 0 && r.count == 1);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.note, "4 tasks"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.note, "srun gepolab sweep"));
   ENVIRONMENT("SLURM_PROCID", "0", "SLURM_NTASKS", "4", "SLURM_STEP_NUM_TASKS", "1");
-  CU_ASSERT_EQUAL(ranks_begin(&r, NULL, NULL), GL_OK);
+  CU_ASSERT_EQUAL(ranks_begin(&r, NULL, "s.db", NULL), GL_OK);
   CU_ASSERT(r.count == 1 && strstr(r.note, "whole sweep alone") != NULL);
   ENVIRONMENT(NULL);
 }
@@ -121,7 +121,7 @@ TEST(a_step_whose_numbers_do_not_fit_is_refused) {
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
     gl_error err = {0};
     ENVIRONMENT("SLURM_PROCID", wrong[i], "SLURM_STEP_NUM_TASKS", "4");
-    CU_ASSERT_EQUAL(ranks_begin(&r, NULL, &err), GL_EINPUT);
+    CU_ASSERT_EQUAL(ranks_begin(&r, NULL, "s.db", &err), GL_EINPUT);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "SLURM_PROCID"));
   }
   ENVIRONMENT(NULL);
@@ -130,7 +130,7 @@ TEST(a_step_whose_numbers_do_not_fit_is_refused) {
 TEST(a_task_of_an_array_is_told_of_shards) {
   ranks r;
   ENVIRONMENT("SLURM_ARRAY_TASK_ID", "3", "SLURM_ARRAY_TASK_COUNT", "16");
-  CU_ASSERT_EQUAL(ranks_begin(&r, NULL, NULL), GL_OK);
+  CU_ASSERT_EQUAL(ranks_begin(&r, NULL, "s.db", NULL), GL_OK);
   CU_ASSERT(r.index == 0 && r.count == 1);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.note, "task 3 of a Slurm job array of 16"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.note, "/$SLURM_ARRAY_TASK_COUNT"));
@@ -142,7 +142,7 @@ TEST(notes_end_in_whole_words) {
   ranks r;
   ENVIRONMENT("SLURM_PROCID", "0", "SLURM_NTASKS", "999999", "SLURM_ARRAY_TASK_ID",
               "12345678901234567890", "SLURM_ARRAY_TASK_COUNT", "12345678901234567890");
-  CU_ASSERT_EQUAL(ranks_begin(&r, NULL, NULL), GL_OK);
+  CU_ASSERT_EQUAL(ranks_begin(&r, NULL, "s.db", NULL), GL_OK);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.note, "whole sweep alone"));
   const char *end = strstr(r.note, "/$SLURM_ARRAY_TASK_COUNT");
   CU_ASSERT(end != NULL && strcmp(end, "/$SLURM_ARRAY_TASK_COUNT") == 0);
