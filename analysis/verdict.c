@@ -111,7 +111,7 @@ bool verdict_reaches(const verdicts *v, const cell_summary *c) {
 /* --- the tables --- */
 
 static const table_column verdict_columns[] = {
-    {"setting", TABLE_TEXT, .head = "setting"},
+    {"setting", TABLE_TEXT, .head = "setting"}, /* replaced by the axes that vary */
     {"leader", TABLE_TEXT, .head = "leader"},
     {"algorithm", TABLE_TEXT, .head = "next"},
     {"pairs", TABLE_INTEGER, .head = "pairs"},
@@ -166,7 +166,8 @@ static void put_matrix(table *to, const verdicts *v) {
                rows = across ? r->n_algorithms : r->n_groups;
   table_column *head = calloc(columns + 1, sizeof *head);
   if (head == NULL) return;
-  head[0] = (table_column){.type = TABLE_TEXT, .head = across ? "algorithm" : "setting"};
+  head[0] =
+      (table_column){.type = TABLE_TEXT, .head = across ? "algorithm" : results_setting_head(r)};
   for (size_t i = 0; i < columns; i++)
     head[i + 1] = (table_column){
         .type = TABLE_REAL,
@@ -186,8 +187,10 @@ static void put_matrix(table *to, const verdicts *v) {
 void verdicts_report(table *to, const verdicts *v) {
   const results *r = v->from->from;
   if (r->n_algorithms < 2) return;
-  table *t = table_rows(table_field(to, "verdict"), verdict_columns,
-                        sizeof verdict_columns / sizeof *verdict_columns);
+  table_column columns[sizeof verdict_columns / sizeof *verdict_columns];
+  memcpy(columns, verdict_columns, sizeof columns);
+  columns[0].head = results_setting_head(r);
+  table *t = table_rows(table_field(to, "verdict"), columns, sizeof columns / sizeof *columns);
   table_title(t,
               "%s: who leads at each setting by its last score, and the next. Difference: "
               "interquartile mean over pairs of one seed [" INTERVAL_WORDS "]; P(better): "

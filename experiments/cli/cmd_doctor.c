@@ -82,8 +82,11 @@ static void print_test(const self_test *t) {
 
 static void doctor_print_text(const examination *e) {
   const run_provenance *p = &e->program.record;
-  printf("gepolab " GEPOLAB_VERSION ", commit %s; %s; %s\n\n",
-         p->source[0] != '\0' ? p->source : "not known", p->processor, p->system);
+  char head[SHOWN_SIZE];
+  snprintf(head, sizeof head, "gepolab " GEPOLAB_VERSION ", commit %s; %s; %s",
+           p->source[0] != '\0' ? p->source : "not known", p->processor, p->system);
+  shown_wrap(head, 0, 0, stdout);
+  puts("\n");
   for (size_t i = 0; i < e->n_things; ++i) print_thing(&e->things[i]);
   if (e->tested) print_test(&e->test);
 }

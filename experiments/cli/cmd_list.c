@@ -10,11 +10,11 @@
 #include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/program.h"
-#include "experiments/clock/counter_tables.h"
 #include "experiments/recipe/recipe.h"
 #include "experiments/tokens/token_log.h"
 #include "sim/cluster.h"
 #include "sim/delay.h"
+#include "sim/trainer_counters.h"
 #include "toy/world/mdp.h"
 #include "toy/world/toy_world.h"
 
@@ -140,14 +140,25 @@ static const table_column foreign_columns[] = {{"name", TABLE_TEXT, .head = "", 
                                                TABLE_KEY("system", TABLE_TEXT),
                                                TABLE_KEY("source", TABLE_TEXT)};
 
-static bool is_foreign_wanted(const foreign_metric *f, const args *a) {
-  const char *known = f->known < METRIC_COUNT ? metric_about(f->known)->name : "";
-  for (size_t i = 0; i < a->n_words; ++i)
-    if (strcasestr(f->name, a->words[i]) == NULL && strcasestr(known, a->words[i]) == NULL &&
-        strcasestr(f->system, a->words[i]) == NULL &&
-        strcasestr(f->definition, a->words[i]) == NULL)
-      return false;
+/* Whether each word of the command line is in one of texts[4]. */
+static bool texts_have_words(const args *a, const char *const *texts) {
+  for (size_t i = 0; i < a->n_words; ++i) {
+    bool is_found = false;
+    for (size_t k = 0; k < 4; ++k) is_found |= strcasestr(texts[k], a->words[i]) != NULL;
+    if (!is_found) return false;
+  }
   return true;
+}
+
+/* Reports the table, which has n rows, or that the words of the command line select none. */
+static gl_status report_chosen(table *t, size_t n, table_format form, bool is_json, const args *a,
+                               gl_error *err) {
+  if (n > 0) return report_table(t, form, is_json, err);
+  table_free(t);
+  return gl_fail(err, GL_EINPUT,
+                 "nothing in this list has '%s' in its name or meaning; without words `gepolab %s` "
+                 "lists all",
+                 a->words[a->n_words - 1], a->command->name);
 }
 
 /* Adds a row for each metric of other programs that the arguments select; returns their number. */
@@ -155,7 +166,8 @@ static size_t list_foreign(table *t, const args *a) {
   size_t n = 0;
   for (size_t i = 0; foreign_at(i) != NULL; ++i) {
     const foreign_metric *f = foreign_at(i);
-    if (!is_foreign_wanted(f, a)) continue;
+    const char *known = f->known < METRIC_COUNT ? metric_about(f->known)->name : "";
+    if (!texts_have_words(a, (const char *[]){f->name, known, f->system, f->definition})) continue;
     ++n;
     table_row(t);
     table_text(t, f->name);
@@ -188,11 +200,7 @@ static gl_status list_metrics(bool is_json, bool is_foreign, const args *a, gl_e
                  : table_new(metric_columns, sizeof metric_columns / sizeof *metric_columns);
   table_plain(t, 0);
   const size_t n = is_foreign ? list_foreign(t, a) : list_own_metrics(t, a);
-  if (n > 0) return report_table(t, TABLE_AS_TEXT, is_json, err);
-  table_free(t);
-  return gl_fail(err, GL_EINPUT,
-                 "no metric has '%s' in its name or meaning; `gepolab list metrics%s` lists them",
-                 a->words[a->n_words - 1], is_foreign ? " --foreign" : "");
+  return report_chosen(t, n, TABLE_AS_TEXT, is_json, a, err);
 }
 
 static gl_status run_metrics(args *a, gl_error *err) {
@@ -221,6 +229,31 @@ const command command_metrics = {
 
 /* --- list definitions --- */
 
+/* A row for each counter: name, system, unit, formula, source; as text each is a paragraph. */
+static gl_status list_definitions(table_format form, bool is_json, const args *a, gl_error *err) {
+  const bool plain = form == TABLE_AS_TEXT;
+  const table_column columns[] = {
+      {"name", TABLE_TEXT, .head = plain ? "" : "counter", .width = -34},
+      {"system", TABLE_TEXT, .head = plain ? NULL : "system"},
+      {"unit", TABLE_TEXT, .head = plain ? NULL : "unit"},
+      {"formula", TABLE_TEXT, .head = plain ? "" : "what it counts"},
+      {"source", TABLE_TEXT, .head = plain ? NULL : "read at"}};
+  table *t = table_new(columns, sizeof columns / sizeof *columns);
+  const staleness_definition *d;
+  size_t n = 0;
+  if (plain) table_plain(t, 0);
+  for (size_t i = 0; (d = staleness_definition_at(i)) != NULL; ++i) {
+    if (!texts_have_words(a, (const char *[]){d->name, d->system, d->unit, d->formula})) continue;
+    ++n;
+    table_row(t);
+    table_text(t, d->name), table_text(t, d->system), table_text(t, d->unit);
+    table_text(t, d->formula);
+    if (plain) table_shown(t, "%s; %s [%s, %s]", d->formula, d->unit, d->system, d->source);
+    table_text(t, d->source);
+  }
+  return report_chosen(t, n, form, is_json, a, err);
+}
+
 static gl_status run_definitions(args *a, gl_error *err) {
   int json = 0;
   table_format form = TABLE_AS_TEXT;
@@ -229,17 +262,21 @@ static gl_status run_definitions(args *a, gl_error *err) {
       {"format", 0, ARGS_FORMAT, "FORMAT", "text, markdown or latex", &form}};
   gl_status status = args_parse(a, options, 2, err);
   if (status != GL_OK || a->help) return status;
-  return report_table(definitions_table(), form, json, err);
+  return list_definitions(form, json, a, err);
 }
 
 const command command_definitions = {
     .name = "list definitions",
-    .arguments = "",
+    .arguments = "[WORD…]",
+    .words = {.input = ARGS_ANY, .max = 8},
     .summary = "the staleness counters of trainers: what each counts, and where it was read",
-    .about = "A counter's name is that of the system, a slash, and the name in its log. Here a\n"
-             "sync is a publication of weights. `gepolab sim RECIPE --definitions` reads them all\n"
-             "for one simulated run.",
-    .examples = "  gepolab list definitions\n  gepolab list definitions --json",
+    .about =
+        "A counter's name is that of the system, a slash, and the name in its log. Here a\n"
+        "sync is a publication of weights. With words, those that have them all in their name,\n"
+        "system, unit or formula. `gepolab sim RECIPE --definitions` reads all counters for\n"
+        "one simulated run.",
+    .examples = "  gepolab list definitions\n  gepolab list definitions verl\n  gepolab list "
+                "definitions --json",
     .run = run_definitions};
 
 /* --- list formats --- */
@@ -252,24 +289,30 @@ static gl_status run_formats(args *a, gl_error *err) {
   gl_status status = args_parse(a, options, 1, err);
   if (status != GL_OK || a->help) return status;
   const char *name = NULL, *about = NULL;
+  size_t n = 0;
   table *t = table_new(columns, 2);
   table_plain(t, 0);
   for (size_t i = 0; (about = import_format_about(i, &name)) != NULL; ++i) {
+    if (!texts_have_words(a, (const char *[]){name, about, "", ""})) continue;
+    ++n;
     table_row(t);
     table_text(t, name), table_text(t, about);
   }
   for (size_t i = 0; i < token_formats_count(); ++i) {
+    name = token_format_name(i), about = token_format_title(i);
+    if (!texts_have_words(a, (const char *[]){name, about, "", ""})) continue;
+    ++n;
     table_row(t);
-    table_text(t, token_format_name(i));
-    table_textf(t, "tokens (whatif, policy): %s", token_format_title(i));
+    table_text(t, name);
+    table_textf(t, "tokens (whatif, policy): %s", about);
   }
-  status = report_table(t, TABLE_AS_TEXT, json, err);
-  return status;
+  return report_chosen(t, n, TABLE_AS_TEXT, json, a, err);
 }
 
 const command command_formats = {
     .name = "list formats",
-    .arguments = "",
+    .arguments = "[WORD…]",
+    .words = {.input = ARGS_ANY, .max = 8},
     .summary = "the formats of other programs' logs",
     .about =
         "analyze, plot and calibrate read series of steps, whatif and policy token-level logs,\n"
@@ -277,8 +320,10 @@ const command command_formats = {
         "gzip\n"
         "or zstd or not. --log-format NAME (of whatif and policy: --format NAME) decides where "
         "two\n"
-        "formats would read it.",
-    .examples = "  gepolab list formats\n  gepolab analyze run.jsonl --log-format json_lines",
+        "formats would read it. With words, the formats that have them all in their name or "
+        "meaning.",
+    .examples = "  gepolab list formats\n  gepolab list formats verl\n  gepolab analyze run.jsonl "
+                "--log-format json_lines",
     .run = run_formats};
 
 /* --- list kinds --- */

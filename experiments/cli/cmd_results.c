@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct results_options {
   const char *output, *study, *recipe, *command_line, *keep;
@@ -160,6 +161,11 @@ static gl_status fill(const results_options *q, const char *path, bool writes, g
   size_t n = 0;
   if (snprintf(template, sizeof template, "%s.in", path) >= (int)sizeof template)
     return gl_fail(err, GL_EINPUT, "the path %.60s… is too long", path);
+  if (access(template, F_OK) != 0)
+    return gl_fail(err, GL_EIO,
+                   "%s: there is no template %s; write it: the text of %s, in which numbers are "
+                   "references to stored results (`gepolab results --help`)",
+                   path, template, path);
   gl_status status = load_text(&source, template, err);
   if (status == GL_OK) status = markers_fill(&filled, source, template, &q->from, &n, err);
   if (status == GL_OK && writes) {

@@ -266,21 +266,45 @@ static void print_costs(const cJSON *d) {
          bytes_text(peak, words));
 }
 
+static void info_print_wrapped(const char *name, const char *words) {
+  const size_t column = (size_t)printf("  %-11s ", name);
+  shown_wrap(shown(words).text, column, column, stdout);
+  putchar('\n');
+}
+
+/* {"GSL":"2.7.1",…} as "GSL 2.7.1, …". */
+static void print_libraries(const cJSON *p) {
+  cJSON *all = json_tree_of(text(p, "libraries"));
+  const cJSON *one;
+  char words[SHOWN_SIZE] = "";
+  size_t n = 0;
+  cJSON_ArrayForEach(one, all) {
+    if (n < sizeof words && one->valuestring != NULL)
+      n += (size_t)snprintf(words + n, sizeof words - n, "%s%s %s", n > 0 ? ", " : "", one->string,
+                            one->valuestring);
+  }
+  if (n > 0) info_print_wrapped("libraries", words);
+  cJSON_Delete(all);
+}
+
 static void print_provenance(const cJSON *p) {
-  static const char *const lines[] = {"command", "processor", "system", "compiler", "libraries"};
+  static const char *const lines[] = {"command", "processor", "system", "compiler"};
   const cJSON *dirty = item(p, "dirty");
   const char *source = text(p, "source");
-  printf("  %-11s %s, commit %s%s\n", "gepolab", shown(text(p, "version")).text,
-         source[0] != '\0' ? shown(source).text : "not known",
-         cJSON_IsTrue(dirty)                        ? ", from files that differ from it"
-         : cJSON_IsNull(dirty) && source[0] != '\0' ? ", not known whether files differed from it"
-                                                    : "");
+  char made[SHOWN_SIZE];
+  snprintf(made, sizeof made, "%s, commit %s%s", text(p, "version"),
+           source[0] != '\0' ? source : "not known",
+           cJSON_IsTrue(dirty)                        ? ", from files that differ from it"
+           : cJSON_IsNull(dirty) && source[0] != '\0' ? ", not known whether files differed from it"
+                                                      : "");
+  info_print_wrapped("gepolab", made);
   for (size_t i = 0; i < sizeof lines / sizeof *lines; ++i) {
     if (text(p, lines[i])[0] == '\0') continue;
     printf("  %-11s ", lines[i]);
     shown_write(text(p, lines[i]), strlen(text(p, lines[i])), stdout);
     putchar('\n');
   }
+  print_libraries(p);
 }
 
 static void print_origins(const cJSON *d) {
@@ -314,7 +338,9 @@ static void info_print_words(const cJSON *d) {
   if (item(d, "algorithms")->child != NULL) print_costs(d);
   print_origins(d);
   cJSON_ArrayForEach(one, item(d, "warnings")) {
-    printf("warning: %s\n", one->valuestring);
+    const size_t column = (size_t)printf("warning: ");
+    shown_wrap(one->valuestring, column, column, stdout);
+    putchar('\n');
   }
 }
 

@@ -8,22 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-table *definitions_table(void) {
-  static const table_column columns[] = {{"name", TABLE_TEXT, .head = "counter"},
-                                         {"system", TABLE_TEXT, .head = "system"},
-                                         {"unit", TABLE_TEXT, .head = "unit"},
-                                         {"formula", TABLE_TEXT, .head = "what it counts"},
-                                         {"source", TABLE_TEXT, .head = "read at"}};
-  table *t = table_new(columns, sizeof columns / sizeof *columns);
-  const staleness_definition *d;
-  for (size_t i = 0; (d = staleness_definition_at(i)) != NULL; ++i) {
-    table_row(t);
-    table_text(t, d->name), table_text(t, d->system), table_text(t, d->unit);
-    table_text(t, d->formula), table_text(t, d->source);
-  }
-  return t;
-}
-
 /* --- readings --- */
 
 typedef struct definitions_run {

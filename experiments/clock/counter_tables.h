@@ -6,9 +6,6 @@
 #include "core/base/table.h"
 #include "experiments/recipe/recipe.h"
 
-/* A row for each counter: name, system, unit, formula, source. NULL if memory is short. */
-table *definitions_table(void);
-
 /* The values that the counters would report for a recipe's runs. */
 typedef struct definitions_comparison {
   table *table;

@@ -1,4 +1,5 @@
 /* What every command does alike: help, suggestions, JSON, exit codes. */
+#include "sim/trainer_counters.h"
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 
@@ -266,6 +267,29 @@ TEST(kinds_are_listed_with_their_parameters) {
   CU_ASSERT_EQUAL(cJSON_GetArraySize(member_at(dist, "parameters")), 4);
   CU_ASSERT_EQUAL(cJSON_GetArraySize(member_at(kinds, "presets")), 33);
   CU_ASSERT(cJSON_GetArraySize(member_at(kinds, "worlds")) >= 2);
+}
+
+TEST(every_definition_says_where_it_was_read) {
+  cJSON *json = CLI_JSON("list", "definitions", "--json");
+  const cJSON *row;
+  CU_ASSERT_EQUAL(cJSON_GetArraySize(json), STALENESS_DEFINITIONS);
+  cJSON_ArrayForEach(row, json) {
+    static const char *const columns[] = {"name", "system", "unit", "formula", "source"};
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; ++i) {
+      const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(row, columns[i]));
+      CU_ASSERT(text != NULL && strlen(text) > 3);
+    }
+  }
+  cli_result r = CLI("list", "definitions", "prime_rl", "in_queue");
+  CU_ASSERT_EQUAL(strncmp(r.out, "prime_rl/off_policy/in_queue ", 29), 0);
+  for (const char *at = r.out; *at != '\0'; at += strcspn(at, "\n") + 1)
+    CU_ASSERT(strcspn(at, "\n") <= 80);
+}
+
+TEST(formats_are_chosen_by_words) {
+  cli_result all = CLI("list", "formats"), some = CLI("list", "formats", "verl");
+  CU_ASSERT(some.code == 0 && strlen(some.out) < strlen(all.out));
+  CU_ASSERT_PTR_NOT_NULL(strstr(some.out, "verl"));
 }
 
 TEST(presets_are_listed_with_their_sources) {

@@ -39,7 +39,7 @@ TEST(a_document_that_differs_is_found_and_written) {
   CU_ASSERT(CLI_GIVES(2, "results", "keep", document));
   CU_ASSERT(CLI_GIVES(2, "results", "show", document));
   CU_ASSERT_NOT_EQUAL(unlink(source), -1);
-  REFUSED(1, "a.md.in", "results", "fill", document);
+  REFUSED(1, "a.md.in; write it", "results", "fill", document);
 }
 
 TEST(every_stored_result_says_how_it_came_about) {

@@ -70,19 +70,3 @@ TEST(a_coupled_cluster_without_lengths_is_refused) {
   definitions_comparison_fini(&c);
   cfg_free(doc);
 }
-
-TEST(every_definition_says_where_it_was_read) {
-  table *t = definitions_table();
-  cJSON *json = table_to_json(t);
-  table_free(t);
-  const cJSON *row;
-  CU_ASSERT_EQUAL(cJSON_GetArraySize(json), STALENESS_DEFINITIONS);
-  cJSON_ArrayForEach(row, json) {
-    static const char *const columns[] = {"name", "system", "unit", "formula", "source"};
-    for (size_t i = 0; i < sizeof columns / sizeof *columns; ++i) {
-      const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(row, columns[i]));
-      CU_ASSERT(text != NULL && strlen(text) > 3);
-    }
-  }
-  cJSON_Delete(json);
-}
