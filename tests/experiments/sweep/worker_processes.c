@@ -164,7 +164,7 @@ TEST(the_sweep_of_a_batch_script_is_whole) {
   ENVIRONMENT("SLURM_PROCID", "1", "SLURM_NTASKS", "4", "SLURM_STEP_NUM_TASKS", "4");
   r = CLI("sweep", path, "-o", db, "-q");
   CU_ASSERT_EQUAL(r.code, 0);
-  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "1 cells"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "1 cell "));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "shard 1 of 4"));
   ENVIRONMENT(NULL);
 }
