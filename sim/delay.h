@@ -179,10 +179,11 @@ const delay_dist_entry *delay_dist_about(delay_kind kind);
  *
  * The test is Kolmogorov and Smirnov's with a parametric bootstrap, because the parameters are
  * estimated from the same values: the distance D is compared with those of FIT_REPLICATES samples
- * of the fitted distribution, each fitted again. p = (1 + number of replicates with distance >= D)
- * / (FIT_REPLICATES + 1), so a true distribution is rejected (p <= FIT_ERROR_RATE) in
- * FIT_ERROR_RATE of all cases. The test uses at most FIT_MOST_TESTED of the values, sampled without
- * replacement, and a fit to those.
+ * of the fitted distribution, cut by the same limits and fitted again. p = (1 + number of
+ * replicates with distance >= D) / (number of replicates + 1), so a true distribution is rejected
+ * (p <= FIT_ERROR_RATE) in FIT_ERROR_RATE of all cases. Replicates that cannot be fitted are left
+ * out; a distribution for which these are more than half is not taken. The test uses at most
+ * FIT_MOST_TESTED of the values, sampled without replacement, and a fit to those.
  *
  * Among the distributions that are not rejected, the one with the least AIC is chosen; if all are
  * rejected, the empirical distribution. A parameter that is an end of the support (estimated by the

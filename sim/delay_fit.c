@@ -104,12 +104,14 @@ static double density_exponential(const delay_dist *dist, const sample *s) {
   return -(double)n_inner(s) * log(m) - s->sum / m;
 }
 
-static const char takes_no_censored_values[] = "its likelihood has no use for values at limits";
+/* Closed forms: the least value is the lower end of the support. Values at the upper limit enter
+ * with their survival function; values at the lower one would hide the end. */
+static const char takes_no_values_below[] = "values at the lower limit hide its least value";
 
 static const char *solve_shifted(delay_dist *dist, const sample *s) {
-  if (has_censored(s)) return takes_no_censored_values;
+  if (s->n_below > 0) return takes_no_values_below;
   dist->exponential.shift = s->all[0];
-  dist->exponential.mean = mean_of(s) - s->all[0];
+  dist->exponential.mean = (mean_of(s) - s->all[0]) * ((double)s->n / (double)n_inner(s));
   return NULL;
 }
 
@@ -175,9 +177,10 @@ static double density_gamma(const delay_dist *dist, const sample *s) {
 }
 
 static const char *solve_pareto(delay_dist *dist, const sample *s) {
-  if (has_censored(s)) return takes_no_censored_values;
+  if (s->n_below > 0) return takes_no_values_below;
+  const double at_high = s->n_above > 0 ? (double)s->n_above * log(s->high) : 0;
   dist->pareto.scale = s->all[0];
-  dist->pareto.shape = (double)s->n / (s->sum_log - (double)s->n * log(s->all[0]));
+  dist->pareto.shape = (double)n_inner(s) / (s->sum_log + at_high - (double)s->n * log(s->all[0]));
   if (dist->pareto.shape >= shape_least && dist->pareto.shape <= shape_most) return NULL;
   return "its shape would be outside of 0.1 to 10000";
 }
@@ -188,9 +191,11 @@ static double density_pareto(const delay_dist *dist, const sample *s) {
 }
 
 static const char *solve_uniform(delay_dist *dist, const sample *s) {
-  if (has_censored(s)) return takes_no_censored_values;
-  dist->uniform.min = s->all[0];
-  dist->uniform.max = s->all[s->n - 1];
+  if (s->n_below > 0) return takes_no_values_below;
+  const double low = s->all[0];
+  dist->uniform.min = low;
+  dist->uniform.max =
+      s->n_above > 0 ? low + (s->high - low) * (double)s->n / (double)n_inner(s) : s->all[s->n - 1];
   return NULL;
 }
 
@@ -438,12 +443,11 @@ static gl_status test_row(fit_row *row, const family *f, const sample *tested,
     status = fit_replicate(&to, stream, err);
   }
   free(draw);
-  /* Samples that cannot be fitted count as farther away: p is then not exact, but never too small.
-   */
-  row->p = (double)(1 + to.farther + (FIT_REPLICATES - to.n_fitted)) / (FIT_REPLICATES + 1);
+  if (to.n_fitted * 2 < FIT_REPLICATES)
+    row->why_not = "most samples of it cannot be fitted again, so it has no test";
+  row->p = (double)(1 + to.farther) / (double)(1 + to.n_fitted);
   const double ratio = sqrt((double)tested->n / (double)about->n), n = (double)to.n_fitted;
-  for (int k = 0; k < 2; ++k)
-    row->error[k] = to.n_fitted < 2 ? NAN : ratio * sqrt(to.squares[k] / n);
+  for (int k = 0; k < 2; ++k) row->error[k] = ratio * sqrt(to.squares[k] / fmax(n, 1));
   return status;
 }
 
@@ -544,7 +548,9 @@ static gl_status fit_family_to(fit_row *row, fit_family k, const sample *all, co
   if (status != GL_OK || row->why_not != NULL) return status;
   parameters_of(f, &row->dist, row->value);
   row->log_likelihood = log_likelihood(f, &row->dist, all);
-  row->aic = 2 * (double)(f->n + f->ends) - 2 * row->log_likelihood;
+  /* Where values are at the upper limit, a largest value is not what estimates an end. */
+  const size_t ends = all->n_above > 0 && f->ends > 1 ? 1 : f->ends;
+  row->aic = 2 * (double)(f->n + ends) - 2 * row->log_likelihood;
   const uint64_t entity = (uint64_t)(k + 1) << 32;
   status = test_row(row, f, tested, about, rng_stream_at(seed, RNG_BOOTSTRAP, entity), err);
   if (!about->limits.censored) {

@@ -116,18 +116,55 @@ TEST(limits_are_tails_and_not_densities) {
 }
 
 /* Of 100 logs of one distribution its test refuses 5 at a rate of 0.05; more than 13 or none at all
- * has a chance of 0.6 % by the binomial distribution, and the draws are fixed. */
-TEST(the_test_refuses_a_true_dist_at_its_error_rate) {
+ * has a chance of 0.6 % by the binomial distribution, and the draws are fixed. The sum of p over
+ * them is 50 with a standard deviation of 2.9 where p is uniform. */
+static void check_error_rate(fit_family family, fit_limits limits) {
   enum { LOGS = 100, SMALL = 60 };
-  double x[SMALL];
+  double x[SMALL], sum = 0;
   int refused = 0;
   for (uint64_t log_at = 0; log_at < LOGS; ++log_at) {
     delay_fit f;
-    draw(x, SMALL, &truths[2].dist, 1000 + log_at);
-    ASSERT_OK(fit_values(&f, x, SMALL, no_limits, log_at, "delay", &err));
-    refused += f.row[FIT_LOGNORMAL].p <= FIT_ERROR_RATE;
+    draw(x, SMALL, &truths[family].dist, 1000 + log_at);
+    for (int i = 0; i < SMALL; ++i) x[i] = fmin(x[i], limits.high);
+    ASSERT_OK(fit_values(&f, x, SMALL, limits, log_at, "delay", &err));
+    CU_ASSERT_PTR_NULL(f.row[family].why_not);
+    refused += f.row[family].p <= FIT_ERROR_RATE;
+    sum += f.row[family].p;
   }
   CU_ASSERT(refused >= 1 && refused <= 13);
+  CU_ASSERT(fabs(sum - 50) < 4 * 2.9);
+}
+
+TEST(the_test_refuses_a_true_dist_at_its_error_rate) {
+  check_error_rate(FIT_LOGNORMAL, no_limits);
+}
+
+/* Limits that cut a quarter of the values. */
+TEST(limits_do_not_change_the_error_rate) {
+  check_error_rate(FIT_PARETO, (fit_limits){0, 20, 0});
+  check_error_rate(FIT_UNIFORM, (fit_limits){0, 70, 1});
+}
+
+/* Parameters of 2,000 values of which a limit cut a fifth to a third, within four standard errors.
+ */
+TEST(ends_of_the_support_are_found_below_a_limit) {
+  static const struct {
+    fit_family family;
+    double high;
+  } cut[] = {{FIT_PARETO, 20}, {FIT_UNIFORM, 70}, {FIT_SHIFTED_EXPONENTIAL, 100}};
+  double *x = malloc(N * sizeof *x);
+  for (size_t c = 0; c < 3; ++c) {
+    delay_fit f;
+    const fit_row *r = &f.row[cut[c].family];
+    draw(x, N, &truths[cut[c].family].dist, 500 + c);
+    for (int i = 0; i < N; ++i) x[i] = fmin(x[i], cut[c].high);
+    ASSERT_OK(fit_values(&f, x, N, (fit_limits){0, cut[c].high, 0}, 1, "delay", &err));
+    CU_ASSERT(f.n_above > N / 6);
+    CU_ASSERT_EQUAL(f.chosen, cut[c].family);
+    for (size_t k = 0; k < 2; ++k)
+      CU_ASSERT(fabs(r->value[k] - truths[cut[c].family].value[k]) < 4 * r->error[k]);
+  }
+  free(x);
 }
 
 /* Two distributions mixed: no distribution has two modes. */
@@ -142,6 +179,10 @@ TEST(values_of_no_dist_are_their_own) {
   CU_ASSERT_EQUAL(f.chosen, FIT_FAMILIES);
   CU_ASSERT_EQUAL(f.is_constant, 0);
   CU_ASSERT_EQUAL(f.row[FIT_LOGNORMAL].p, 1.0 / 200);
+  /* a limit that no value reaches changes nothing of this */
+  ASSERT_OK(fit_values(&f, x, N, (fit_limits){0, 1.2 * x[N - 1], 0}, 1, "delay", &err));
+  CU_ASSERT_EQUAL(f.chosen, FIT_FAMILIES);
+  for (int k = 0; k < FIT_FAMILIES; ++k) CU_ASSERT_EQUAL(f.row[k].p, 1.0 / 200);
   free(x);
 }
 
