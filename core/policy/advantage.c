@@ -10,7 +10,7 @@ typedef struct moments {
 
 static moments moments_of(const double *v, size_t n, size_t ddof) {
   moments m = {.mean = n > 0 ? v[0] : 0, .equal = 1};
-  double sum = 0, squares = 0;
+  double sum = 0, squares = 0, unit = 1;
   for (size_t i = 0; i < n; ++i) {
     sum += v[i];
     m.equal = m.equal && v[i] == v[0];
@@ -18,7 +18,11 @@ static moments moments_of(const double *v, size_t n, size_t ddof) {
   if (m.equal) return m;
   m.mean = sum / (double)n;
   for (size_t i = 0; i < n; ++i) squares += (v[i] - m.mean) * (v[i] - m.mean);
-  m.deviation = sqrt(squares / (double)(n - ddof));
+  if (isinf(squares)) { /* the squares are too large for a double, the deviation need not be */
+    unit = 0x1p600, squares = 0;
+    for (size_t i = 0; i < n; ++i) squares += pow((v[i] - m.mean) / unit, 2);
+  }
+  m.deviation = unit * sqrt(squares / (double)(n - ddof));
   return m;
 }
 

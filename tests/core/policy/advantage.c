@@ -181,3 +181,22 @@ TEST(what_does_not_go_together_is_refused_by_name) {
     cfg_free(doc);
   }
 }
+
+/* (r - mean) / deviation of two rewards is sqrt(1/2), whatever their unit; 1e200 squared is not a
+ * double. */
+TEST(rewards_beyond_the_root_of_the_largest_double_have_a_deviation) {
+  static const double large[] = {1, 1e200}, log[] = {-1, -1};
+  static const size_t one_group[] = {0, 2}, each[] = {0, 1, 2};
+  const policy_input in = {.n_groups = 1,
+                           .n_responses = 2,
+                           .n_tokens = 2,
+                           .group_start = one_group,
+                           .token_start = each,
+                           .reward = large,
+                           .logp = log,
+                           .logq = log};
+  const double want[] = {-sqrt(0.5), sqrt(0.5)};
+  const result r = evaluate(policy_algorithms_find("grpo"), &in);
+  CU_ASSERT_EQUAL(r.status, GL_OK);
+  are(r.advantage, want, 2);
+}
