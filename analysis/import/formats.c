@@ -55,6 +55,10 @@ static bool may_be_array(const char *text, size_t size) {
 }
 
 static gl_status refuse_others(const import_file *f, gl_error *err) {
+  static const char of_figure[] = "# panel\t";
+  if (f->size >= sizeof of_figure - 1 && memcmp(f->text, of_figure, sizeof of_figure - 1) == 0)
+    return import_refuse(f, "these are the data of a figure that gepolab drew",
+                         "give the study, the recipe or the log that it shows", err);
   const char *text = f->text + f->start;
   const size_t size = f->size - f->start;
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)

@@ -646,6 +646,21 @@ static gl_status refuse_idle_rules(const gathered *g, const rules *r, gl_error *
   return GL_OK;
 }
 
+/* Checks that --x and --log-format have an effect. */
+static gl_status refuse_idle_shape(const gathered *g, const shape_request *q, gl_error *err) {
+  bool has_steps = q->step == NULL;
+  if (g->n_tables == 0 && (q->step != NULL || q->format != NULL))
+    return gl_fail(err, GL_EINPUT, "--%s is for tables and logs, and only studies are given",
+                   q->step != NULL ? "x" : "log-format");
+  for (size_t i = 0; i < g->n_tables; i++)
+    has_steps = has_steps || strcmp(g->tables[i]->axis, q->step) == 0;
+  if (has_steps) return GL_OK;
+  return gl_fail(
+      err, GL_EINPUT,
+      "--x %s: no column with the steps is headed '%s'; they are in '%s' (leave --x out)", q->step,
+      q->step, g->tables[0]->axis);
+}
+
 static gl_status arrange_series(gathered *g, const gather_request *q, gl_error *err) {
   gl_status status = refuse_missing_metric(g, q, err);
   if (status == GL_OK && g->n_studies == 0 && (q->set || q->each_set))
@@ -670,6 +685,7 @@ gl_status gather(gathered *out, const gather_request *request, gl_error *err) {
   if (status == GL_OK) status = read_labels(r.labels, request, err);
   if (status == GL_OK) status = read_files(out, &r, err);
   if (status == GL_OK) status = refuse_idle_rules(out, &r, err);
+  if (status == GL_OK) status = refuse_idle_shape(out, &request->shape, err);
   if (status == GL_OK) status = arrange_series(out, request, err);
   rules_fini(&r);
   return status;

@@ -234,7 +234,10 @@ static gl_status read_log_line(const import_file *f, const char *at, size_t size
   r.first_line = line;
   r.python_numbers = 1;
   if (json_peek(&r) != '{')
-    json_fail(&r, "this line is not a JSON object; the log is damaged, copy it again");
+    json_fail(&r, "this line is not a JSON object; %s",
+              at == f->text + f->start /* no such file is taken for a log by its content */
+                  ? "--log-format names the format of another file: leave it out"
+                  : "the log is damaged, copy it again");
   const gl_status status = r.status == GL_OK ? read_line(context, &r, line) : GL_OK;
   const gl_status ended = json_end(&r);
   return status == GL_OK ? ended : status;

@@ -416,11 +416,12 @@ static void report_published(table *to, const published *p, const lines *l) {
   table *t = table_rows(table_field(to, "published"), published_columns,
                         sizeof published_columns / sizeof *published_columns);
   size_t missing = 0;
+  const published_row *first = NULL; /* of those without a series */
   for (size_t i = 0; i < p->n; i++) {
     const published_row *row = &p->row[i];
     const numbers *x = series_of(l, row);
     if (!x) {
-      missing++;
+      if (missing++ == 0) first = row;
       continue;
     }
     table_row(t);
@@ -431,9 +432,12 @@ static void report_published(table *to, const published *p, const lines *l) {
     put_printed(t, x, &row->last, 0);
   }
   table_title(t, "Printed numbers against the series.");
-  if (missing)
-    table_title(t, "Printed numbers against the series. Printed, and not in these files: %zu.",
-                missing);
+  if (missing == 0) return;
+  table_title(t, "Printed numbers against the series. Printed, and not in these files: %zu.",
+              missing);
+  table_line(to, "Not in these files: run %s%s%s.%s", first->run,
+             *first->benchmark ? ", benchmark " : "", first->benchmark,
+             *first->benchmark ? " A file's benchmark is its label: --label FILE=BENCHMARK." : "");
 }
 
 /* --- for programs --- */
@@ -587,6 +591,8 @@ static const char *option_given(const gather_request *q) {
          : q->group_by        ? "--group-by"
          : q->at_common       ? "--at"
          : q->lower_is_better ? "--lower-is-better"
+         : q->shape.step      ? "--x"
+         : q->shape.format    ? "--log-format"
                               : NULL;
 }
 
@@ -604,7 +610,7 @@ gl_status report_analysis(table *to, const gather_request *request, const publis
                    "%s is a study, which says itself what its runs are; leave %s out, which is for "
                    "exports, or for several files (`gepolab study export -t steps` has its "
                    "metrics)",
-                   request->files[0], option_given(request));
+                   request->files[0], printed ? "--published" : option_given(request));
   gathered g;
   status = gather(&g, request, err);
   if (status == GL_OK) status = report_gathered(to, &g, printed, err);

@@ -198,7 +198,7 @@ static void read_json_value(json_line *l) {
   json_reader *r = &l->json;
   const char first = json_peek(r);
   const size_t from = r->at;
-  if (first == '\0') {
+  if (first == '\0' && r->at < r->size) {
     json_fail(r, "expected a value; JSON has no NaN and no infinities: write them as "
                  "\"NaN\" or \"Infinity\", which are counted, or null where nothing was measured");
   } else if (first == '{') {

@@ -143,11 +143,16 @@ gl_status json_end(json_reader *r) {
   return r->status;
 }
 
+/* For messages: what failed at this byte may have lacked the rest of the text. */
+static const char *cut_short(const json_reader *r, size_t byte) {
+  return byte >= r->size ? "; the text is cut short" : "";
+}
+
 /* Consumes c, or fails with a message that `what` was expected. */
 static int json_take(json_reader *r, char c, const char *what) {
   if (r->status != GL_OK) return 0;
   if (next_byte(r) != c || r->at >= r->size) {
-    json_fail(r, "expected %s%s", what, r->at >= r->size ? "; the text is cut short" : "");
+    json_fail(r, "expected %s%s", what, cut_short(r, r->at));
     return 0;
   }
   ++r->at;
@@ -334,7 +339,7 @@ static size_t number_size(json_reader *r) {
     at += n;
   }
   if (good) return at - r->at;
-  json_fail(r, "expected a number");
+  json_fail(r, "expected a number%s", cut_short(r, at));
   return 0;
 }
 
@@ -416,7 +421,7 @@ void json_skip(json_reader *r) {
     json_null(r);
     return;
   case '\0':
-    json_fail(r, "expected a value");
+    json_fail(r, "expected a value%s", cut_short(r, r->at));
     return;
   default:
     r->at += number_size(r);
@@ -508,7 +513,7 @@ static cJSON *json_read_value(builder *b) {
     json_null(&b->r);
     return b->r.status == GL_OK ? kept(b, cJSON_CreateNull()) : NULL;
   case '\0':
-    json_fail(&b->r, "expected a value");
+    json_fail(&b->r, "expected a value%s", cut_short(&b->r, b->r.at));
     return NULL;
   default: { /* json_peek() guarantees a digit or a minus */
     const double number = json_read_number(b);

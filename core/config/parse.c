@@ -487,10 +487,11 @@ gl_status cfg_load_text(cfg_doc **out, const char *text, size_t size, const char
   return cfg_load_text_of(out, text, size, name, NULL, err);
 }
 
-/* Writes a name in path's folder similar to the missing one to found; "" if there is none. */
+/* Writes a name in path's folder similar to the missing one to found; "" if there is none. Names
+ * are compared without ".yaml", which would make all of them similar. */
 static void nearest_file(const char *path, char *found, size_t size) {
   enum { MOST = 512 };
-  char folder[1024], *names[MOST];
+  char folder[1024], stem[1024], *names[MOST];
   const char *slash = strrchr(path, '/'), *wanted = slash == NULL ? path : slash + 1;
   size_t n = 0, length = slash == NULL ? 0 : (size_t)(slash - path) + 1;
   *found = '\0';
@@ -502,19 +503,22 @@ static void nearest_file(const char *path, char *found, size_t size) {
   for (struct dirent *e = readdir(dir); e != NULL && n < MOST; e = readdir(dir)) {
     size_t name_length = strlen(e->d_name);
     if (name_length < 6 || strcmp(e->d_name + name_length - 5, ".yaml") != 0) continue;
-    if ((names[n] = strdup(e->d_name)) != NULL) ++n;
+    if ((names[n] = strndup(e->d_name, name_length - 5)) != NULL) ++n;
   }
   closedir(dir);
-  const char *near = cfg_nearest(wanted, (const char *const *)names, n);
-  if (near != NULL) snprintf(found, size, " (did you mean '%s%s'?)", folder, near);
+  snprintf(stem, sizeof stem, "%s", wanted);
+  if (strlen(stem) > 5 && strcmp(stem + strlen(stem) - 5, ".yaml") == 0)
+    stem[strlen(stem) - 5] = '\0';
+  const char *near = cfg_nearest(stem, (const char *const *)names, n);
+  if (near != NULL) snprintf(found, size, " (did you mean '%s%s.yaml'?)", folder, near);
   for (size_t i = 0; i < n; ++i) free(names[i]);
 }
 
 static gl_status fail_to_read(const char *path, int reason, gl_error *err) {
   char near[1400] = "";
-  const char *remedy = "give the path of a recipe that may be read";
+  const char *remedy = "give the path of a file that may be read";
   if (reason == ENOENT || reason == ENOTDIR) nearest_file(path, near, sizeof near);
-  if (reason == EISDIR) remedy = "give the path of a recipe inside this folder";
+  if (reason == EISDIR) remedy = "give the path of a file inside this folder";
   gl_status status = reason == EIO ? GL_EIO : GL_EINPUT;
   return gl_fail(err, status, "%.300s:1:1: cannot be read: %s; %s%s", path, strerror(reason),
                  remedy, near);

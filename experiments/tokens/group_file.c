@@ -284,7 +284,9 @@ static void refuse_key(filler *f, int top) {
   known[INPUT_COUNT + 2] = "step";
   known[INPUT_COUNT + 3] = "time_s";
   const size_t n = !top ? INPUT_COUNT : INPUT_COUNT + (f->record != NULL ? 4 : 2);
-  const char *near = cfg_hint(f->r.word, known, n, hint);
+  const char *near = strncmp(f->r.word, "log_prob", 8) == 0 || strncmp(f->r.word, "logprob", 7) == 0
+                         ? " (did you mean 'logp'? It is the learner's, logq the sampler's)"
+                         : cfg_hint(f->r.word, known, n, hint);
   group_file_refuse(
       f, f->r.at, "unknown key '%.80s'%s%s", f->r.word, near,
       strcmp(f->r.word, "step") == 0 ? "; a log of updates is read by `gepolab whatif`"

@@ -171,6 +171,8 @@ TEST(what_is_not_clear_is_refused_with_place_and_remedy) {
       {"run,step,kl\n,1,2\n", "f:2:1: the line has no name in column 'run'"},
       {"run,seed,step,kl\na,x,1,2\n", "f:2:3: the seed 'x' is not a whole number"},
       {"{\"step\": 1, \"kl\": NaN}\n", "f:1:19: expected a value; JSON has no NaN"},
+      {"{\"step\": 1, \"kl\":", "f:1:18: expected a value; the text is cut short"},
+      {"# panel\tsource\n0\tmeasured\n", "the data of a figure that gepolab drew; give the"},
       {"{\"step\": 1}\n{\"step\": 2,}\n", "f:2:"},
       {"{\"step\": 1, \"a\": 1, \"a\": 2}\n", "the key 'a' stands twice on this line; write it"},
       {"{\"step\": 1, \"a\": 1}\n5\n", "f:2:1: this line is not a JSON object; write one"},
@@ -189,13 +191,16 @@ TEST(what_columns_are_can_be_said) {
   gl_error err = {0};
   const shape_request runs = {.columns = COLUMNS_ARE_RUNS},
                       metrics = {.columns = COLUMNS_ARE_METRICS}, along = {.step = "time"},
-                      wrong = {.step = "tim"};
+                      wrong = {.step = "tim"}, of_others = {.format = "verl"};
   CU_ASSERT_EQUAL(parse("step,gepo,loss\n1,2,3\n", &runs, &err), GL_OK);
   CU_ASSERT_EQUAL(parse("step,gepo,loss\n1,2,3\n", &metrics, &err), GL_OK);
   CU_ASSERT_EQUAL(parse("time,gepo\n1,2\n", &along, &err), GL_OK);
   CU_ASSERT_EQUAL(parse("# recipe: a, b\n# date\nstep\tgepo\n1\t2\n", NULL, &err), GL_OK);
   CU_ASSERT_EQUAL(parse("time,gepo\n1,2\n", &wrong, &err), GL_EINPUT);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no column is headed 'tim'; the columns are: time"));
+  gl_error_clear(&err);
+  CU_ASSERT_EQUAL(parse("step,gepo\n1,2\n", &of_others, &err), GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "--log-format names the format of another file"));
 }
 
 TEST(tables_that_are_too_wide_or_have_too_long_names_are_refused) {

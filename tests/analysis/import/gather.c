@@ -240,6 +240,14 @@ TEST(benchmarks_stand_side_by_side_with_their_average) {
   unlink(other);
 }
 
+TEST(a_column_of_steps_that_no_file_has_is_refused) {
+  gather_request q = request(LIST(SAMPLE("panel_eval.csv")));
+  q.shape.step = "nosuch";
+  refused(
+      &q,
+      "--x nosuch: no column with the steps is headed 'nosuch'; they are in 'train/global_step'");
+}
+
 TEST(printed_numbers_that_are_no_maximum_are_shown_as_such) {
   gather_request q = request(LIST(SAMPLE("panel_eval.csv")));
   const char *const labels[] = {"panel_eval.csv=MATH"}, *const renames[] = {"(.*)_diff32=$1"};
@@ -254,6 +262,7 @@ TEST(printed_numbers_that_are_no_maximum_are_shown_as_such) {
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "not the maximum: the value at 128 |"));
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "nothing is printed |"));
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "not in these files: 1."));
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "Not in these files: run "));
   free(text);
   published_fini(&p);
   write_other("run,best,last\na,high,1\n");

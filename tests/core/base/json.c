@@ -53,6 +53,8 @@ static const struct {
 } refused[] = {
     {"", "x.json:1:1: expected a value"},
     {"nul", "x.json:1:1: expected null"},
+    {"{\"a\": ", "x.json:1:7: expected a value; the text is cut short"},
+    {"{\"a\": 1.", "x.json:1:7: expected a number; the text is cut short"},
     {"[1,]", "x.json:1:4: expected a value"},
     {"[1 2]", "x.json:1:4: expected ',' or ']'"},
     {"{\"a\" 1}", "x.json:1:6: expected ':'"},

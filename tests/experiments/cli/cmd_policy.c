@@ -116,6 +116,7 @@ TEST(bad_groups_are_refused_with_place_and_array) {
       {"{\"rewards\": [], \"logp\": [], \"logq\": []}", ":1:25:", "empty"},
       {"{\"rewards\": [1], \"logp\": [[0.5]], \"logq\": [[-1]]}", ":1:28:", "not above 0"},
       {"{\"rewards\": [\"one\"], \"logp\": [[-1]], \"logq\": [[-1]]}", ":1:14:", "rewards[0]"},
+      {"{\"rewards\": [1], \"log_probs\": [[-1]]}", ":1:", "did you mean 'logp'?"},
       {"{\"rewrds\": [1], \"logp\": [[-1]], \"logq\": [[-1]]}", ":1:", "'rewards'"},
       {"{\"groups\": []}", ":1:12:", "empty"},
       {"{\"groups\": [{\"rewards\": [1], \"logp\": [[-1]], \"logq\": 3}]}",
