@@ -95,7 +95,7 @@ static void choose_format(char out[FORMAT_SIZE], const char *format, double size
 }
 
 static void show_number(char text[SHOWN_NUMBER_SIZE], const char *format, double value) {
-  if (isnan(value))
+  if (!isfinite(value))
     snprintf(text, SHOWN_NUMBER_SIZE, "–");
   else
     snprintf(text, SHOWN_NUMBER_SIZE, format, value);
@@ -306,8 +306,22 @@ static void write_rule(const text_grid *l, block b, FILE *to) {
   fputc('\n', to);
 }
 
+/* Text wider than a terminal becomes several lines with the indent of the first. */
+static void write_wrapped(const char *words, table_format form, FILE *to) {
+  const size_t indent = strspn(words, " ");
+  if (form != TABLE_AS_TEXT || shown_width(words) <= SHOWN_COLUMNS) {
+    fputs(words, to);
+    return;
+  }
+  write_spaces(indent, to);
+  shown_wrap(words + indent, indent, indent, to);
+}
+
 static void write_opening(const text_grid *l, const char *title, FILE *to) {
-  if (title != NULL && l->form != TABLE_AS_LATEX) fprintf(to, "%s\n\n", title);
+  if (title != NULL && l->form != TABLE_AS_LATEX) {
+    write_wrapped(title, l->form, to);
+    fputs("\n\n", to);
+  }
   if (l->form != TABLE_AS_LATEX) return;
   if (title != NULL)
     fprintf(to, "\\begin{table}\n\\centering\\footnotesize\n\\caption{%s}\n", title);
@@ -324,7 +338,7 @@ static bool has_heads(const text_grid *l) {
 
 static void write_text_rows(const text_grid *l, const table *t, const char *title, FILE *to) {
   if (t->is_plain && l->form == TABLE_AS_TEXT) {
-    if (title != NULL) fprintf(to, "%s\n", title);
+    if (title != NULL) write_wrapped(title, l->form, to), fputc('\n', to);
     for (size_t row = !has_heads(l); row < l->n_rows; ++row) write_plain_row(l, t->indent, row, to);
     return;
   }
@@ -359,13 +373,8 @@ static gl_status write_text_line(const char *text, table_format form, FILE *to, 
   table *scratch = table_new(NULL, 0);
   if (scratch == NULL) return gl_fail_memory(err, "a table");
   const char *words = escaped(scratch, text, form, true);
-  const size_t indent = strspn(words, " ");
-  if (form == TABLE_AS_TEXT && shown_width(words) > SHOWN_COLUMNS) {
-    write_spaces(indent, to);
-    shown_wrap(words + indent, indent, indent, to);
-    fputc('\n', to);
-  } else
-    fprintf(to, "%s\n", words);
+  write_wrapped(words, form, to);
+  fputc('\n', to);
   const bool failed = table_has_failed(scratch);
   table_free(scratch);
   return failed ? gl_fail_memory(err, "a table") : GL_OK;

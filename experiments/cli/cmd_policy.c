@@ -103,8 +103,10 @@ static void policy_print_text(const policy_algorithm *algorithm, const policy_in
         printf("%5zu %8zu %5zu %14.7g %14.7g %14.7g\n", g, i - in->group_start[g],
                t - in->token_start[i], out->advantage[i], out->weight[t], out->coefficient[t]);
   for (int m = 0; m < METRIC_COUNT; ++m)
-    if (out->metric[m] == out->metric[m])
+    if (isfinite(out->metric[m]))
       printf("  %-20s %.10g\n", metric_about((metric)m)->name, out->metric[m]);
+    else if (!isnan(out->metric[m])) /* NaN: not computable from the input */
+      printf("  %-20s –\n", metric_about((metric)m)->name);
 }
 
 /* Returns 1 for a metric that may be infinite: one whose logarithm is another metric may exceed a

@@ -261,6 +261,23 @@ TEST(a_table_wider_than_a_terminal_is_written_in_blocks) {
   table_free(t);
 }
 
+TEST(numbers_without_a_value_are_dashes_and_titles_fit_a_terminal) {
+  static const table_column columns[] = {{"x", TABLE_REAL, .head = "x"}};
+  table *t = table_rows(table_field(table_document(), "rows"), columns, 1);
+  const double value[] = {NAN, -NAN, INFINITY, -INFINITY};
+  for (size_t i = 0; i < 4; ++i) table_row(t), table_real(t, value[i]);
+  char words[200];
+  memset(words, 'a', sizeof words);
+  for (size_t i = 9; i < sizeof words; i += 10) words[i] = ' ';
+  words[sizeof words - 1] = '\0';
+  table_title(t, "%s", words);
+  char *text = written_table(t, TABLE_AS_TEXT);
+  CU_ASSERT(strcspn(text, "\n") <= 80);
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "\n–\n–\n–\n–\n"));
+  CU_ASSERT_PTR_NULL(strstr(text, "inf"));
+  free(text);
+}
+
 TEST(memory_that_was_missing_is_told_at_the_end) {
   gl_error err = {0};
   table *within = table_rows(table_field(NULL, "x"), NULL, 0);
