@@ -121,7 +121,7 @@ static void section_read(table *to, const diagnosis *d) {
     tokens += d->update[u].tokens;
   }
   table_text(table_field(to, "trainer"), trainer->name);
-  table_line(to, "Trainer: %s.", trainer->title);
+  table_line(to, "Trainer: read as %s.", trainer->title);
   table *t = numbers_begin(to, "counts");
   if (d->n_updates > 0) {
     number_row(t, "updates", alone((double)d->n_updates), "", log);

@@ -64,6 +64,7 @@ static gl_status calibrate_logs(const args *a, const calibrate_options *o, gl_er
   if (status == GL_OK) status = recipe_load(&doc, source, a->overrides, a->n_overrides, err);
   if (status == GL_OK) note_left_sweep(cfg_find(cfg_root(doc), "sweep"));
   if (status == GL_OK) status = calibrate_log_read(&log, a->words, a->n_words - 1, o->format, err);
+  tell_gathered(&log.from);
   if (status == GL_OK) status = calibrate(&c, doc, &q, err);
   if (status == GL_OK && o->output != NULL) status = write_calibrated(doc, o->output, err);
   if (status == GL_OK) status = report_table(calibration_table(&c), TABLE_AS_TEXT, o->json, err);

@@ -2,11 +2,13 @@
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/import/gather.h"
 #include "analysis/import/read.h"
+#include "core/base/display_text.h"
 #include "core/base/file.h"
 #include "experiments/base/args.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
 #include "experiments/base/program.h"
+#include "experiments/cli/common.h"
 #include "experiments/policy/whatif.h"
 #include "experiments/report/html.h"
 #include "experiments/tokens/token_log.h"
@@ -62,10 +64,11 @@ static diagnose_batch batch_of(const token_batch *from, bool drops) {
 }
 
 static gl_status read_batches(diagnosis *d, token_log *log, gl_error *err) {
-  const token_batch *batch = NULL;
+  const token_batch *update = NULL;
   gl_status status = GL_OK;
-  while (status == GL_OK && (status = token_log_next(log, &batch, err)) == GL_OK && batch != NULL) {
-    const diagnose_batch b = batch_of(batch, token_log_about(log)->drops);
+  while (status == GL_OK && (status = token_log_next(log, &update, err)) == GL_OK &&
+         update != NULL) {
+    const diagnose_batch b = batch_of(update, token_log_about(log)->drops);
     status = diagnosis_add_batch(d, &b, err);
   }
   return status;
@@ -96,7 +99,8 @@ static gl_status print_text_page(const diagnosis *d, gl_error *err) {
   char lead[1024];
   gl_status status = GL_OK;
   diagnosis_lead(d, lead, sizeof lead);
-  printf("%s\n\n", lead);
+  shown_wrap(lead, 0, 0, stdout);
+  fputs("\n\n", stdout);
   for (int s = 0; s < DIAGNOSE_SECTIONS && status == GL_OK; ++s) {
     table *t = section_document(d, (diagnose_section)s, &status, err);
     if (status == GL_OK) {
@@ -193,6 +197,7 @@ static gl_status read_token_logs(diagnosis *d, diagnose_files *f, const diagnose
   gl_status status =
       token_log_open(&log, (const char *const *)f->tokens, f->n_tokens, &q->log, err);
   if (status == GL_OK) status = read_batches(d, log, err);
+  if (status == GL_OK) tell_incomplete(token_log_about(log)->n_incomplete);
   if (status == GL_OK && q->trainer == NULL)
     diagnosis_set_trainer(d, known_trainer(token_log_about(log)->format));
   if (status == GL_OK) status = add_series_beside(f, log, err);
@@ -209,6 +214,7 @@ static gl_status read_logs(diagnosis *d, diagnose_files *f, const diagnose_optio
                                   .n_files = f->n_series,
                                   .shape = {.columns = COLUMNS_ARE_METRICS}};
   status = gather(from_series, &request, err);
+  tell_gathered(from_series);
   return status == GL_OK ? diagnosis_add_series(d, from_series, err) : status;
 }
 
@@ -225,6 +231,8 @@ static gl_status diagnose_logs(const args *a, const diagnose_options *q, gl_erro
                                     .rates =
                                         resources_text("paper/results/announcements_edges.tsv"),
                                     .algorithm = q->algorithm != NULL ? &algorithm : NULL};
+  if (status == GL_OK)
+    status = token_group_size_check(q->log.group_size, f.n_tokens > 0, a->words[0], err);
   if (status == GL_OK) status = diagnosis_new(&d, &request, err);
   if (status == GL_OK) status = read_logs(d, &f, q, &from_series, err);
   if (status == GL_OK) status = diagnosis_finish(d, err);

@@ -3,6 +3,7 @@
 #include "experiments/base/args.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/print_json.h"
+#include "experiments/cli/common.h"
 #include "experiments/clock/fit_log.h"
 #include "sim/delay.h"
 
@@ -252,6 +253,7 @@ static gl_status run_fit(args *a, gl_error *err) {
   status = fit_read_limits(&q, &least, &most, censored, err);
   if (status == GL_OK) status = fit_log_read(&log, a->words, a->n_words, &reading, err);
   q.factor = log.factor;
+  tell_incomplete(log.batches.n_incomplete);
   if (status == GL_OK) status = fit_and_print(&log, &q, err);
   fit_log_fini(&log);
   return status;

@@ -12,6 +12,7 @@
 #include "experiments/clock/log_description.h"
 #include "experiments/plan/plan.h"
 #include "experiments/recipe/recipe.h"
+#include "experiments/tokens/token_log.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -93,14 +94,16 @@ static gl_status read_and_describe(request *q, plan_logs *logs, const args *a, g
       .columns = &by_name, .format = q->format, .group_size = q->group_size};
   calibrate_log steps = {.n = 0};
   fit_log responses = {.batches = {.staleness = NAN, .staleness_most = NAN}};
-  gl_status status = GL_OK;
-  if (logs->n_responses > 0)
+  gl_status status = token_group_size_check(q->group_size, logs->n_responses > 0, a->words[0], err);
+  if (status == GL_OK && logs->n_responses > 0)
     status = fit_log_read(&responses, logs->responses, logs->n_responses, &reading, err);
   for (size_t i = 0; i < responses.n_beside; ++i)
     *MUST_ADD(logs->steps, logs->n_steps, "logs") = responses.beside[i];
   if (status == GL_OK && logs->n_steps > 0)
     status = calibrate_log_read(&steps, logs->steps, logs->n_steps,
                                 logs->n_responses > 0 ? NULL : q->format, err);
+  tell_gathered(&steps.from);
+  tell_incomplete(responses.batches.n_incomplete);
   if (status == GL_OK)
     status = log_describe(&q->log,
                           &(log_description_request){.steps = &steps,

@@ -279,6 +279,8 @@ static gl_status train_and_report(const sweep_cell *cell, const recipe *r, const
   run_result o = {0};
   char beside[PATH_MAX] = "";
   gl_status status = GL_OK;
+  if (q->every > 0 && q->checkpoints == NULL && (!r->wants_checkpoints || q->file == NULL))
+    return gl_fail(err, GL_EINPUT, "--checkpoint-every needs --checkpoint DIR");
   if (q->checkpoints == NULL && r->wants_checkpoints && q->file != NULL)
     status = sweep_checkpoints(beside, NULL, q->file, cell, err);
   else if (q->checkpoints == NULL && r->wants_checkpoints)

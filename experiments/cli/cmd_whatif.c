@@ -101,9 +101,9 @@ static const char *grouping_text(token_grouping g) {
 }
 
 static void put_warnings(table *d, const token_log_summary *log) {
-  if (log->n_incomplete > 0)
-    table_line(d, "%zu log%s: last line incomplete, left out", log->n_incomplete,
-               plural_ending(log->n_incomplete));
+  char incomplete[TOKEN_INCOMPLETE_SIZE];
+  token_log_incomplete(incomplete, log->n_incomplete);
+  if (incomplete[0] != '\0') table_line(d, "%s", incomplete);
   if (log->n_skipped > 0)
     table_line(d, "%zu file%s of the folder not read: of no format of token-level logs",
                log->n_skipped, plural_ending(log->n_skipped));

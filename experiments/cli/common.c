@@ -6,6 +6,7 @@
 #include "core/base/file.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/program.h"
+#include "experiments/tokens/token_log.h"
 #include "sim/schedule.h"
 
 #include <inttypes.h>
@@ -101,6 +102,12 @@ int import_options_given(const import_options *o) {
 void tell_gathered(const gathered *g) {
   for (size_t i = 0; i < g->n_notes; ++i)
     fprintf(stderr, "gepolab: note: %s\n", shown(g->notes[i]).text);
+}
+
+void tell_incomplete(size_t n_incomplete) {
+  char text[TOKEN_INCOMPLETE_SIZE];
+  token_log_incomplete(text, n_incomplete);
+  if (text[0] != '\0') fprintf(stderr, "gepolab: note: %s\n", text);
 }
 
 /* --- figures --- */

@@ -50,6 +50,8 @@ int import_options_given(const import_options *o);
 
 /* Prints notes on standard error about data that reading left out or replaced. */
 void tell_gathered(const gathered *g);
+/* Prints one about token-level logs whose last line is incomplete, if there are such logs. */
+void tell_incomplete(size_t n_incomplete);
 
 /* --- figures --- */
 

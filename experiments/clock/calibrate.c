@@ -94,6 +94,7 @@ static gl_status set_series(calibrate_log *to, const diagnosis *d, gl_error *err
                    "the logs have no series of the seconds of a step, such as timing_s/step, "
                    "time/step or perf/step_s (gepolab diagnose says what to log)");
   to->n = steps->n;
+  to->step = steps->step;
   for (size_t i = 0; i < sizeof roles / sizeof *roles; ++i)
     add_log_series(to, roles[i].to, diagnosis_series(d, roles[i].kind), steps);
   add_log_series(to, CALIBRATE_LENGTH, length_series(&to->from, false), steps);
@@ -350,9 +351,16 @@ gl_status calibrate(calibration *c, cfg_doc *doc, const calibrate_request *q, gl
   double *room = MUST_ARRAY(double, 4 * log->n, "a prediction"), *measured = room + 3 * log->n;
   predicted_steps p = {
       .seconds = room, .throughput = room + log->n, .staleness = room + 2 * log->n};
-  if (status == GL_OK) status = predict(&p, doc, log->n, q->seeds, err);
+  if (status == GL_OK) {
+    gl_error why = {0};
+    status = predict(&p, doc, log->n, q->seeds, &why);
+    if (status != GL_OK)
+      gl_fail(err, status, "the recipe refuses a value that was fitted to the log: %s", why.text);
+  }
   if (status == GL_OK) {
     const double *seconds = log->value[CALIBRATE_STEP];
+    c->steps[0] = log->step[c->n_first - 1], c->steps[1] = log->step[c->n_first];
+    c->steps[2] = log->step[log->n - 1];
     for (size_t i = 0; i < log->n; ++i) measured[i] = p.responses / seconds[i];
     c->quantity[0] = calibrate_compare(seconds, p.seconds, c->n_first, log->n);
     c->quantity[1] = calibrate_compare(measured, p.throughput, c->n_first, log->n);
@@ -383,11 +391,12 @@ static void put_predictions(table *to, const calibration *c) {
     table_real(t, p->measured), table_real(t, p->predicted), table_real(t, p->error);
     table_real(t, p->mape), table_real(t, p->correlation);
   }
-  table_line(to,
-             "Steps %zu to %zu. error: of the mean. MAPE: mean over steps of |predicted - log| / "
-             "log. r: Pearson's, over steps; the prediction is a mean over seeds, so r is near 0 "
-             "unless the run has a trend that the clock explains.",
-             c->n_first + 1, c->n_first + c->n_rest);
+  table_line(
+      to,
+      "Steps %.10g to %.10g. error: of the mean. MAPE: mean over steps of |predicted - log| / "
+      "log. r: Pearson's, over steps; the prediction is a mean over seeds, so r is near 0 "
+      "unless the run has a trend that the clock explains.",
+      c->steps[1], c->steps[2]);
 }
 
 static void put_distributions(table *to, const calibration *c) {
@@ -427,9 +436,9 @@ static void put_wrong(table *to, const calibration *c) {
   table_text(table_field(to, "wrong_first"), found ? fields[c->wrong_first].path : NULL);
   if (found)
     table_line(to,
-               "Wrong first: %s. Its values after step %zu are %.3g times those before (D %.3f, "
+               "Wrong first: %s. Its values after step %.10g are %.3g times those before (D %.3f, "
                "p %.2g; level %.2g of each field, an error rate of %g together).",
-               fields[c->wrong_first].path, c->n_first,
+               fields[c->wrong_first].path, c->steps[0],
                c->field[c->wrong_first].mean_rest / c->field[c->wrong_first].mean_first,
                c->field[c->wrong_first].distance, c->field[c->wrong_first].p, c->level, TEST_ERROR);
   else if (fabs(error) > LARGE_ERROR)

@@ -29,8 +29,9 @@ typedef enum calibrate_series {
 typedef struct calibrate_log {
   const char *name[CALIBRATE_SERIES]; /* its name in the log; NULL: not in the log. Borrowed */
   double *value[CALIBRATE_SERIES];    /* [n] by step; NaN: none at this step. Owned */
+  const double *step;                 /* [n] as the log counts them; borrowed */
   size_t n;
-  gathered from; /* owns the names */
+  gathered from; /* owns the names and steps */
 } calibrate_log;
 
 /* Reads a log with a number for each step, of a format that analysis/import knows. format: its
@@ -76,6 +77,7 @@ typedef struct calibration {
   calibrate_prediction quantity[CALIBRATE_QUANTITIES];
   calibrate_field field[CALIBRATE_FIELDS];
   size_t n_first, n_rest;
+  double steps[3];    /* the last step that is fitted to; first and last that are predicted */
   double level;       /* significance level of each field's test: 0.01 / number of tested fields */
   size_t wrong_first; /* index of the first field that is wrong; CALIBRATE_FIELDS: none */
 } calibration;

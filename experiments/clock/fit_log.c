@@ -237,6 +237,7 @@ static gl_status fit_log_add_tokens(const char *path, const fit_log_request *q,
   gl_status status = token_log_open(&log, &path, 1, &request, err);
   while (status == GL_OK && (status = token_log_next(log, &batch, err)) == GL_OK && batch != NULL)
     fit_log_add_batch(adding->to, batch);
+  if (status == GL_OK) adding->to->batches.n_incomplete += token_log_about(log)->n_incomplete;
   if (status == GL_OK) status = add_beside(adding->to, log, adding, err);
   token_log_close(log);
   return status;
@@ -269,13 +270,16 @@ gl_status fit_log_read(fit_log *out, const char *const *files, size_t n_files,
   gl_status status = read_unit(out, q->time_unit != NULL ? q->time_unit : "s", err);
   if (status == GL_OK) status = read_columns(out, q->columns, q->time_unit != NULL, err);
   fit_log_adding adding = {.to = out, .by_name = by_name};
+  bool has_tokens = false;
   for (size_t i = 0; i < n_files && status == GL_OK; ++i) {
     bool is_tokens = false;
     if (by_name) status = fit_log_has_tokens(&is_tokens, files[i], q->format, err);
     if (status == GL_OK && is_tokens) status = fit_log_add_tokens(files[i], q, &adding, err);
     if (status == GL_OK && !is_tokens)
       status = read_rows_each(files[i], q->format, fit_log_add_rows, &adding, err);
+    has_tokens = has_tokens || is_tokens;
   }
+  if (status == GL_OK) status = token_group_size_check(q->group_size, has_tokens, files[0], err);
   return status == GL_OK ? check_found(out, &adding, err) : status;
 }
 

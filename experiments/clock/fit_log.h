@@ -47,6 +47,7 @@ typedef struct fit_batches {
                                        responses of a group */
   double staleness, staleness_most; /* mean over trained tokens, and largest; NaN: no versions */
   double n_versions;                /* number of these tokens */
+  size_t n_incomplete;              /* logs whose last line is incomplete and was left out */
   size_t n_untrained; /* responses without trained tokens, whose lengths are not in the log */
 } fit_batches;
 

@@ -469,6 +469,8 @@ static gl_status sweep_check(sweep *s) {
   if (status == GL_OK) status = declared_contrasts_check(s->doc, &s->cells, s->err);
   if (status == GL_OK && s->plan.grid.n_axes > 0)
     status = sweep_list(s, &s->tuning, &s->plan.grid, (sweep_expansion){.check = 1});
+  if (status == GL_OK && s->options->checkpoint_every > 0 && !keeps_checkpoints(s))
+    status = gl_fail(s->err, GL_EINPUT, "--checkpoint-every needs --checkpoint DIR");
   return status;
 }
 

@@ -579,6 +579,18 @@ gl_status token_log_check(token_log *log, gl_error *err) {
   return GL_OK;
 }
 
+void token_log_incomplete(char text[TOKEN_INCOMPLETE_SIZE], size_t n_incomplete) {
+  *text = '\0';
+  if (n_incomplete > 0)
+    snprintf(text, TOKEN_INCOMPLETE_SIZE, "%zu log%s: last line incomplete, left out", n_incomplete,
+             n_incomplete == 1 ? "" : "s");
+}
+
+gl_status token_group_size_check(size_t group_size, bool has_log, const char *path, gl_error *err) {
+  if (has_log || group_size == 0) return GL_OK;
+  return gl_fail(err, GL_EINPUT, "--group-size is for token-level logs, and %s is none", path);
+}
+
 const token_log_summary *token_log_about(token_log *log) {
   snprintf(log->about.unread, sizeof log->about.unread, "%s", log->builder.unread);
   return &log->about;

@@ -111,6 +111,13 @@ gl_status token_log_open_text(token_log **out, const char *text, size_t size, co
  * that cannot be found, a log without any batch. */
 gl_status token_log_next(token_log *log, const token_batch **batch, gl_error *err);
 const token_log_summary *token_log_about(token_log *log);
+
+enum { TOKEN_INCOMPLETE_SIZE = 80 };
+/* "2 logs: last line incomplete, left out"; "" if there is none. */
+void token_log_incomplete(char text[TOKEN_INCOMPLETE_SIZE], size_t n_incomplete);
+/* Returns GL_EINPUT if --group-size is given (not 0) without a token-level log. path: the log that
+ * is given. */
+gl_status token_group_size_check(size_t group_size, bool has_log, const char *path, gl_error *err);
 /* Errors: GL_EINPUT if algorithms cannot be evaluated on this batch of the log: it has no
  * log-probabilities, or only advantages that differ within a response. */
 gl_status token_log_check(token_log *log, gl_error *err);

@@ -113,6 +113,29 @@ TEST(the_distribution_that_changes_is_named) {
   CU_ASSERT(cli_fits(r.out, strlen(r.out)));
 }
 
+/* The log's own steps are printed, a line that is cut off is told, and so is where a value that the
+ * recipe refuses is from. */
+TEST(the_log_is_named_as_it_is) {
+  char folder[64], path[128];
+  cli_scratch_make(folder);
+  cli_path(path, folder, "log.jsonl");
+  write_planted(path, &(planted){.is_constant = true});
+  FILE *to = fopen(path, "a");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(to);
+  for (int i = 0; i < 2; ++i)
+    fprintf(to, "{\"step\":%d,\"data\":{\"timing_s/step\":50%s", i + 500, i == 0 ? "}}\n" : "");
+  CU_ASSERT_EQUAL(fclose(to), 0);
+  cli_result r = CLI("calibrate", path, SYNC, "--seeds", "2");
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "Steps 61 to 500."));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "the last line is cut off and was left out"));
+  r = CLI("diagnose", path);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "the last line is cut off and was left out"));
+  r = CLI("calibrate", path, "quickstart", "--seeds", "2");
+  CU_ASSERT_EQUAL(r.code, 2);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "the recipe refuses a value that was fitted to the log"));
+}
+
 /* --- the clock as the truth: three samplers that the learner does not wait for in turn --- */
 
 #define FIFO                                                                                       \

@@ -430,10 +430,11 @@ static void check_counter(const char *log, const char *trainer, const char *coun
 }
 
 TEST(series_of_trainers_have_their_own_counters) {
-  check_counter("tests/golden/trainer_logs/verl.jsonl", "Trainer: verl",
+  check_counter("tests/golden/trainer_logs/verl.jsonl", "Trainer: read as verl",
                 "trajectory_staleness_worst");
-  check_counter("tests/golden/trainer_logs/prime_rl", "Trainer: prime-rl", "prime_rl/off_policy ");
-  check_counter("tests/golden/trainer_logs/async/checkpoint-12", "Trainer: TRL",
+  check_counter("tests/golden/trainer_logs/prime_rl", "Trainer: read as prime-rl",
+                "prime_rl/off_policy ");
+  check_counter("tests/golden/trainer_logs/async/checkpoint-12", "Trainer: read as TRL",
                 "trl/sample/staleness ");
   check_counter("tests/golden/trainer_logs/mimo.json", "not known", "mimo/partial/avg_staleness");
   REFUSED(2, "nothing in the logs", "diagnose", "tests/golden/trainer_logs/trainer_state.json");

@@ -105,6 +105,7 @@ TEST(hostile_logs_are_refused_with_the_place) {
   CU_ASSERT(refuses(log, "delay,x\n1,2\n", "--unit=tokens", "no unit of time"));
   CU_ASSERT(refuses(log, "delay,x\n1,2\n", "--at-most=delay=-1", "a limit is a number above 0"));
   CU_ASSERT(refuses(log, "", "--json", "the file is empty"));
+  CU_ASSERT(refuses(log, "delay,x\n1,2\n", "--group-size=4", "--group-size is for token-level"));
   CU_ASSERT(CLI_GIVES(1, "fit", "build/no/such.csv"));
   CU_ASSERT(CLI_GIVES(2, "fit"));
 }

@@ -28,6 +28,7 @@ static void refuse_each(const mistake *all, size_t n) {
   }
 }
 
+#define VERL "tests/golden/trainer_logs/verl.jsonl"
 #define RUN(word)                                                                                  \
   { "run", "quickstart", "steps=2", word }
 
@@ -233,7 +234,13 @@ TEST(what_would_have_no_effect_is_refused) {
       {{"calibrate", "a.csv", "quickstart", "-o", "fitted.json"}, "name it fitted.yaml"},
       {{"diagnose", "a.jsonl", "-o", "page.pdf"}, "name it page.html"},
       {{"report", "a.db", "-o", "page.pdf"}, "name it page.html"},
-      {{"study", "status", "a.db", "--every", "5"}, "--every needs --watch"}};
+      {{"study", "status", "a.db", "--every", "5"}, "--every needs --watch"},
+      {{"run", "quickstart", "--checkpoint-every", "2"}, "needs --checkpoint DIR"},
+      {{"sweep", "delay_sweep", "-o=a.db", "--checkpoint-every", "2"}, "needs --checkpoint DIR"},
+      {{"diagnose", VERL, "--group-size", "4"}, "--group-size is for token-level logs, and " VERL},
+      {{"plan", VERL, "--group-size", "4"}, "--group-size is for token-level logs, and " VERL},
+      {{"calibrate", VERL, "quickstart"}, "are needed"},
+      {{"whatif", "-", "--algorithms", "tests/golden/no.yaml"}, "path of a file that may be read"}};
   refuse_each(all, sizeof all / sizeof *all);
 }
 
