@@ -27,18 +27,17 @@ static void put_moments(table *t, const whatif_moments *m) {
 }
 
 static void put_algorithms(table *document, const whatif *w) {
-  static const table_column columns[] = {
-      {"algorithm", TABLE_TEXT, .head = "algorithm", .width = -28},
-      TABLE_KEY("updates", TABLE_INTEGER),
-      TABLE_KEY("refused", TABLE_INTEGER),
-      TABLE_KEY("why", TABLE_TEXT),
-      TABLE_KEY("warning", TABLE_TEXT)};
+  static const table_column columns[] = {{"algorithm", TABLE_TEXT, .head = "algorithm"},
+                                         TABLE_KEY("updates", TABLE_INTEGER),
+                                         TABLE_KEY("refused", TABLE_INTEGER),
+                                         TABLE_KEY("why", TABLE_TEXT),
+                                         TABLE_KEY("warning", TABLE_TEXT)};
   table *t =
       table_rows(table_field(document, "algorithms"), columns, sizeof columns / sizeof *columns);
   char advice[POLICY_ADVICE_SIZE];
-  table_plain(t, 0);
   for (int q = 0; q < WHATIF_QUANTITIES; ++q)
-    table_add_column(t, (table_column){whatif_name((whatif_quantity)q), TABLE_TABLE, .width = 10},
+    table_add_column(t,
+                     (table_column){.name = whatif_name((whatif_quantity)q), .type = TABLE_TABLE},
                      "%s", whatif_heading((whatif_quantity)q));
   for (size_t i = 0; i < w->n_rows; ++i) {
     const whatif_row *r = &w->row[i];

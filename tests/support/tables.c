@@ -17,6 +17,15 @@ char *written_table(const table *t, table_format form) {
   return text;
 }
 
+bool table_says(const char *text, const char *words) {
+  for (; *text != '\0'; ++text) {
+    size_t n = 0;
+    while (words[n] != '\0' && words[n] == (text[n] == '\n' ? ' ' : text[n])) ++n;
+    if (words[n] == '\0') return true;
+  }
+  return false;
+}
+
 cJSON *read_table(const table *t) {
   char *text = written_table(t, TABLE_AS_JSON);
   cJSON *json = cJSON_Parse(text);

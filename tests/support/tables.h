@@ -4,8 +4,12 @@
 
 #include "core/base/table.h"
 
+#include <stdbool.h>
+
 /* On the heap. */
 char *written_table(const table *t, table_format form);
+/* Whether the text has these words, which lines may divide. */
+bool table_says(const char *text, const char *words);
 /* As a reader gets it: written and read again. */
 cJSON *read_table(const table *t);
 
