@@ -305,8 +305,9 @@ gl_status schedule_build_traced(schedule *out, const cluster_spec *spec, uint64_
 /* Staleness of a trained batch: its update's version minus the version of its oldest segment. */
 int64_t schedule_staleness(const schedule *s, const schedule_update *u, const schedule_batch *b);
 
-/* The learner's version at this time: the number of updates that have ended by then. */
-int64_t schedule_version_at(const schedule *s, double time);
+/* The learner's version at this time, before update u began: the number of updates before u that
+ * have ended by then. Updates may take no time, so that u and later ones may have ended, too. */
+int64_t schedule_version_at(const schedule *s, const schedule_update *u, double time);
 
 /* Splits the staleness of a batch into parts that add up to it. */
 staleness_parts schedule_split_staleness(const schedule *s, const schedule_update *u,

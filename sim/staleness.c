@@ -8,8 +8,8 @@ int64_t schedule_staleness(const schedule *s, const schedule_update *u, const sc
   return u->version - s->segments[b->first_segment].version;
 }
 
-int64_t schedule_version_at(const schedule *s, double time) {
-  size_t low = 0, high = s->n_updates;
+int64_t schedule_version_at(const schedule *s, const schedule_update *u, double time) {
+  size_t low = 0, high = (size_t)u->version;
   while (low < high) {
     const size_t middle = low + (high - low) / 2;
     if (s->updates[middle].end_s <= time)
@@ -27,9 +27,9 @@ static uint64_t catch_ups_until(const schedule *s, int64_t version) {
 staleness_parts schedule_split_staleness(const schedule *s, const schedule_update *u,
                                          const schedule_batch *b) {
   const int64_t oldest = s->segments[b->first_segment].version;
-  const int64_t begun = schedule_version_at(s, b->start_s),
-                generated = schedule_version_at(s, b->generated_s),
-                arrived = schedule_version_at(s, b->arrived_s);
+  const int64_t begun = schedule_version_at(s, u, b->start_s),
+                generated = schedule_version_at(s, u, b->generated_s),
+                arrived = schedule_version_at(s, u, b->arrived_s);
   const uint64_t waited = (uint64_t)(u->version - arrived),
                  caught = catch_ups_until(s, u->version) - catch_ups_until(s, arrived);
   return (staleness_parts){.weights = (uint64_t)(begun - oldest),

@@ -168,7 +168,7 @@ static int64_t version_then(const counter_reader *r, counted_then then, size_t r
   case THEN_BEGUN:
     return r->s->segments[r->unit->first_segment].version;
   case THEN_SCHEDULED:
-    return schedule_version_at(r->s, r->unit->start_s);
+    return schedule_version_at(r->s, r->update, r->unit->start_s);
   case THEN_FIRST:
     return r->first[response];
   case THEN_LAST:

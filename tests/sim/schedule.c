@@ -114,7 +114,10 @@ TEST(parts_of_staleness_add_up) {
       "{preset: prime_rl}",
       "{preset: laminar}",
       "{preset: intellect2}",
-      "{preset: fifo, mtbf: 2000, learner: {capacity: 5, step: 35}}"};
+      "{preset: fifo, mtbf: 2000, learner: {capacity: 5, step: 35}}",
+      "{preset: sync, learner: {step: 0}}",
+      "{preset: areal, learner: {step: 0}}",
+      "{preset: fifo, learner: {step: {distribution: exponential, mean: 9, offset: 9}}}"};
   for (size_t i = 0; i < sizeof clusters / sizeof *clusters; ++i) {
     schedule s = sim_must_build(clusters[i], 3, 300);
     check_parts(&s);
