@@ -126,55 +126,74 @@ static bool link_loses(const link_spec *link) {
   return link->loss > 0 || link->to_bad > 0;
 }
 
-static const char *group_breaks(const cluster_spec *c, const sampler_group *g) {
+/* Conditions that a cluster violates, joined with "; ". */
+typedef struct broken_conditions {
+  char text[800];
+} broken_conditions;
+
+static void add_broken(broken_conditions *to, bool is_broken, const char *condition) {
+  const size_t n = strlen(to->text);
+  if (is_broken) snprintf(to->text + n, sizeof to->text - n, "%s%s", n > 0 ? "; " : "", condition);
+}
+
+static void add_broken_of_group(broken_conditions *to, const cluster_spec *c,
+                                const sampler_group *g) {
   const response_spec *r = &g->responses;
-  if (!delay_is_zero(g->mtbf)) return "cluster.mtbf is 0 (no sampler crashes)";
-  if (link_loses(&g->up)) return "cluster.up loses no packets";
-  if (link_loses(&g->down)) return "cluster.down loses no packets";
-  if (c->coupled && r->lengths == NULL)
-    return "cluster.lengths is given, or cluster.coupled is off";
-  if (r->lengths == NULL) return NULL;
-  if (c->bytes_per_token > 0 && isfinite(g->up.bandwidth))
-    return "cluster.bytes_per_token is 0, or cluster.up.bandwidth unlimited";
-  if (r->batching == BATCHING_CONTINUOUS && r->concurrency < c->samples_per_batch &&
-      is_random(r->lengths))
-    return "cluster.concurrency holds all responses of a batch, or cluster.batching is padded, or "
-           "cluster.lengths is constant";
-  return NULL;
+  const bool has_lengths = r->lengths != NULL;
+  add_broken(to, !delay_is_zero(g->mtbf), "cluster.mtbf is 0 (no sampler crashes)");
+  add_broken(to, link_loses(&g->up), "cluster.up loses no packets");
+  add_broken(to, link_loses(&g->down), "cluster.down loses no packets");
+  add_broken(to, c->coupled && !has_lengths, "cluster.lengths is given, or cluster.coupled is off");
+  add_broken(to, has_lengths && c->bytes_per_token > 0 && isfinite(g->up.bandwidth),
+             "cluster.bytes_per_token is 0, or cluster.up.bandwidth unlimited");
+  add_broken(to,
+             has_lengths && r->batching == BATCHING_CONTINUOUS &&
+                 r->concurrency < c->samples_per_batch && is_random(r->lengths),
+             "cluster.concurrency holds all responses of a batch, or cluster.batching is padded, "
+             "or cluster.lengths is constant");
 }
 
 /* Refuses distributions without a finite mean, or with dependent samples. */
-static const char *dist_breaks(const cluster_spec *c) {
+static void add_broken_dist(broken_conditions *to, const cluster_spec *c) {
   cluster_dist dist;
+  bool is_dependent = false, is_infinite = false;
   for (size_t i = 0; cluster_dist_at(c, i, &dist); ++i) {
-    if (dist.dist->kind == DELAY_GILBERT_ELLIOTT)
-      return "no distribution is gilbert_elliott (draws are independent)";
-    const int limited = strcmp(dist.field, "cluster.lengths") == 0;
-    if (!limited && !moment_is_finite(dist.dist, 1))
-      return "every distribution has a finite mean (pareto: shape at least 1.05, or clamped)";
+    const bool limited = strcmp(dist.field, "cluster.lengths") == 0;
+    const bool dependent = dist.dist->kind == DELAY_GILBERT_ELLIOTT;
+    is_dependent |= dependent;
+    is_infinite |= !dependent && !limited && !moment_is_finite(dist.dist, 1);
   }
-  return NULL;
+  add_broken(to, is_dependent, "no distribution is gilbert_elliott (draws are independent)");
+  add_broken(to, is_infinite,
+             "every distribution has a finite mean (pareto: shape at least 1.05, or clamped)");
 }
 
-static const char *all_break(const cluster_spec *c) {
-  if (c->unit != UNIT_BATCH) return "cluster.unit is batch";
-  if (c->tokens > 0) return "cluster.learner.tokens is 0 (an update trains whole batches)";
-  if (c->stale != STALE_DISCARD) return "cluster.stale is discard";
-  if (c->interrupt > 0) return "cluster.interrupt is 0";
-  if (c->network != NULL) return "cluster.network is left out";
-  if (c->restarts != NULL) return "cluster.restarts is left out";
-  if (c->prompts != NULL) return "cluster.prompt_lengths is left out";
-  if (c->sync != SYNC_PUSH) return "cluster.sync is push";
-  if (c->queue == QUEUE_HETERORL || cluster_keeps_order(c))
-    return "cluster.learner.queue is fifo, lifo or oldest_version";
-  if (c->publish_every != 1) return "cluster.learner.publish_every is 1";
-  if (!delay_is_zero(c->pause)) return "cluster.learner.eval_pause is 0";
-  if (c->reject > 0) return "cluster.learner.reject is 0";
-  if (c->capacity != 0) return "cluster.learner.capacity is 0 (unlimited)";
-  const char *broken = dist_breaks(c);
-  for (size_t i = 0; i < c->n_groups && broken == NULL; ++i)
-    broken = group_breaks(c, &c->groups[i]);
-  return broken;
+static void add_broken_of_all(broken_conditions *to, const cluster_spec *c) {
+  const struct {
+    bool is_broken;
+    const char *condition;
+  } rules[] = {
+      {c->unit != UNIT_BATCH, "cluster.unit is batch"},
+      {c->tokens > 0, "cluster.learner.tokens is 0 (an update trains whole batches)"},
+      {c->stale != STALE_DISCARD, "cluster.stale is discard"},
+      {c->interrupt > 0, "cluster.interrupt is 0"},
+      {c->network != NULL, "cluster.network is left out"},
+      {c->restarts != NULL, "cluster.restarts is left out"},
+      {c->prompts != NULL, "cluster.prompt_lengths is left out"},
+      {c->sync != SYNC_PUSH, "cluster.sync is push"},
+      {c->queue == QUEUE_HETERORL || cluster_keeps_order(c),
+       "cluster.learner.queue is fifo, lifo or oldest_version"},
+      {c->publish_every != 1, "cluster.learner.publish_every is 1"},
+      {!delay_is_zero(c->pause), "cluster.learner.eval_pause is 0"},
+      {c->reject > 0, "cluster.learner.reject is 0"},
+      {c->capacity != 0, "cluster.learner.capacity is 0 (unlimited)"},
+  };
+  for (size_t i = 0; i < sizeof rules / sizeof *rules; ++i)
+    add_broken(to, rules[i].is_broken, rules[i].condition);
+  add_broken_dist(to, c);
+  const size_t before = strlen(to->text);
+  for (size_t i = 0; i < c->n_groups && strlen(to->text) == before; ++i)
+    add_broken_of_group(to, c, &c->groups[i]);
 }
 
 /* --- helpers of forms --- */
@@ -533,7 +552,8 @@ static gl_status poisson_fractions(theory *out, const theory_facts *f, double ra
   for (size_t g = 0; g < f->c->n_groups && status == GL_OK; ++g) {
     const double own = theory_rate_of(&f->c->groups[g]) / rate;
     one[0] = 0;
-    for (size_t k = 1; k < n; ++k) one[k] = gsl_ran_poisson_pdf((unsigned)k - 1, passed);
+    for (size_t k = 1; k < n; ++k) /* GSL's density of mean 0 is not a number */
+      one[k] = passed > 0 ? gsl_ran_poisson_pdf((unsigned)k - 1, passed) : k == 1;
     add_geometric(one, n, 1 - own);
     add_geometric(one, n, rate * f->step);
     for (size_t k = 0; k < n; ++k)
@@ -666,7 +686,8 @@ static gl_status theory_gated(theory *out, const theory_facts *f, gl_error *err)
 
 typedef struct form {
   const char *name, *range, *source;
-  /* Returns the violated condition, static; NULL: the form holds. all_break() returns NULL. */
+  /* Returns the violated condition, static; NULL: the form holds. add_broken_of_all() adds nothing.
+   */
   theory_breaks *breaks;
   theory_say *say;
 } form;
@@ -718,9 +739,11 @@ static gl_status theory_refuse(const theory_facts *f, gl_error *err) {
 gl_status sim_theory_of(theory *out, const cluster_spec *spec, gl_error *err) {
   theory_facts f;
   *out = (theory){0};
-  const char *broken = all_break(spec);
-  if (broken != NULL)
-    return gl_fail(err, GL_EINPUT, "no closed form holds for this cluster: all need: %s", broken);
+  broken_conditions broken = {""};
+  add_broken_of_all(&broken, spec);
+  if (*broken.text != '\0')
+    return gl_fail(err, GL_EINPUT, "no closed form holds for this cluster: all need: %s",
+                   broken.text);
   gl_status status = read_facts(&f, spec, err);
   if (status != GL_OK) return status;
   size_t i = 0;

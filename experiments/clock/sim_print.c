@@ -309,8 +309,8 @@ static void report_fractions(table *d, const theory *t, const theory_measured *m
     const double simulated = simulated_fraction(s, m, i);
     table_row(rows);
     table_count(rows, i), table_real(rows, t->staleness[i]), table_real(rows, simulated);
-    table_line(d, "fraction of staleness %-3zu %-24.4f  %-24.4f  %.2g", i, t->staleness[i],
-               simulated, simulated - t->staleness[i]);
+    table_line(d, "fraction of staleness %-3zu %-19.4f %-19.4f %.2g", i, t->staleness[i], simulated,
+               simulated - t->staleness[i]);
   }
 }
 
@@ -324,7 +324,7 @@ void sim_theory_report(table *d, const theory *t, const theory_measured *m, cons
   table_line(d, "  simulated: the last %zu updates; +- is the standard error over %d blocks",
              m->n_updates, THEORY_BLOCKS);
   table_line(d, "%s", "");
-  table_line(d, "%-20s  %-24s  %-24s  %s", "", "theory", "simulated", "difference");
+  table_line(d, "%-25s %-19s %-19s %s", "", "theory", "simulated", "difference");
   table *all = table_object(table_field(d, "quantities"));
   for (size_t q = 0; q < THEORY_QUANTITIES; ++q) {
     const char *name = sim_theory_quantity_name((theory_quantity)q);
@@ -336,7 +336,7 @@ void sim_theory_report(table *d, const theory *t, const theory_measured *m, cons
     else
       snprintf(said, sizeof said, "%.6g to %.6g", v.low, v.high);
     snprintf(seen, sizeof seen, "%.6g +- %.2g", m->mean[q], m->error[q]);
-    table_line(d, "%-20s  %-24s  %-24s  %.2g", name, said, seen, apart);
+    table_line(d, "%-25s %-19s %-19s %.2g", name, said, seen, apart);
     table *one = table_object(table_field(all, name));
     table_put(one, "theory_low %g, theory_high %g, simulated %g, standard_error %g, difference %g",
               v.low, v.high, m->mean[q], m->error[q], apart);

@@ -8,6 +8,7 @@
 #include "tests/support/sim.h"
 #include "tests/support/suite.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -234,6 +235,15 @@ static theory say(const char *text) {
   return said;
 }
 
+/* M/M/1 at a load of 2/3: a batch finds k at the learner with probability (1 - 2/3) (2/3)^k. */
+TEST(without_delays_staleness_is_geometric) {
+  theory said = say("{preset: fifo, samplers: 1, generation: {distribution: exponential, mean: "
+                    "30}, learner: {step: {distribution: exponential, mean: 20}}}");
+  for (size_t k = 0; k < 9; ++k)
+    ASSERT_CLOSE(said.staleness[k + 1], pow(2 / 3.0, (double)k) / 3, 1e-12);
+  sim_theory_fini(&said);
+}
+
 /* A cluster, the quantity that comes first in the golden file, and how many shares follow; the
  * golden chains are cut off, which costs them 1e-7. */
 TEST(staleness_is_that_of_an_independent_program) {
@@ -320,7 +330,8 @@ typedef struct outside {
 
 TEST(clusters_outside_of_every_range_are_told_the_condition) {
   static const outside cases[] = {
-      {"{preset: heterorl}", "all need: cluster.sync is push"},
+      {"{preset: heterorl}", "all need: cluster.sync is push; cluster.learner.queue is fifo, lifo "
+                             "or oldest_version; cluster.learner.eval_pause is 0"},
       {"{preset: fifo, learner: {queue: heterorl}}", "all need: cluster.learner.queue is"},
       {"{preset: sync, mtbf: {distribution: exponential, mean: 900}}",
        "all need: cluster.mtbf is 0"},

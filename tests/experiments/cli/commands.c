@@ -157,7 +157,9 @@ TEST(sim_prints_theory_beside_the_simulated_numbers) {
   r = CLI("sim", "quickstart", synchronous, "steps=200", "--theory");
   CU_ASSERT_EQUAL(r.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "theory: synchronous"));
-  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "samples_per_s         0.512 "));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "samples_per_s             0.512 "));
+  CU_ASSERT_PTR_NOT_NULL(
+      strstr(r.out, "\n                          theory              simulated "));
   r = CLI("sim", "quickstart", "cluster={preset: heterorl}", "--theory");
   CU_ASSERT_EQUAL(r.code, 2);
   CU_ASSERT_STRING_EQUAL(r.out, "");
