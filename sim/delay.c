@@ -311,8 +311,6 @@ static void read_empirical(cfg_reader *r, delay_dist *dist, const cfg_node *node
   const char *file = cfg_string(r, "file", NULL), *column = cfg_string(r, "column", NULL);
   double scale = cfg_positive(r, "scale", 1), *value = NULL;
   size_t n = 0;
-  if (r->status == GL_OK && file == NULL)
-    r->status = cfg_fail(node, r->err, "an empirical distribution needs file: a CSV of durations");
   if (r->status != GL_OK) return;
   gl_error why = {0};
   const cfg_node *at = cfg_child(r, "file");
@@ -354,9 +352,6 @@ static void read_gilbert_elliott(cfg_reader *r, delay_dist *dist, const cfg_node
   dist->gilbert_elliott.to_bad = cfg_double(r, "to_bad", 0.01, 0, 1);
   dist->gilbert_elliott.to_good = cfg_double(r, "to_good", 0.1, 0, 1);
   const cfg_node *good_at = cfg_child(r, "good"), *bad_at = cfg_child(r, "bad");
-  if (r->status == GL_OK && (good_at == NULL || bad_at == NULL))
-    r->status = cfg_fail(node, r->err,
-                         "a gilbert_elliott distribution needs the distributions good and bad");
   if (r->status == GL_OK) r->status = delay_parse(&good, good_at, "good", NAN, r->err);
   if (r->status == GL_OK) r->status = delay_parse(&bad, bad_at, "bad", NAN, r->err);
   dist->gilbert_elliott.good = good;
@@ -394,7 +389,7 @@ static const delay_dist_entry table[DELAY_KINDS] = {
     [DELAY_NONE] = {.name = "none", .about = "always 0", .quantile = quantile_none},
     [DELAY_CONSTANT] = {.name = "constant",
                         .about = "always the same",
-                        .parameter = {{"value", "s", "0"}},
+                        .parameter = {{"value", "s", ""}},
                         .read = read_constant,
                         .quantile = quantile_constant},
     [DELAY_UNIFORM] = {.name = "uniform",
@@ -408,7 +403,7 @@ static const delay_dist_entry table[DELAY_KINDS] = {
                        .from_zero = true},
     [DELAY_EXPONENTIAL] = {.name = "exponential",
                            .about = "a shift, and beyond it a mean",
-                           .parameter = {{"mean", "s", "1"}, {"shift", "s", "0"}},
+                           .parameter = {{"mean", "s", ""}, {"shift", "s", "0"}},
                            .read = read_exponential,
                            .quantile = quantile_exponential,
                            .cdf = cdf_exponential,
@@ -545,7 +540,8 @@ double delay_draw(const delay_dist *dist, delay_source *source) {
 }
 
 bool delay_is_zero(const delay_dist *dist) {
-  return dist->kind == DELAY_NONE || (dist->kind == DELAY_CONSTANT && dist->constant.value == 0);
+  return dist->kind == DELAY_NONE ||
+         (dist->kind == DELAY_CONSTANT && limited(dist, dist->constant.value) <= 0);
 }
 
 gl_status delay_from_interval(delay_dist *dist, delay_kind kind, double l, double u, double c,
@@ -711,6 +707,31 @@ static delay_kind delay_read_kind(cfg_reader *r) {
   return (delay_kind)cfg_choice(r, "distribution", usual, names, DELAY_KINDS);
 }
 
+/* Reads the parameters of the distribution's kind; those without a default are required. */
+static void delay_read_parameters(cfg_reader *r, delay_dist *dist, const cfg_node *node) {
+  const delay_dist_entry *e = delay_dist_about(dist->kind);
+  for (const delay_parameter *p = e->parameter; p->name != NULL; ++p)
+    if (r->status == GL_OK && *p->fallback == '\0' && !cfg_has(r, p->name))
+      r->status = cfg_fail(node, r->err, "a distribution of kind %s needs %s%s", e->name, p->name,
+                           e->from_interval != NULL ? ", or interval: [lower, upper]" : "");
+  if (r->status == GL_OK && e->read != NULL) e->read(r, dist, node);
+}
+
+/* Reads `offset`. Negative samples become 0; where the least sample is known to be negative, that
+ * must be asked for with `clamp`. */
+static void delay_read_offset(cfg_reader *r, delay_dist *dist) {
+  dist->offset = cfg_double(r, "offset", 0, 0, DELAY_LONGEST);
+  if (r->status != GL_OK || cfg_has(r, "clamp") || dist->offset == 0) return;
+  const bool is_bounded =
+      dist->kind == DELAY_NONE || dist->kind == DELAY_CONSTANT || dist->kind == DELAY_UNIFORM;
+  const double least = is_bounded ? table[dist->kind].quantile(dist, 0) - dist->offset : 0;
+  if (least < 0)
+    r->status = cfg_fail(cfg_child(r, "offset"), r->err,
+                         "offset is subtracted from each draw, and the least would be %g; lower "
+                         "it, or give clamp: [lower, upper]",
+                         least);
+}
+
 /* Refuses what max_delay would replace as a whole: it sets the upper end of an interval. A constant
  * that is max_delay is left as it is. */
 static gl_status check_max_delay(const delay_dist *dist, const cfg_node *node, double max_delay,
@@ -740,9 +761,9 @@ static gl_status delay_parse_map(delay_dist *dist, const cfg_node *node, const c
   int has_interval = cfg_has(&r, "interval");
   if (has_interval)
     delay_read_interval(&r, dist, kind, max_delay);
-  else if (delay_dist_about(kind)->read != NULL)
-    delay_dist_about(kind)->read(&r, dist, node);
-  dist->offset = cfg_double(&r, "offset", 0, 0, DELAY_LONGEST);
+  else
+    delay_read_parameters(&r, dist, node);
+  delay_read_offset(&r, dist);
   delay_read_clamp(&r, dist, has_interval);
   const gl_status status = cfg_end(&r);
   return status != GL_OK || has_interval ? status : check_max_delay(dist, node, max_delay, err);

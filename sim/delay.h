@@ -7,6 +7,7 @@
  * for each.
  *
  * `offset` is subtracted from the sample, `clamp` limits the result, and negative results become 0.
+ * Where the least sample of a constant or uniform distribution is negative, `clamp` is required.
  * A sample is the quantile function applied to one addressed uniform number. The same address with
  * another distribution gives the same quantile, so that runs of a sweep over a distribution's
  * parameters are paired.

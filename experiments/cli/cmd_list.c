@@ -334,6 +334,7 @@ typedef struct kind_listing {
   const char *title;
   const char *(*at)(size_t i, const char **about);
   const delay_parameter *(*parameters)(size_t i); /* NULL: entries have none of their own */
+  const char *all;                                /* what holds of all entries; NULL: nothing */
 } kind_listing;
 
 static const char *dist_at(size_t i, const char **about) {
@@ -354,10 +355,11 @@ static const char *preset_at(size_t i, const char **about) {
 }
 
 static const kind_listing listings[] = {
-    {"worlds", toy_kind_at, NULL},
-    {"decision processes", mdp_kind_at, NULL},
-    {"delay laws", dist_at, dist_parameters},
-    {"presets", preset_at, NULL},
+    {"worlds", toy_kind_at, NULL, NULL},
+    {"decision processes", mdp_kind_at, NULL, NULL},
+    {"delay laws", dist_at, dist_parameters,
+     "offset is subtracted from each draw; clamp: [l, u] limits it"},
+    {"presets", preset_at, NULL, NULL},
 };
 enum { N_LISTINGS = sizeof listings / sizeof *listings };
 
@@ -396,7 +398,7 @@ static gl_status list_kinds_of_all(bool is_json, gl_error *err) {
     table *t =
         table_rows(table_field(document, l->title), kind_columns, l->parameters != NULL ? 3 : 2);
     table_plain(t, 2);
-    table_title(t, "%s", l->title);
+    table_title(t, "%s%s%s", l->title, l->all != NULL ? ": " : "", l->all != NULL ? l->all : "");
     if (k + 1 < N_LISTINGS) table_gap(t);
     for (size_t i = 0; l->at(i, &about) != NULL; ++i) {
       table_row(t);
