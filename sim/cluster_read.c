@@ -105,6 +105,7 @@ typedef struct inherited {
   double max_delay;        /* NaN: not given */
   const cfg_node *max_delay_at, *unit_at, *prefill_at;
   bool has_decoding;
+  bool sizes_weights, sizes_batches; /* whether their bytes are given */
 } inherited;
 
 /* --- groups of samplers --- */
@@ -153,6 +154,29 @@ static gl_status check_prefill(cfg_reader *r, const inherited *s, gl_error *err)
                   "long that takes)");
 }
 
+/* Refuses a bandwidth for messages whose size is not given. A size of 0 that is given is meant. */
+static gl_status check_bandwidth(const link_spec *link, const cfg_node *at, bool is_sized,
+                                 const char *sizes, gl_error *err) {
+  if (is_sized || !isfinite(link->bandwidth)) return GL_OK;
+  return cfg_fail(cfg_find(at, "bandwidth"), err,
+                  "this bandwidth has no effect, because the messages have no size; give %s (0: "
+                  "they take no time), or leave bandwidth out",
+                  sizes);
+}
+
+/* Refuses fields about the responses of a batch where these have no lengths. */
+static void check_lengths(cfg_reader *r) {
+  static const char *const keys[] = {"max_tokens", "tokens_per_s", "concurrency", "batching",
+                                     "prompt_tokens"};
+  for (size_t i = 0; i < sizeof keys / sizeof *keys && r->status == GL_OK; ++i)
+    if (cfg_has(r, keys[i]))
+      r->status = cfg_fail(cfg_child(r, keys[i]), r->err,
+                           "%s has no effect without response lengths, because `generation` is "
+                           "the time of a whole batch; give cluster.lengths, a distribution of "
+                           "tokens, or leave %s out",
+                           keys[i], keys[i]);
+}
+
 /* Reads the delay of weights: the group's, the cluster's, or HeteroRL's if max_delay or the preset
  * requests it. */
 static void read_delay(sampler_group *g, cfg_reader *r, const inherited *s) {
@@ -184,6 +208,7 @@ static gl_status read_group(sampler_group *g, const cfg_node *node, size_t count
   delay_read_field(&r, "generation", s->dist[GROUP_GENERATION],
                    has_lengths ? 0 : field_default(&r, "generation"), NAN, &g->generation);
   if (!has_lengths) require_time(&r, "generation", s->dist[GROUP_GENERATION], g->generation);
+  if (!has_lengths) check_lengths(&r);
   double largest = c->rollout_bytes;
   if (has_lengths)
     largest += c->bytes_per_token * g->responses.max_tokens * (double)c->samples_per_batch;
@@ -195,11 +220,17 @@ static gl_status read_group(sampler_group *g, const cfg_node *node, size_t count
   for (size_t i = 0; i < sizeof plain / sizeof *plain; ++i)
     delay_read(&r, group_dists[plain[i]].key, s->dist[plain[i]], cluster_group_dist(g, plain[i]));
   const cfg_node *up = cfg_child(&r, "up"), *down = cfg_child(&r, "down");
+  if (up == NULL) up = s->up;
+  if (down == NULL) down = s->down;
+  if (r.status == GL_OK) r.status = link_parse(&g->up, up, "cluster.up", largest, err);
   if (r.status == GL_OK)
-    r.status = link_parse(&g->up, up != NULL ? up : s->up, "cluster.up", largest, err);
+    r.status = link_parse(&g->down, down, "cluster.down", c->weights_bytes, err);
+  const bool relays = c->network != NULL && c->network->fanout > 0; /* at up.bandwidth */
   if (r.status == GL_OK)
-    r.status =
-        link_parse(&g->down, down != NULL ? down : s->down, "cluster.down", c->weights_bytes, err);
+    r.status = check_bandwidth(&g->up, up, s->sizes_batches || relays,
+                               "cluster.rollout_bytes or cluster.bytes_per_token", err);
+  if (r.status == GL_OK)
+    r.status = check_bandwidth(&g->down, down, s->sizes_weights, "cluster.weights_bytes", err);
   read_delay(g, &r, s);
   return cfg_end(&r);
 }
@@ -291,6 +322,10 @@ static void set_surplus(cluster_spec *c, cfg_reader *r) {
     r->status = cfg_fail(cfg_child(r, "oversample"), r->err,
                          "oversample is about samplers that wait for the next version, and without "
                          "`ahead` they never wait; give ahead, or leave oversample out");
+  else if (!c->aborts_surplus && cfg_has(r, "surplus") && !cfg_has(r, "oversample"))
+    r->status = cfg_fail(cfg_child(r, "surplus"), r->err,
+                         "surplus: carry is about what is begun beyond an update, and that is "
+                         "nothing without oversample; give oversample, or leave surplus out");
   else if (c->aborts_surplus && c->unit == UNIT_BATCH)
     r->status = cfg_fail(cfg_child(r, "surplus"), r->err,
                          "surplus: abort is about groups or responses that stream; give unit: "
@@ -527,7 +562,15 @@ static void read_inherited(inherited *s, cfg_reader *r, const cfg_doc *preset_do
   s->down = cfg_child(r, "down");
   s->prefill_at = cfg_child(r, "prefill_tokens_per_s");
   s->has_decoding = cfg_has(r, "decoding");
+  s->sizes_weights = cfg_has(r, "weights_bytes");
+  s->sizes_batches = cfg_has(r, "rollout_bytes") || cfg_has(r, "bytes_per_token");
   s->unit_at = cfg_child(r, cfg_has(r, "unit") ? "unit" : "preset");
+}
+
+static bool has_any_lengths(const cluster_spec *c) {
+  for (size_t i = 0; i < c->n_groups; ++i)
+    if (c->groups[i].responses.lengths != NULL) return true;
+  return false;
 }
 
 static gl_status read_cluster(cluster_spec *c, const cfg_node *node, const cfg_doc *preset_doc,
@@ -544,6 +587,7 @@ static gl_status read_cluster(cluster_spec *c, const cfg_node *node, const cfg_d
   const cfg_node *network = cfg_child(&r, "network");
   if (r.status == GL_OK) r.status = network_parse(&c->network, network, err);
   if (r.status == GL_OK) read_samplers(c, &r, &s);
+  if (r.status == GL_OK && !c->coupled && !has_any_lengths(c)) check_lengths(&r);
   if (r.status == GL_OK && c->network != NULL && c->network->fanout > 0) check_relay(c, &r);
   if (r.status == GL_OK) read_learner(c, &r, p);
   if (r.status == GL_OK) set_surplus(c, &r);

@@ -285,11 +285,24 @@ static gl_status set_rules(cfg_doc *doc, const plan_candidate *c, const plan_des
   return status;
 }
 
+/* Writes the sizes of messages that the description leaves out, for its links have a bandwidth. */
+static gl_status set_sizes(cfg_doc *doc, gl_error *err) {
+  const cfg_node *root = cfg_root(doc);
+  gl_status status = GL_OK;
+  if (cfg_find(root, "cluster.rollout_bytes") == NULL &&
+      cfg_find(root, "cluster.bytes_per_token") == NULL)
+    status = cfg_override(doc, "cluster.rollout_bytes=0", err);
+  if (status == GL_OK && cfg_find(root, "cluster.weights_bytes") == NULL)
+    status = cfg_override(doc, "cluster.weights_bytes=0", err);
+  return status;
+}
+
 gl_status plan_candidate_recipe(cfg_doc **out, const plan_candidate *c, const plan_description *d,
                                 gl_error *err) {
   cfg_doc *doc = NULL;
   gl_status status = cfg_copy(&doc, d->doc, err);
   if (status == GL_OK) cfg_remove(doc, "plan");
+  if (status == GL_OK) status = set_sizes(doc, err);
   if (status == GL_OK) status = set_samplers(doc, c, d, err);
   if (status == GL_OK) status = set_step(doc, c, d, err);
   if (status == GL_OK) status = set_rules(doc, c, d, err);

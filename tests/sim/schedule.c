@@ -227,6 +227,7 @@ TEST(a_cluster_that_cannot_deliver_says_what_it_waits_for) {
       sim_build(&s, &spec, "{preset: sync, samplers: 2, learner: {publish_every: 2}}", 1, 9, &err),
       GL_ENUMERIC);
   CU_ASSERT(strstr(err.text, "2 of 2 samplers wait for newer weights") != NULL);
+  CU_ASSERT(strstr(err.text, "look at window") != NULL);
 }
 
 TEST(wrong_sections_are_refused_at_their_place) {
@@ -247,6 +248,16 @@ TEST(wrong_sections_are_refused_at_their_place) {
       "{preset: fifo, windw: 3}",
       "{preset: unheard_of}",
       "{preset: fifo, samplers: 4, learner: {batches: 4, capacity: 2}}",
+      "{preset: fifo, delay: {distribution: constant, value: 5, offset: 6}}",
+      "{preset: fifo, delay: {distribution: uniform, min: 1, max: 9, offset: 6}}",
+      "{preset: fifo, delay: {distribution: constant}}",
+      "{preset: fifo, delay: {distribution: exponential}}",
+      "{preset: fifo, generation: {distribution: constant, value: 5, offset: 5}}",
+      "{preset: fifo, up: {bandwidth: 1e3}}",
+      "{preset: fifo, rollout_bytes: 9, samplers: [{down: {bandwidth: 1e3}}]}",
+      "{preset: fifo, tokens_per_s: 50}",
+      "{preset: areal, samplers: [{concurrency: 3}]}",
+      "{preset: areal, surplus: carry}",
   };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) sim_must_refuse(wrong[i]);
 }
