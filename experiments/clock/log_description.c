@@ -193,7 +193,7 @@ static gl_status require_given(describing *d, gl_error *err) {
     if (needed[i].value == NULL) continue;
     if (i == 0) *needed[i].value = gpus_of_sites(at);
     if (i == 0 && !(d->gpus >= 1))
-      return cfg_fail(at, err, "plan.sites lists places with their GPUs, as in %s",
+      return cfg_fail(at, err, "plan.sites lists places with their GPUs, at least 1 each, as in %s",
                       needed[i].example);
     if (i > 0 && (!cfg_number(at, needed[i].value) || !(*needed[i].value >= 1)))
       return cfg_fail(at, err, "%s must be a number of at least 1: %s", needed[i].path,
@@ -551,7 +551,7 @@ static gl_status describe_choices(describing *d, gl_error *err) {
     before = n;
   }
   snprintf(text + used, sizeof text - used, "]");
-  snprintf(gpus, sizeof gpus, "%.0f GPUs", d->learner_gpus);
+  snprintf(gpus, sizeof gpus, "%.0f GPU%s", d->learner_gpus, d->learner_gpus == 1 ? "" : "s");
   if (!is_given(d, "plan.learner.serial"))
     say(d, "assumed", "plan.learner.serial", "0",
         "a step measured on %s shortens in proportion to GPUs, and the model fits on fewer", gpus);

@@ -312,8 +312,8 @@ static gl_status require_measured(const plan_description *d, gl_error *err) {
   if (cfg_find(root, "cluster.learner.step") == NULL)
     return cfg_fail(cfg_find(root, "plan"), err,
                     "a plan needs cluster.learner.step, the time of an update on one batch and %zu "
-                    "GPUs (plan.learner.gpus); `gepolab llm profile` measures it",
-                    d->learner_gpus);
+                    "GPU%s (plan.learner.gpus); `gepolab llm profile` measures it",
+                    d->learner_gpus, d->learner_gpus == 1 ? "" : "s");
   if (d->n_decoding == 0 && cfg_find(root, "cluster.generation") == NULL &&
       cfg_find(root, "cluster.tokens_per_s") == NULL && cfg_find(root, "cluster.decoding") == NULL)
     return cfg_fail(

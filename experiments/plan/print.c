@@ -73,13 +73,24 @@ static void print_limits(const plan_limits *l, FILE *to) {
     fprintf(to, "%sat least %s responses/h", before, amount(l->throughput, false, a));
 }
 
+/* Says which fields that are left out make messages take no time. */
+static void print_assumed(const plan_description *d, FILE *to) {
+  const cfg_node *root = cfg_root(d->doc);
+  if (cfg_find(root, "cluster.weights_bytes") == NULL)
+    fputs("assumed: cluster.weights_bytes is 0, so links add nothing but latency to weights\n", to);
+  if (cfg_find(root, "plan.inside") == NULL)
+    fputs("assumed: no plan.inside, so the network within a site has no limit\n", to);
+}
+
 static void plan_print_head(const plan_result *r, FILE *to) {
   fprintf(to, "%s: %zu candidates", r->d->name, r->n);
   if (r->n_too_slow > 0) fprintf(to, ", %zu of them too slow by a closed form", r->n_too_slow);
   if (r->n_stalled > 0) fprintf(to, ", %zu of them stand still", r->n_stalled);
   fprintf(to, "; %zu simulations of %zu updates", r->simulations, r->d->rigour.updates);
   print_limits(&r->d->limits, to);
-  fputs("\n\n", to);
+  fputs("\n", to);
+  print_assumed(r->d, to);
+  fputs("\n", to);
 }
 
 static void plan_print_choices(const plan_candidate *c, const plan_description *d, FILE *to) {
@@ -117,7 +128,9 @@ static void print_confidence(const plan_result *r, FILE *to) {
     fprintf(to, "                 not %g%s, as wanted; raise plan.selection.most or .updates\n",
             fresh ? wanted : 100 * wanted, fresh ? " updates" : " %");
   if (r->ranking.as_good > 1)
-    fprintf(to, "  as good        %zu candidates, shown to be within this zone; this is the %s\n",
+    fprintf(to,
+            "  as good        %zu candidates, shown to be within this zone;\n"
+            "                 this is the %s\n",
             r->ranking.as_good, fresh ? "fastest" : "least stale");
 }
 

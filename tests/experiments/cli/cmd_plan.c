@@ -189,6 +189,9 @@ TEST(the_verdict_is_that_of_the_parts) {
   const double brings = cJSON_GetNumberValue(cJSON_GetObjectItem(v, "brings"));
   if (!(fabs(most - 1.8) < 0.02)) fprintf(stderr, "most %g, brings %g\n", most, brings);
   CU_ASSERT(fabs(most - 1.8) < 0.02 && fabs(brings - 1.8) < 0.03);
+  cli_result r = CLI("plan", path, "-q");
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "assumed: cluster.weights_bytes is 0"));
+  CU_ASSERT_PTR_NULL(strstr(r.out, "assumed: no plan.inside"));
 }
 
 /* The same with prompts of 300 tokens, computed in 3 s: once for a group with a prefix cache, so

@@ -388,6 +388,8 @@ TEST(what_a_log_lacks_is_named) {
   REFUSED(2, "add cluster.lengths=", "plan", path, GIVEN);
   write_in_turn(cli_path(path, folder, "verl.jsonl"), 3000, 1);
   REFUSED(2, "plan.sites lists places with their GPUs", "plan", path, GIVEN, "plan.sites=5");
+  REFUSED(2, "their GPUs, at least 1 each", "plan", path, GIVEN,
+          "plan.sites=[{name: here, gpus: 0}]");
   REFUSED(2, "cluster.lengths of your own", "plan", path, GIVEN, "cluster.lengths=100");
   REFUSED(2, "a plan chooses cluster.window itself", "plan", path, GIVEN, "cluster.window=2");
   CU_ASSERT(CLI_GIVES(0, "plan", path, GIVEN, QUICK, "cluster.lengths=100", "--samplers", "8",
