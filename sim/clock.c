@@ -217,7 +217,12 @@ static gl_status clock_deadlock(const sim_clock *c, const char *how, gl_error *e
   const cluster_spec *spec = c->spec;
   size_t gated = 0;
   for (size_t i = 0; i < spec->n_samplers; ++i) gated += c->samplers[i].state == SAMPLER_GATED;
-  char wanted[64];
+  double delay = 0; /* the longest median of a group; named if it is longer than the whole run */
+  for (size_t i = 0; i < spec->n_groups; ++i)
+    delay = fmax(delay, delay_quantile(spec->groups[i].delay, 0.5));
+  char wanted[64], weights[80] = "";
+  if (delay > c->now)
+    snprintf(weights, sizeof weights, "cluster.delay (weights take %g s), ", delay);
   if (spec->tokens > 0)
     snprintf(wanted, sizeof wanted, "%g tokens of %s", spec->tokens, cluster_unit_names(spec));
   else
@@ -226,10 +231,11 @@ static gl_status clock_deadlock(const sim_clock *c, const char *how, gl_error *e
   return gl_fail(err, GL_ENUMERIC,
                  "the cluster %s after %lld updates at %g s: the learner waits for %s at "
                  "most %lld versions old and has %zu waiting; %zu of %zu samplers wait for newer "
-                 "weights (the newest published is version %lld); look at window, ahead, "
+                 "weights (the newest published is version %lld); look at %swindow, ahead, "
                  "learner.batches and publish_every",
                  how, (long long)c->learner.version, c->now, wanted, (long long)spec->window,
-                 c->buffer.waiting, gated, spec->n_samplers, (long long)c->learner.published);
+                 c->buffer.waiting, gated, spec->n_samplers, (long long)c->learner.published,
+                 weights);
 }
 
 /* A dropped unit lets one more be started. If weights are pushed, wakes one gated sampler per freed

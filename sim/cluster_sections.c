@@ -11,6 +11,7 @@
 /* --- cluster.network --- */
 
 enum { MOST_SITES = 64 };
+#define SITES_FORM "[{name: paris}, {name: tokyo, latency: 0.1}]"
 
 static void read_port(network_port *out, cfg_reader *outer, const char *key, const char *section) {
   cfg_reader r;
@@ -169,8 +170,9 @@ static void read_sites(network_spec *s, cfg_reader *r) {
   if (r->status != GL_OK || node == NULL || cfg_is_null(node)) return;
   const size_t n = cfg_kind_of(node) == CFG_LIST ? cfg_size(node) : 0;
   if (n == 0 || n > MOST_SITES) {
-    r->status =
-        cfg_fail(node, r->err, "sites is a list of 1 to %d sites, the learner's first", MOST_SITES);
+    r->status = cfg_fail(node, r->err,
+                         "sites is a list of 1 to %d sites, the learner's first, as in " SITES_FORM,
+                         MOST_SITES);
     return;
   }
   s->sites = ARENA_ARRAY(&s->memory, network_site, n);
@@ -178,7 +180,10 @@ static void read_sites(network_spec *s, cfg_reader *r) {
   while (r->status == GL_OK && s->n_sites < n) {
     const size_t own = s->n_sites++;
     const cfg_node *at = cfg_at(node, own);
-    r->status = read_site(s, at, own, n, r->err);
+    if (cfg_kind_of(at) != CFG_MAP)
+      r->status = cfg_fail(at, r->err, "a site is a map with a name, as in sites: " SITES_FORM);
+    else
+      r->status = read_site(s, at, own, n, r->err);
     for (size_t i = 0; r->status == GL_OK && i < own; ++i)
       if (strcmp(s->sites[i].name, s->sites[own].name) == 0)
         r->status = cfg_fail(at, r->err, "there are two sites called '%s'", s->sites[own].name);

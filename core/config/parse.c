@@ -398,7 +398,7 @@ static gl_status compose_document(composer *c, cfg_node **out) {
     if (c->in.form == CFG_RECIPE)
       return cfg_fail_at(&at, c->err,
                          "the recipe is empty; write a map of keys, such as "
-                         "'world: {kind: bandit}'");
+                         "'steps: 100'");
     if (c->in.form == CFG_VALUE) return cfg_fail_at(&at, c->err, "the text is empty");
     *out = cfg_node_new(c->doc, CFG_SCALAR, at, c->err);
     if (*out == NULL) return c->err->status;
@@ -461,7 +461,7 @@ gl_status cfg_load_into(cfg_doc *doc, const char *text, size_t size, const char 
   if ((*root)->kind != CFG_MAP)
     return cfg_fail(*root, err,
                     "the recipe is %s; at its top it must be a map of keys, such as "
-                    "'world: {kind: bandit}'%s",
+                    "'steps: 100'%s",
                     cfg_describe(*root),
                     (*root)->kind == CFG_SCALAR && strchr((*root)->text, '=') != NULL
                         ? "; key=value is for the command line, and a file has key: value"

@@ -3,7 +3,7 @@
 #include "core/config/fields.h"
 #include "core/policy/algorithm.h"
 
-#define PLAN_GPUS "write plan.sites.0.gpus=16, the GPUs of the first site"
+#define PLAN_GPUS "write plan.sites.0.gpus=N, the GPUs of the first site"
 #define PLAN_MODEL                                                                                 \
   "a plan reads no model; say what it weighs and how fast it samples: cluster.weights_bytes and "  \
   "plan.sampler.decoding, which `gepolab llm profile` measures"
@@ -82,6 +82,7 @@ static const field_alias aliases[] = {
     {"algo", "algorithm", ""},
     {"algorithms", "algorithm", "one; several: sweep.algorithm=[gepo, grpo] with `gepolab sweep`"},
     {"method", "algorithm", ""},
+    {"cluster.loss", "cluster.up.loss", "of batches; cluster.down.loss: of weights"},
     {"loss", "algorithm", "packets: cluster.up.loss, cluster.down.loss"},
     {"advantage.estimator", "algorithm", "a name, as in algorithm=grpo"},
     {"adv_estimator", "algorithm", "a name, as in algorithm=grpo"},
@@ -233,6 +234,10 @@ static const field_alias aliases[] = {
     {"nnodes", "cluster.samplers", "of `gepolab plan`: plan.sites=[{name: a, gpus: 8}]"},
     {"n_gpus_per_node", "cluster.samplers",
      "how many GPUs sample; of `gepolab plan`: plan.sites.0.gpus"},
+    {"learner.time", "cluster.learner.step", ""},
+    {"step_time", "cluster.learner.step", ""},
+    {"gen_time", "cluster.generation", "of a batch"},
+    {"generation_time", "cluster.generation", "of a batch"},
     {"buffer_size", "cluster.learner.capacity", ""},
     {"replay_buffer_size", "cluster.learner.capacity", ""},
     {"queue_size", "cluster.learner.capacity", ""},
@@ -240,7 +245,7 @@ static const field_alias aliases[] = {
     {"sync_every", "cluster.learner.publish_every", ""},
     {"trigger_parameter_sync_step", "cluster.learner.publish_every", ""},
     {"partial_rollout", "cluster.partial", ""},
-    {"throughput", "cluster.tokens_per_s", ""},
+    {"throughput", "cluster.tokens_per_s", "of one response, with cluster.lengths"},
     {"jobs", "seed", "one run has one; `gepolab sweep -j N` runs several at once"},
     /* options that a command does not have: "COMMAND OPTION", or of all commands */
     {"-c", "", "the recipe is the first word, a file or a name: gepolab run my.yaml"},
