@@ -29,7 +29,7 @@ function calculator_recipe(s, streams) {
     if (spread > 0) cluster.push(`jitter: {distribution: uniform, min: ${number(1 - spread)}, max: ${number(1 + spread)}}`);
   }
   if (Number(s.weights) > 0) cluster.push(`weights_bytes: ${s.weights} GB`);
-  if (Number(s.bandwidth) > 0) cluster.push(`down: {bandwidth: ${s.bandwidth} Gbit/s}`);
+  if (Number(s.weights) > 0 && Number(s.bandwidth) > 0) cluster.push(`down: {bandwidth: ${s.bandwidth} Gbit/s}`);
   if (near) {
     const one_way = Number(s.round_trip) / 2;
     cluster.push(`network: {sites: [{name: here, latency: ${one_way} ms}, {name: far, latency: ${one_way} ms}]}`);
