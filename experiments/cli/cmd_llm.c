@@ -342,7 +342,8 @@ const command command_llm_sft = {
         "exact match on held-out problems. FOLDER gets config.json and model.safetensors as\n"
         "transformers reads them, tokenizer.json where there is one, and gepolab.json, the world.\n"
         "It can be a recipe's `world.model: {path: FOLDER}`. Given a FOLDER instead of a recipe,\n"
-        "training goes on from its model. Ctrl-C ends the training and keeps the model.",
+        "training goes on from its model. A folder for -o that has such files is refused. Ctrl-C\n"
+        "ends the training and keeps the model.",
     .examples = "  gepolab llm sft llm_quick -o warm/\n"
                 "  gepolab llm sft llm_quick -o warm/ world.warmup.steps=2000 --every 100 --json\n"
                 "  gepolab llm sft warm/ -o warmer/ 'world.warmup={steps: 500, lr: 3e-4}'",

@@ -251,11 +251,19 @@ const char *llm_session_about(const llm_session *s, char text[LLM_ABOUT_SIZE]) {
 /* --- writing a model's folder --- */
 
 gl_status llm_folder_prepare(const char *folder, int *made, gl_error *err) {
+  static const char *const written[] = {"model.safetensors", "config.json", "tokenizer.json",
+                                        world_file};
   struct stat s;
   *made = mkdir(folder, 0777) == 0;
   if (!*made && errno != EEXIST) return file_fail(folder, "make the folder", errno, err);
   if (stat(folder, &s) == 0 && !S_ISDIR(s.st_mode))
     return gl_fail(err, GL_EIO, "'%s' is a file; -o needs the name of a folder", folder);
+  for (size_t i = 0; i < sizeof written / sizeof *written; ++i)
+    if (file_is_in_folder(folder, written[i]))
+      return gl_fail(err, GL_EINPUT,
+                     "the folder '%s' has a file %s already, which would be overwritten; name "
+                     "another folder with -o, or remove this one",
+                     folder, written[i]);
   char *path = llm_folder_file(folder, "config.json");
   const gl_status status = file_check(path, err);
   free(path);

@@ -60,9 +60,9 @@ const char *llm_session_about(const llm_session *s, char text[LLM_ABOUT_SIZE]);
  * tokenizer.json, if the model was trained with one; and gepolab.json, the world in which it was
  * trained. With the last one `gepolab llm eval FOLDER` needs no recipe. */
 
-/* Makes the folder if it does not exist (then *made is 1) and tests whether it is writable, so that
- * this error is found before training. Errors: GL_EIO (the message gives folder, reason and
- * remedy). */
+/* Makes the folder if it does not exist (then *made is 1) and tests whether it is writable and
+ * has none of the files of a model, so that these errors are found before training. Errors: GL_EIO,
+ * GL_EINPUT (the message gives folder, reason and remedy). */
 gl_status llm_folder_prepare(const char *folder, int *made, gl_error *err);
 /* To be called after an error: removes the folder if llm_folder_prepare() made it (made is 1) and
  * it is empty. */

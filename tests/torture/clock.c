@@ -18,7 +18,8 @@ void family_clock(trial *t) {
   snprintf(seed, sizeof seed, "TORTURE_CLOCK=%llu", (unsigned long long)draw(t));
   j.environment[1] = preload;
   j.environment[2] = seed;
-  for (int i = 0; i < 2 - writers[w].once && trial_good(t); ++i) { /* made, and found made */
+  for (int i = 0; i < 2 - (writers[w].once != NULL) && trial_good(t);
+       ++i) { /* made, and found made */
     outcome o = job_run(t, &j);
     outcome_decent(t, &o, writers[w].name);
     if (o.code != 0) trial_fail(t, "%s: exit %d: %.300s", writers[w].name, o.code, o.err);

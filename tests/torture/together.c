@@ -45,6 +45,7 @@ static void call_again(trial *t, size_t w) {
   char cache[TORTURE_PATH];
   job j = writer_job(&writers[w]);
   job_own_cache(t, &j, cache);
+  writer_make_room(t, w);
   outcome o = job_run(t, &j);
   outcome_decent(t, &o, writers[w].name);
   if (o.code != 0) trial_fail(t, "%s afterwards: exit %d: %.300s", writers[w].name, o.code, o.err);

@@ -100,7 +100,7 @@ const writer writers[] = {
      .promises = "study check --salvage",
      .words = {"check", INPUTS "damaged.db", "--salvage", "saved.db"},
      .study = "saved.db",
-     .once = 1},
+     .once = "saved.db"},
     {.name = "plot, one figure",
      .promises = "plot -o",
      .words = {"plot", INPUTS "full.db", "-o", "figures", "-f", "staleness"},
@@ -146,13 +146,14 @@ const writer writers[] = {
     {.name = "llm sft",
      .promises = "llm sft -o",
      .words = {"llm", "sft", LLM, "-o", "model", "-q", "--threads", "1"},
-     .before = {"llm", "sft", LLM, "-o", "model", "-q", "--threads", "1", "seed=9"}},
+     .once = "model"},
     {.name = "llm rl",
      .promises = "llm rl -o; llm rl --study; llm rl --checkpoint; GEPOLAB_CACHE",
      .words = {"llm", "rl", LLM, "-o", "model", "--study", "study.db", "--checkpoint", "going",
                "--checkpoint-every", "1", "-q", "--threads", "1"},
      .study = "study.db",
-     .may_leave = "going/"},
+     .may_leave = "going/",
+     .once = "model"},
     {.name = "llm bias --figures",
      .promises = "llm bias -f",
      .words = {"llm", "bias", INPUTS "run", "-a", "is", "-a", "gepo", "-b", "16", "-k", "0,1", "-f",
@@ -378,7 +379,8 @@ int writer_left_sound(trial *t, size_t which, const snapshot *old) {
       trial_fail(t, "%s: %s is gone", w->name, old->files[i].name);
   snapshot_fini(&now);
   if (w->study != NULL && w->input == NULL && trial_good(t)) study_sound(t, w->study, w->name);
-  if (w->once && trial_good(t)) study_all_or_nothing(t, which);
+  if (w->once != NULL && w->study != NULL && strcmp(w->once, w->study) == 0 && trial_good(t))
+    study_all_or_nothing(t, which);
   return trial_good(t);
 }
 
@@ -414,11 +416,16 @@ int writer_left_all(trial *t, size_t which) {
   return trial_good(t);
 }
 
+void writer_make_room(trial *t, size_t which) {
+  char path[TORTURE_PATH];
+  if (writers[which].once != NULL) folder_remove(join(path, t->work, writers[which].once));
+}
+
 int writer_goes_on(trial *t, size_t which) {
-  char cache[TORTURE_PATH], path[TORTURE_PATH];
+  char cache[TORTURE_PATH];
   job j = writer_job(&writers[which]);
   job_own_cache(t, &j, cache);
-  if (writers[which].once) unlink(join(path, t->work, writers[which].study));
+  writer_make_room(t, which);
   outcome o = job_run(t, &j);
   outcome_decent(t, &o, "going on");
   if (o.code != 0)

@@ -17,9 +17,9 @@ typedef struct writer {
   const char *input;     /* of inputs/, copied to study.db before the first call; NULL: none */
   const char *study;     /* compared through its exports; NULL: none */
   const char *may_leave; /* files below this are the command's own; NULL: none */
-  int once; /* refuses a file that is there: what it leaves is all or nothing, and removed first */
-  int measures; /* its files hold times: only their ends are looked at */
-  int sweeps;   /* has worker processes that each do one run */
+  const char *once;      /* the file or folder that it refuses where it is there; NULL: none */
+  int measures;          /* its files hold times: only their ends are looked at */
+  int sweeps;            /* has worker processes that each do one run */
 } writer;
 
 /* Ended by one without a name. */
@@ -73,7 +73,9 @@ int study_sound(trial *t, const char *path, const char *what);
 int writer_left_sound(trial *t, size_t w, const snapshot *old);
 /* What one that was not disturbed, or went on to its end, must leave. */
 int writer_left_all(trial *t, size_t w);
-/* Runs it to its end without disturbance, then writer_left_all(). */
+/* Removes what the command refuses where it is there. */
+void writer_make_room(trial *t, size_t w);
+/* Makes room and runs it to its end without disturbance, then writer_left_all(). */
 int writer_goes_on(trial *t, size_t w);
 /* Runs `before`, if there is one; the files it left. */
 snapshot writer_prepare(trial *t, size_t w);

@@ -22,7 +22,7 @@ TEST(a_warm_up_lowers_the_loss_and_leaves_a_folder) {
   snprintf(line, sizeof line, "cmp -s %s/model.safetensors %s/model.safetensors", p.model, other);
   CU_ASSERT_EQUAL(system(line), 0);
   /* And training goes on from the folder. */
-  r = CLI("llm", "sft", p.model, "-o", other, "--json", "-q",
+  r = CLI("llm", "sft", p.model, "-o", cli_path(other, p.folder, "third"), "--json", "-q",
           "world.warmup={steps: 20, batch: 16, lr: 1e-3, check_every: 10}");
   d = json_of(&r);
   CU_ASSERT(number_at(d, "loss") < 1.5);

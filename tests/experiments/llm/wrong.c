@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 SUITE("cli: llm refusals");
@@ -144,6 +145,23 @@ TEST(outputs_that_cannot_be_written_are_found_first) {
   REFUSED(1, "missing/model", "llm", "rl", p.recipe, "-o", below, "-q");
   snprintf(below, sizeof below, "%s/missing/machine.yaml", p.folder);
   REFUSED(1, "missing", "llm", "profile", p.recipe, "-o", below, "-q");
+}
+
+TEST(a_folder_with_a_model_is_not_overwritten) {
+  place p = place_with_model();
+  char path[192], docs[128];
+  snprintf(path, sizeof path, "%s/model.safetensors", p.model);
+  struct stat before, after;
+  CU_ASSERT_FATAL(stat(path, &before) == 0);
+  REFUSED(2, "name another folder", "llm", "sft", p.recipe, "-o", p.model, "-q");
+  REFUSED(2, "name another folder", "llm", "sft", p.model, "-o", p.model, "-q",
+          "world.warmup={steps: 2, cache: false}");
+  REFUSED(2, "name another folder", "llm", "rl", p.model, "-o", p.model, "-q", "steps=1");
+  CU_ASSERT(stat(path, &after) == 0 && after.st_ino == before.st_ino);
+  CU_ASSERT_FATAL(mkdir(cli_path(docs, p.folder, "docs"), 0777) == 0);
+  snprintf(path, sizeof path, "%s/config.json", docs);
+  cli_write(path, "{}", 2);
+  REFUSED(2, "docs' has a file config.json already", "llm", "sft", p.recipe, "-o", docs, "-q");
 }
 
 TEST(a_full_disk_leaves_no_half_model) {

@@ -29,6 +29,7 @@ typedef struct study_place {
 
 static void warm_up(const study_place *p, int seed, const char *steps) {
   char word[32];
+  cli_scratch_remove(p->start[seed]);
   snprintf(word, sizeof word, "seed=%d", seed);
   CU_ASSERT_FATAL(CLI_GIVES(0, "llm", "sft", p->sft, "-o", p->start[seed], "-q", word, steps));
 }
