@@ -328,7 +328,9 @@ static const char *bounds_text(double lo, double hi, int open, char text[128]) {
   int below = lo > -DBL_MAX, above = hi < DBL_MAX;
   number_text(lo, a);
   number_text(hi, b);
-  if (below && above)
+  if (below && hi == FIELD_BELOW_1)
+    snprintf(text, 128, "a number of at least %s and below 1", a);
+  else if (below && above)
     snprintf(text, 128, "a number from %s to %s", a, b);
   else if (below)
     snprintf(text, 128, open ? "a number above %s" : "a number of at least %s", a);

@@ -114,13 +114,13 @@ const char *units_example(const char *dimension) {
   static const char *const examples[][2] = {{"s", "10m"},
                                             {"bytes", "1.5GiB"},
                                             {"bytes/s", "100Mbit/s"},
-                                            {"tokens", "512tokens"},
-                                            {"tokens/s", "50tokens/s"},
+                                            {"tokens", "512 tokens"},
+                                            {"tokens/s", "50 tokens/s"},
                                             {"FLOP/s", "989TFLOP/s"},
-                                            {"updates", "200updates"},
-                                            {"steps", "200steps"},
-                                            {"letters", "4letters"},
-                                            {"nats", "0.1nats"}};
+                                            {"updates", "200 updates"},
+                                            {"steps", "200 steps"},
+                                            {"letters", "4 letters"},
+                                            {"nats", "0.1 nats"}};
   for (size_t i = 0; i < sizeof examples / sizeof *examples; ++i)
     if (strcmp(examples[i][0], dimension) == 0) return examples[i][1];
   return "10";

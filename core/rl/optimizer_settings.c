@@ -4,6 +4,32 @@
 #include "core/config/fields.h"
 
 #include <math.h>
+#include <stdio.h>
+
+/* A field of the section for fields_default(). */
+static const char *optimizer_stated(const void *section, const char *path, int *stated) {
+  static const char own[] = "optimizer.";
+  *stated = 0;
+  return cfg_path_is_inside(path, "optimizer") ? cfg_stated(section, path + sizeof own - 1, stated)
+                                               : NULL;
+}
+
+/* Refuses a field that this kind of optimiser does not have: those have a default. */
+static gl_status optimizer_refuse_unused(const optimizer_spec *spec, const cfg_node *section,
+                                         gl_error *err) {
+  char path[CFG_KEY_SIZE], room[FIELD_TEXT_SIZE];
+  for (size_t i = 0; i < cfg_size(section); ++i) {
+    const cfg_node *value = cfg_at(section, i);
+    snprintf(path, sizeof path, "optimizer.%s", cfg_key_at(section, i));
+    if (!cfg_is_null(value) && fields_default(path, optimizer_stated, section, room) == NULL)
+      return cfg_fail(value, err,
+                      "%s (%s) has no effect with kind: %s; give another kind, or leave it out "
+                      "(%s=null)",
+                      path, fields_named(path)->about, field_word("optimizer.kind", spec->kind),
+                      path);
+  }
+  return GL_OK;
+}
 
 gl_status optimizer_parse(optimizer_spec *spec, const cfg_node *section, const char *world,
                           gl_error *err) {
@@ -21,7 +47,8 @@ gl_status optimizer_parse(optimizer_spec *spec, const cfg_node *section, const c
   spec->warmup = field_count(&r, "warmup");
   spec->decay = (lr_decay)field_choice(&r, "decay");
   spec->ess_scaling = (ess_scaling)field_choice(&r, "ess_scaling");
-  return cfg_end(&r);
+  gl_status status = cfg_end(&r);
+  return status == GL_OK && section != NULL ? optimizer_refuse_unused(spec, section, err) : status;
 }
 
 double optimizer_lr(const optimizer_spec *spec, uint64_t step, uint64_t steps) {
