@@ -659,6 +659,12 @@ void delay_text(const delay_dist *dist, char text[DELAY_TEXT_SIZE]) {
 static gl_status delay_read_interval(cfg_reader *r, delay_dist *dist, delay_kind kind,
                                      double max_delay) {
   const cfg_node *node = cfg_child(r, "interval");
+  for (const delay_parameter *p = table[kind].parameter; p->name != NULL; ++p)
+    if (cfg_has(r, p->name))
+      return r->status = cfg_fail(node, r->err,
+                                  "interval and %s both say what the distribution is; give either "
+                                  "interval: [lower, upper] or the parameters",
+                                  p->name);
   double *ends = NULL, c = cfg_double(r, "confidence", 0.95, 0, 1);
   size_t n = cfg_doubles(r, "interval", &ends, 0, INFINITY);
   if (r->status == GL_OK && n != 2)
@@ -687,8 +693,11 @@ static void delay_read_clamp(cfg_reader *r, delay_dist *dist, int has_interval) 
   if (node != NULL && cfg_kind_of(node) == CFG_LIST) {
     double *ends = NULL;
     size_t n = cfg_doubles(r, "clamp", &ends, 0, INFINITY);
-    if (r->status == GL_OK && (n != 2 || ends[1] < ends[0]))
+    if (r->status == GL_OK && n != 2)
       r->status = cfg_fail(node, r->err, "clamp needs true, false or [lower, upper]");
+    else if (r->status == GL_OK && ends[1] < ends[0])
+      r->status =
+          cfg_fail(node, r->err, "clamp is [lower, upper], and %g is above %g", ends[0], ends[1]);
     if (r->status == GL_OK) dist->clamp_lo = ends[0], dist->clamp_hi = ends[1];
     free(ends);
     return;

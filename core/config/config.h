@@ -12,6 +12,7 @@
 
 #include "core/base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -190,6 +191,8 @@ const char *cfg_nearest(const char *word, const char *const *names, size_t n);
 enum { CFG_HINT_SIZE = 128 };
 const char *cfg_hint(const char *word, const char *const *names, size_t n,
                      char text[CFG_HINT_SIZE]);
+/* Whether the text looks like a range in another notation: 1..5, 1-5. */
+bool cfg_is_like_range(const char *text);
 /* The names for a message: "a, b, c", cut where text[size] ends. Returns text. */
 const char *cfg_listed(const char *const *names, size_t n, char *text, size_t size);
 

@@ -117,6 +117,7 @@ static gl_status lengthen_prefix(const walk *w, cfg_node **slot, const char *pat
 static gl_status find_slot(const walk *w, const char *path, cfg_node ***slot) {
   *slot = &w->doc->root;
   const char *segment = path;
+  char whole[FIELD_HINT_SIZE];
   for (size_t depth = 1;; ++depth) {
     cfg_node *node = **slot;
     cfg_position at = segment_place(w, path, segment);
@@ -134,9 +135,12 @@ static gl_status find_slot(const walk *w, const char *path, cfg_node ***slot) {
       node = **slot;
     }
     if (node->kind == CFG_SCALAR)
-      return cfg_fail_at(&at, w->err, "'%.*s' is %s ('%.40s') and has nothing below it",
-                         segment == path ? 0 : (int)(segment - path - 1), path, cfg_describe(node),
-                         node->text);
+      return cfg_fail_at(
+          &at, w->err, "'%.*s' is %s ('%.40s') and has nothing below it%s%s",
+          segment == path ? 0 : (int)(segment - path - 1), path, cfg_describe(node), node->text,
+          *fields_whole_section(path, whole) != '\0' ? "; the field is of another kind of section: "
+                                                     : "",
+          whole);
     size_t length = strcspn(segment, "."), rest = strlen(segment);
     int in_sweep = is_one_key(path, segment);
     if (node->kind == CFG_MAP && (in_sweep || cfg_entry_of(node, segment, rest) != NULL))

@@ -323,6 +323,41 @@ const char *fields_value_elsewhere(const char *path, const char *value,
   return text;
 }
 
+const char *fields_whole_section(const char *path, char text[FIELD_HINT_SIZE]) {
+  const field *f = fields_of_item(path);
+  *text = '\0';
+  for (size_t i = 0; f != NULL && i < FIELD_MAX_CONDITIONS && f->when[i].path != NULL; ++i) {
+    const char *dot = strchr(f->when[i].path, '.');
+    if (dot == NULL || strcmp(dot, ".kind") != 0 || f->when[i].is == NULL) continue;
+    snprintf(text, FIELD_HINT_SIZE, "'%.*s={kind: %s, ...}'", (int)(dot - f->when[i].path),
+             f->when[i].path, f->when[i].is);
+  }
+  return text;
+}
+
+const char *fields_in_section(const char *path, const char *value, char text[FIELD_HINT_SIZE]) {
+  static const char *const words[] = {"kind", "preset", "enable"};
+  const size_t length = strlen(path);
+  char one[FIELD_PATH_SIZE];
+  if (*fields_value_elsewhere(path, value, text) != '\0') return text;
+  for (size_t i = 0; i < sizeof words / sizeof *words; ++i) {
+    snprintf(one, sizeof one, "%s.%s", path, words[i]);
+    if (fields_named(one) == NULL) continue;
+    if (*fields_value_elsewhere(one, value, text) == '\0')
+      snprintf(text, FIELD_HINT_SIZE, "%.110s=%.200s", one, value);
+    return text;
+  }
+  field_walk w = {0};
+  const field *f;
+  while ((f = field_next(&w, NULL)) != NULL)
+    if (f->kind != VALUE_SECTION && strncmp(f->path, path, length) == 0 && f->path[length] == '.' &&
+        strchr(f->path + length + 1, '.') == NULL) {
+      snprintf(text, FIELD_HINT_SIZE, "a field of it, as in %s=VALUE", f->path);
+      break;
+    }
+  return text;
+}
+
 /* --- designs --- */
 
 static const cfg_design designs[] = {

@@ -224,6 +224,13 @@ const char *fields_elsewhere(const char *name, const char *not_at, char text[FIE
 /* Returns the path that the user probably meant: `path` itself if it is a field or has no alias,
  * else the first path of fields_alias(), without "sweep." if it is an axis. */
 const char *fields_suggested(const char *path, char text[FIELD_HINT_SIZE]);
+/* Writes the section with the kind that a field is of, "'world={kind: llm, ...}'"; "" if the table
+ * names none. */
+const char *fields_whole_section(const char *path, char text[FIELD_HINT_SIZE]);
+/* Writes the assignment that was meant by `value` for a whole section, "world.kind=llm"; or an
+ * example of one, "a field of it, as in train.groups=VALUE"; "" if the section has no such field.
+ */
+const char *fields_in_section(const char *path, const char *value, char text[FIELD_HINT_SIZE]);
 /* Returns what gepolab has instead of a field of another program without a counterpart; or NULL. */
 const char *fields_absent(const char *name);
 /* Returns what one command answers to an option or a field that it does not have ("sweep", "-j"),

@@ -130,11 +130,13 @@ void cfg_begin_at(cfg_reader *r, const cfg_node *map_or_null, const char *path, 
                   gl_error *err) {
   *r = (cfg_reader){.section = section, .path = path, .err = err, .origin = COMPUTED};
   if (map_or_null == NULL || cfg_is_null(map_or_null)) return;
+  char own[FIELD_HINT_SIZE] = "";
+  if (map_or_null->kind == CFG_SCALAR) fields_in_section(path, map_or_null->text, own);
   if (map_or_null->kind == CFG_MAP)
     r->map = map_or_null;
   else
-    r->status = cfg_fail(map_or_null, err, "'%s' is %s; it must be a map of keys", section,
-                         cfg_describe(map_or_null));
+    r->status = cfg_fail(map_or_null, err, "'%s' is %s; it must be a map of keys%s%s", section,
+                         cfg_describe(map_or_null), *own != '\0' ? "; write " : "", own);
 }
 
 void cfg_of(cfg_reader *r, const char *path, const char *kind) {
@@ -192,11 +194,14 @@ static const char *of_another_kind(const cfg_reader *r, const cfg_entry *e, char
   snprintf(text, FIELD_HINT_SIZE, " of this kind (`gepolab list fields %.160s` %s)", path, of);
   const cfg_entry *kind = cfg_entry_of(r->map, "kind", 4);
   const size_t used = strlen(text);
+  char whole[FIELD_HINT_SIZE];
   if (kind != NULL && cfg_overridden(kind->value) != NULL && cfg_overridden(e->value) == NULL)
     snprintf(text + used, FIELD_HINT_SIZE - used,
              ", for an override changed the kind alone: replace the whole section, "
              "'%.40s={kind: %.40s, ...}'",
              r->path, cfg_text(kind->value));
+  else if (*fields_whole_section(path, whole) != '\0')
+    snprintf(text + used, FIELD_HINT_SIZE - used, ": replace the whole section, %s", whole);
   return text;
 }
 
@@ -287,6 +292,20 @@ static bool is_decimal_comma(const char *text) {
          comma[1] == '0';
 }
 
+/* Whether text is a number with one comma between thousands, 1,000. */
+static bool reader_has_thousands(const char *text) {
+  const size_t first = strspn(text, "0123456789");
+  return first > 0 && first <= 3 && text[0] != '0' && text[first] == ',' &&
+         strspn(text + first + 1, "0123456789") == 3 && text[first + 4] == '\0';
+}
+
+bool cfg_is_like_range(const char *text) {
+  const size_t first = strspn(text, "0123456789");
+  const char *rest = text + first + 1;
+  return strstr(text, "..") != NULL || (first > 0 && text[first] == '-' && *rest != '\0' &&
+                                        rest[strspn(rest, "0123456789")] == '\0');
+}
+
 /* Reports "'cluster.window' is text ('x'); it must be …", with the field's unit if any. */
 static void refuse_value(cfg_reader *r, const char *key, const cfg_node *node, const char *wanted) {
   char shown[64] = "", own[96] = "";
@@ -296,7 +315,7 @@ static void refuse_value(cfg_reader *r, const char *key, const cfg_node *node, c
     snprintf(own, sizeof own, ", in %s (as in %s)", node->unit, units_example(node->unit));
   else if (node->kind == CFG_SCALAR && node->plain && cfg_value_of(node).kind == CFG_NOT_NUMBER &&
            cfg_is_quantity(node->text))
-    what = "text and no number, as this field takes no unit,";
+    snprintf(own, sizeof own, ", and it takes no unit");
   char more[160] = "", *end = NULL;
   const double percent = node->kind == CFG_SCALAR ? strtod(node->text, &end) : 0;
   if (node->kind == CFG_SCALAR && strstr(wanted, "whole number") != NULL &&
@@ -311,8 +330,11 @@ static void refuse_value(cfg_reader *r, const char *key, const cfg_node *node, c
            strstr(wanted, "number") != NULL)
     snprintf(more, sizeof more, "; a decimal point is a point: %.*s.%.30s",
              (int)strcspn(node->text, ","), node->text, strchr(node->text, ',') + 1);
-  else if (node->kind == CFG_SCALAR && strstr(node->text, "..") != NULL)
+  else if (node->kind == CFG_SCALAR && cfg_is_like_range(node->text))
     snprintf(more, sizeof more, "; a range is a map: '{from: 1, to: 5, n: 5}'");
+  else if (end != NULL && reader_has_thousands(node->text) && strstr(wanted, "number") != NULL)
+    snprintf(more, sizeof more, "; thousands are separated by _ or not at all: %.*s_%.40s",
+             (int)strcspn(node->text, ","), node->text, strchr(node->text, ',') + 1);
   else if (end != NULL && end != node->text && *end == ',' && strstr(wanted, "number") != NULL)
     snprintf(more, sizeof more,
              "; several values are an axis of a sweep: sweep.%.40s%s%.24s=[%.40s]", r->path,

@@ -371,6 +371,21 @@ static gl_status unknown_option(const parser *p, const char *word, size_t length
                  p->command->name, name, hint, p->command->name);
 }
 
+/* Refuses an override of a section that replaces one of its fields before it. */
+static gl_status add_override(parser *p, const char *word) {
+  args *a = p->out;
+  char key[FIELD_HINT_SIZE], before[FIELD_HINT_SIZE];
+  snprintf(key, sizeof key, "%.*s", (int)strcspn(word, "="), word);
+  for (size_t i = 0; i < a->n_overrides; ++i) {
+    const char *other = a->overrides[i];
+    snprintf(before, sizeof before, "%.*s", (int)strcspn(other, "="), other);
+    if (cfg_path_is_inside(before, key) && strcmp(before, key) != 0)
+      return gl_fail(p->err, GL_EINPUT, "%s behind %s replaces it; write it first", word, other);
+  }
+  a->overrides[a->n_overrides++] = word;
+  return GL_OK;
+}
+
 /* An option that is an override under a shorter name: --seed 7 for seed=7. */
 static gl_status take_setting(parser *p, const args_option *o, const char *text) {
   args *a = p->out;
@@ -380,8 +395,7 @@ static gl_status take_setting(parser *p, const args_option *o, const char *text)
   if (made == NULL) return gl_fail_memory(p->err, "the command line");
   snprintf(made, size, "%s%s%s", key != NULL ? key : "", key != NULL ? "=" : "", text);
   a->made[a->n_made++] = made;
-  a->overrides[a->n_overrides++] = made;
-  return GL_OK;
+  return add_override(p, made);
 }
 
 /* Refuses a second value, which would replace the first or say the same again. */
@@ -509,6 +523,10 @@ static gl_status unknown_letter(const parser *p, const char *word) {
 static gl_status take_short(parser *p, const char *word) {
   const args_option *o = option_lettered(p, word[0]);
   if (o == NULL) return unknown_letter(p, word);
+  if (o->kind == ARGS_FLAG && word[1] != '\0' && option_lettered(p, word[1]) != NULL)
+    return gl_fail(p->err, GL_EINPUT,
+                   "-%s: options of one letter are not joined; write them apart: -%c -%s", word,
+                   word[0], word + 1);
   if (o->kind != ARGS_FLAG && word[1] == '=') ++word; /* -o=FILE */
   return args_take(p, o, word[1] != '\0' ? word + 1 : NULL);
 }
@@ -561,8 +579,7 @@ static gl_status args_take_word(parser *p, const char *word) {
     const char *answer = fields_answer(p->command->name, key);
     if (answer != NULL)
       return gl_fail(p->err, GL_EINPUT, "%s has no field '%s': %s", p->command->name, key, answer);
-    a->overrides[a->n_overrides++] = word;
-    return GL_OK;
+    return add_override(p, word);
   }
   if (a->n_words == p->command->words.max &&
       (is_split_map(p, word) || is_dash_of_text(p, word) || is_unit_as_word(p, word) ||
@@ -664,21 +681,6 @@ static gl_status check_written(const parser *p) {
   return status;
 }
 
-/* Prints the embedded file that the word names; the command then has nothing to do. */
-static gl_status print_embedded(args *a, const command *c, gl_error *err) {
-  const char *name = a->words[0];
-  const resource *r =
-      c->words.input == ARGS_CLUSTER ? resources_cluster(name) : resources_recipe(name);
-  if (r == NULL)
-    return gl_fail(err, GL_EINPUT,
-                   "--print: nothing inside the program is called '%s'; `gepolab list recipes` "
-                   "lists what is",
-                   name);
-  fwrite(r->data, 1, r->size, stdout);
-  a->help = 1;
-  return GL_OK;
-}
-
 /* Fails if the word names what another command reads. */
 static gl_status refuse_input(const command *c, const char *word, gl_error *err) {
   if (c->words.input == ARGS_RUNS && resources_recipe(word) != NULL && access(word, F_OK) != 0)
@@ -710,6 +712,28 @@ static bool args_is_given(const parser *p, const char *name, const char * not ) 
          (not == NULL || o->value == NULL || strcmp(o->value, not ) != 0);
 }
 
+/* Prints the embedded file that the word names, as it is; the command then has nothing to do. */
+static gl_status print_embedded(const parser *p) {
+  args *a = p->out;
+  const char *name = a->words[0];
+  const resource *r =
+      p->command->words.input == ARGS_CLUSTER ? resources_cluster(name) : resources_recipe(name);
+  if (r == NULL)
+    return gl_fail(p->err, GL_EINPUT,
+                   "--print: nothing inside the program is called '%s'; `gepolab list recipes` "
+                   "lists what is",
+                   name);
+  const bool is_json = args_is_given(p, "json", NULL);
+  if (is_json || a->n_overrides > 0)
+    return gl_fail(p->err, GL_EINPUT,
+                   "--print prints %s as it is inside the program, in YAML; leave %s out, or write "
+                   "the file with --print > my.yaml and change that",
+                   name, is_json ? "--json" : a->overrides[0]);
+  fwrite(r->data, 1, r->size, stdout);
+  a->help = 1;
+  return GL_OK;
+}
+
 args_help args_help_form(int argc, char **argv) {
   for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; ++i) {
     if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return ARGS_HELP_TERMINAL;
@@ -718,6 +742,15 @@ args_help args_help_form(int argc, char **argv) {
   }
   return ARGS_NO_HELP;
 }
+
+/* What is missing where a command has too few words. */
+static const char *const missing_words[] = {
+    [ARGS_ANY] = "",
+    [ARGS_RECIPE] = "a recipe is missing (`gepolab list recipes` lists those in the program); ",
+    [ARGS_CLUSTER] =
+        "the description of a cluster is missing (`gepolab list recipes` lists some); ",
+    [ARGS_RUNS] = "a file of runs is missing (-o FILE.db of run or sweep writes one); ",
+    [ARGS_LOGS] = "a log is missing; "};
 
 gl_status args_parse(args *a, const args_option *options, size_t n_options, gl_error *err) {
   const command *c = a->command;
@@ -759,7 +792,7 @@ gl_status args_parse(args *a, const args_option *options, size_t n_options, gl_e
   for (int i = 0; i < PROGRAM_OWN_FILES; ++i)
     if (p.own[i] != NULL && setenv(program_own_files[i].variable, p.own[i], 1) != 0)
       return gl_fail_memory(err, "the command line");
-  if (p.prints && a->n_words == 1) return print_embedded(a, c, err);
+  if (p.prints && a->n_words == 1) return print_embedded(&p);
   for (size_t i = 0; i < a->n_words; ++i)
     if (refuse_input(c, a->words[i], err) != GL_OK) return GL_EINPUT;
   if (args_is_given(&p, "json", NULL) && args_is_given(&p, "format", "NAME"))
@@ -774,7 +807,8 @@ gl_status args_parse(args *a, const args_option *options, size_t n_options, gl_e
                    "list recipes`)",
                    c->name, a->overrides[0]);
   if (a->n_words < c->words.min)
-    return gl_fail(err, GL_EINPUT, "usage: gepolab %s %s", c->name, c->arguments);
+    return gl_fail(err, GL_EINPUT, "%susage: gepolab %s %s", missing_words[c->words.input], c->name,
+                   c->arguments);
   return check_written(&p);
 }
 
@@ -790,7 +824,7 @@ void args_fini(args *a) {
 
 gl_status args_choose(size_t *index, const char *what, const char *word, const char *const *names,
                       size_t n, gl_error *err) {
-  char all[256], hint[CFG_HINT_SIZE];
+  char all[800], hint[CFG_HINT_SIZE];
   for (size_t i = 0; i < n; ++i)
     if (strcmp(names[i], word) == 0) {
       *index = i;

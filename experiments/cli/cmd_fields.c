@@ -201,9 +201,12 @@ static bool mentions(const field *first, const char *word) {
 }
 
 static bool is_selected(const selection *s, const field *f) {
+  char own[FIELD_HINT_SIZE];
   for (size_t i = 0; i < s->n; ++i) {
     const size_t length = strlen(s->word[i]);
-    if (!is_path(s->word[i]) && mentions(f, s->word[i])) return true;
+    if (!is_path(s->word[i]) &&
+        (mentions(f, s->word[i]) || strcmp(fields_suggested(s->word[i], own), f->path) == 0))
+      return true;
     if (strncmp(f->path, s->word[i], length) != 0 || !is_path(s->word[i])) continue;
     if (f->path[length] == '\0' || (!s->only && f->path[length] == '.')) return true;
   }

@@ -32,10 +32,44 @@ gl_status one_recipe_load(one_recipe *o, gl_error *err) {
   return status == GL_OK ? args_read_files(a, o->doc, err) : status;
 }
 
+/* Says of a stated width that the algorithm's clip does not use it, and of a stated warm-up that it
+ * is longer than the run. */
+static void note_unused(const recipe *r) {
+  static const char *const widths[] = {"eps_low", "eps_high"};
+  const policy_algorithm *a = &r->algorithm;
+  for (size_t i = 0; i < 2 && r->algorithm_at != NULL; ++i) {
+    const cfg_node *stated = cfg_find(r->algorithm_at, widths[i]);
+    if (stated == NULL || cfg_is_null(stated)) continue;
+    if (a->clip == CLIP_NONE)
+      fprintf(
+          stderr,
+          "gepolab: note: algorithm.%s is the width of a clip and has no effect with clip: none; "
+          "set algorithm.clip, or leave it out\n",
+          widths[i]);
+    else if (i == 0 && a->clip == CLIP_PPO && a->eps_low >= 1)
+      fprintf(
+          stderr,
+          "gepolab: note: algorithm.eps_low is %g, and a ratio is never below 1 - %g: the lower "
+          "side of the clip has no effect\n",
+          a->eps_low, a->eps_low);
+  }
+  const cfg_node *warmup = r->optimizer != NULL ? cfg_find(r->optimizer, "warmup") : NULL;
+  const double steps = (double)r->steps;
+  double rise = 0;
+  if (warmup != NULL && cfg_overridden(warmup) != NULL && cfg_number(warmup, &rise) && rise > steps)
+    fprintf(stderr,
+            "gepolab: note: optimizer.warmup is %g updates and the run has %g: the rate never "
+            "reaches optimizer.lr\n",
+            rise, steps);
+}
+
 gl_status one_recipe_read(one_recipe *o, gl_error *err) {
   const gl_status status = one_recipe_load(o, err);
   if (status != GL_OK) return status;
-  return recipe_say_command(o->doc, "run", recipe_read(&o->r, o->doc, err), err);
+  const gl_status read =
+      recipe_say_command(o->doc, o->words->command->name, recipe_read(&o->r, o->doc, err), err);
+  if (read == GL_OK) note_unused(&o->r);
+  return read;
 }
 
 /* --- options for several files --- */

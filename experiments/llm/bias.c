@@ -4,6 +4,7 @@
 
 #include "analysis/plot/draw.h"
 #include "analysis/plot/page.h"
+#include "core/base/file.h"
 #include "core/rl/sampling_distribution.h"
 #include "core/store/store.h"
 #include "experiments/base/memory.h"
@@ -80,10 +81,11 @@ static gl_status make_learner(llm_run *r, gl_error *err) {
 gl_status llm_run_init(llm_run *r, const char *path, const char *const *overrides,
                        size_t n_overrides, size_t threads, gl_error *err) {
   *r = (llm_run){.path = path};
-  gl_status status = checkpoint_folder_list(path, &r->updates, &r->n, err);
+  gl_status status = GL_OK;
+  if (file_is_folder(path)) status = checkpoint_folder_list(path, &r->updates, &r->n, err);
   if (status == GL_OK && r->n == 0)
     status = gl_fail(err, GL_EINPUT,
-                     "%.300s: no checkpoints are there; `gepolab run RECIPE --checkpoint DIR "
+                     "%.300s is no folder with checkpoints; `gepolab run RECIPE --checkpoint DIR "
                      "--checkpoint-every N checkpoint.keep=M` leaves the last M of them",
                      path);
   if (status == GL_OK) status = read_newest(r, err);

@@ -76,13 +76,14 @@ static gl_status folder_doc(cfg_doc **out, const char *folder, gl_error *err) {
 }
 
 /* Reads a model whose task is unknown. It must have its own tokenizer. */
-static gl_status without_its_task(llm_session *s, gl_error *err) {
+static gl_status without_its_task(llm_session *s, const args *a, gl_error *err) {
   const cfg_node *root = cfg_root(s->doc);
   if (cfg_find(root, "world.tokenizer") == NULL && !file_is_in_folder(s->source, "tokenizer.json"))
-    return gl_fail(err, GL_EINPUT,
-                   "the folder '%s' has neither tokenizer.json nor gepolab.json, so the meaning of "
-                   "its model's tokens is not known; name one with world.tokenizer=byte or a path",
-                   s->source);
+    return gl_fail(
+        err, GL_EINPUT,
+        "the folder '%s' has neither tokenizer.json nor gepolab.json, so the meaning of "
+        "its model's tokens is not known; name one with %sworld.tokenizer=byte or a path",
+        s->source, a->command->words.overrides ? "" : "--set ");
   gl_status status = cfg_override(s->doc, no_task, err);
   if (status != GL_OK || cfg_find(root, "world.max_tokens") != NULL) return status;
   char assignment[64], *path = llm_folder_file(s->source, "config.json");
@@ -119,6 +120,11 @@ static gl_status check_task_files(const llm_session *s, gl_error *err) {
 }
 
 static gl_status load_folder(llm_session *s, const args *a, int without_task, gl_error *err) {
+  if (!file_is_in_folder(s->source, "config.json"))
+    return gl_fail(err, GL_EINPUT,
+                   "the folder '%s' has no config.json, so it is no model's folder; `gepolab llm "
+                   "sft RECIPE -o FOLDER` makes one, and Hugging Face's have one",
+                   s->source);
   gl_status status = folder_doc(&s->doc, s->source, err);
   for (size_t i = 0; i < a->n_overrides && status == GL_OK; ++i)
     status = cfg_override(s->doc, a->overrides[i], err);
@@ -131,7 +137,7 @@ static gl_status load_folder(llm_session *s, const args *a, int without_task, gl
                    "the folder '%s' does not say which task its model is for; add one, such as "
                    "'world.task={kind: math, path: test.jsonl}' and world.max_tokens=1024",
                    s->source);
-  return without_its_task(s, err);
+  return without_its_task(s, a, err);
 }
 
 /* --- the session --- */

@@ -314,18 +314,10 @@ static const cfg_node *section(cfg_reader *r, const char *key) {
 
 static gl_status must_be_map(const cfg_node *node, const char *key, gl_error *err) {
   if (node == NULL || cfg_kind_of(node) == CFG_MAP) return GL_OK;
-  static const char *const named[][2] = {
-      {"world", "kind"}, {"optimizer", "kind"}, {"cluster", "preset"}};
-  for (size_t i = 0; i < sizeof named / sizeof *named && cfg_kind_of(node) == CFG_SCALAR; ++i) {
-    char path[64], other[FIELD_HINT_SIZE];
-    if (strcmp(named[i][0], key) != 0) continue;
-    snprintf(path, sizeof path, "%s.%s", key, named[i][1]);
-    if (*fields_value_elsewhere(path, cfg_text(node), other) == '\0')
-      snprintf(other, sizeof other, "%s=%.200s", path, cfg_text(node));
-    return cfg_fail(node, err, "'%s' must be a map of keys to values; write %s", key, other);
-  }
-  return cfg_fail(node, err, "'%s' must be a map of keys to values; %s=null leaves it out", key,
-                  key);
+  char own[FIELD_HINT_SIZE] = "";
+  if (cfg_kind_of(node) == CFG_SCALAR) fields_in_section(key, cfg_text(node), own);
+  return cfg_fail(node, err, "'%s' must be a map of keys to values; %s%s%s%s=null leaves it out",
+                  key, *own != '\0' ? "write " : "", own, *own != '\0' ? "; " : "", key);
 }
 
 gl_status recipe_read(recipe *out, const cfg_doc *doc, gl_error *err) {

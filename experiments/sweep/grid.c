@@ -73,7 +73,7 @@ gl_status sweep_grid_read(sweep_grid *grid, const cfg_doc *doc, gl_error *err) {
     const cfg_node *values = cfg_at(sweep, i);
     char own[FIELD_HINT_SIZE];
     const char *path = cfg_key_at(sweep, i);
-    if (cfg_kind_of(values) == CFG_SCALAR && strstr(cfg_text(values), "..") != NULL)
+    if (cfg_kind_of(values) == CFG_SCALAR && cfg_is_like_range(cfg_text(values)))
       return cfg_fail(values, err,
                       "sweep.%s must be a list or a range: 'sweep.%s={from: 1, to: 5, n: 5}'", path,
                       fields_suggested(path, own));

@@ -7,7 +7,8 @@
 
 static const field entries[] = {
     FIELD("world.model", "model", SECTION, "", NULL,
-          "a folder {path: FOLDER}, or the shape of a decoder with random weights"),
+          "a folder {path: FOLDER}, or the shape of a decoder with random weights",
+          .when = {{"world.kind", "llm"}}),
     FIELD("world.model.path", "model folder", TEXT, "", NULL,
           "a folder with Hugging Face's config.json and model.safetensors, also in shards. A key "
           "of config.json that asks for what is not computed here is refused, and one that is not "

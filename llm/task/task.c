@@ -101,7 +101,7 @@ static const field entries[] = {
     FIELD("world.task.path", "problems", TEXT, "", NULL,
           "a JSON Lines file in UTF-8, one problem a line; looked for beside the recipe's file "
           "first. Required",
-          .is_file = true),
+          .is_file = true, .when = {LLM, {"world.task.kind", "math"}}),
     FIELD("world.task.prompt_key", "prompt key", TEXT, "", "prompt", "key of the prompt",
           .when = {LLM, {"world.task.kind", "math"}}),
     FIELD("world.task.answer_key", "answer key", TEXT, "", "answer",

@@ -187,8 +187,8 @@ TEST(what_is_no_run_of_a_transformer_is_refused) {
   static const char toy[] = "steps: 2\nworld: {kind: bandit, rewards: [0, 1]}\n";
   place p = place_make();
   char path[128], run[128];
-  REFUSED(1, "no-such", "llm", "bias", "/no-such-folder");
-  REFUSED(2, "no checkpoints are there", "llm", "bias", p.folder);
+  REFUSED(2, "no-such", "llm", "bias", "/no-such-folder");
+  REFUSED(2, "is no folder with checkpoints", "llm", "bias", p.folder);
   cli_write(cli_path(path, p.folder, "toy.yaml"), toy, sizeof toy - 1);
   CU_ASSERT(CLI_GIVES(0, "run", path, "--checkpoint", cli_path(run, p.folder, "run"), "-q"));
   REFUSED(2, "the run is not of a transformer", "llm", "bias", run);

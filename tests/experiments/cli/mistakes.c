@@ -129,7 +129,7 @@ TEST(more_mistakes_of_the_first_day_are_answered) {
       {{"run", "quickstart", "cluster.max_delay=10", "min"}, "cluster.max_delay=10min"},
       {RUN("seed=1,2,3"), "sweep.seed=[1,2,3]"},
       {RUN("optimizer.lr=1e-3,1e-4"), "sweep.optimizer.lr=[1e-3,1e-4]"},
-      {RUN("steps=\"10\""), "a number has no quotes around it"},
+      {{"run", "quickstart", "steps=\"10\""}, "a number has no quotes around it"},
       {RUN("world.model=Qwen/Qwen3-0.6B"),
        "unknown key 'model' in 'world' of this kind (`gepolab list fields world.model`"},
       {{"run", "recipes/quickstart"}, "did you mean 'quickstart'?"},
@@ -348,6 +348,55 @@ TEST(values_that_are_not_yaml_are_answered) {
       {{"run", "what_arrive"}, "'what_arrives'"},
       {{"run", "algorithm=gepo"}, "no recipe is named"}};
   refuse_each(all, sizeof all / sizeof *all);
+}
+
+/* What a stranger typed on his first day; each answer says what to write instead. */
+TEST(a_strangers_mistakes_are_answered_with_a_remedy) {
+  static const mistake all[] = {
+      {{"run", "quickstart", "algorithm.eps_high=9", "algorithm=grpo"}, "write it first"},
+      {{"run", "quickstart", "steps=3", "--print"}, "leave steps=3 out"},
+      {{"run", "quickstart", "--print", "--json"}, "leave --json out"},
+      {{"run", "quickstart", "-qo", "q.db"}, "write them apart: -q -o"},
+      {{"run"}, "a recipe is missing"},
+      {{"report"}, "a file of runs is missing"},
+      {RUN("wandb_project=x"), "-o runs.db"},
+      {RUN("max_prompt_length=3"), "world.max_tokens"},
+      {RUN("minibatch_size=3"), "write train.minibatches"},
+      {RUN("num_envs=3"), "write train.groups"},
+      {RUN("episodes=3"), "write steps"},
+      {RUN("optimizer.name=adam"), "write optimizer.kind"},
+      {RUN("optimizer.momentum=0.9"), "(optimizer.momentum=null)"},
+      {RUN("optimizer.lr=0.05s"), "('0.05s'); it must be a number from 0 to 1000000, and it takes"},
+      {RUN("train.filter_groups=true"), "write train.filter_groups.enable=true"},
+      {RUN("world.policy=tabular"), "write world.policy.kind=tabular"},
+      {RUN("train=8"), "as in train.groups=VALUE; train=null"},
+      {RUN("checkpoint=10"), "as in checkpoint.every=VALUE"},
+      {RUN("world.model=Qwen/Qwen3-0.6B"), "replace the whole section, 'world={kind: llm, ...}'"},
+      {RUN("world.max_tokens=64"), "replace the whole section, 'world={kind: llm, ...}'"},
+      {RUN("world.task.path=x"), "'world={kind: llm, ...}'"},
+      {{"run", "quickstart", "steps=1,000"}, "not at all: 1_000"},
+      {{"sweep", "quickstart", "-o", "x.db", "sweep.seed=1-3"}, "{from: 1, to: 5, n: 5}"},
+      {{"sweep", "quickstart", "-o", "x.db", "sweep.seed=[1-3]"}, "{from: 1, to: 5, n: 5}"},
+      {{"list", "presets", "nosuch"}, "lifo, not 'nosuch'"},
+      {{"lab", "selection", "four_arms"}, "as one for `gepolab lab selection`"},
+      {RUN("cluster.delay={interval: [1, 2], mu: 3}"), "give either interval"},
+      {{"run", "quickstart", "cluster.max_delay=null",
+        "cluster.delay={distribution: exponential, mean: 3, clamp: [10, 2]}"},
+       "10 is above 2"},
+      {{"llm", "bias", "quickstart"}, "is no folder with checkpoints"},
+  };
+  refuse_each(all, sizeof all / sizeof *all);
+  cli_result r = CLI("list", "fields", "batch_size");
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "train.groups"));
+}
+
+TEST(what_has_no_effect_is_noted) {
+  cli_result r = CLI("run", "quickstart", "-q", "steps=2", "algorithm=reinforce",
+                     "algorithm.eps_low=0.9", "optimizer.warmup=1000");
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "no effect with clip: none"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "never reaches optimizer.lr"));
+  r = CLI("run", "quickstart", "-q", "steps=2", "algorithm=gspo", "algorithm.eps_low=3");
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "a ratio is never below 1 - 3"));
 }
 
 /* -o=FILE is -o FILE; a log of text is no JSON array; a prompt is needed before the model is made.

@@ -147,6 +147,15 @@ TEST(outputs_that_cannot_be_written_are_found_first) {
   REFUSED(1, "missing", "llm", "profile", p.recipe, "-o", below, "-q");
 }
 
+TEST(a_folder_without_a_model_says_so) {
+  place p = place_with_model();
+  char path[192];
+  REFUSED(2, "so it is no model's folder", "llm", "info", p.folder);
+  snprintf(path, sizeof path, "%s/gepolab.json", p.model);
+  CU_ASSERT_FATAL(unlink(path) == 0);
+  REFUSED(2, "--set world.tokenizer=byte", "llm", "generate", p.model, "hello");
+}
+
 TEST(a_folder_with_a_model_is_not_overwritten) {
   place p = place_with_model();
   char path[192], docs[128];
