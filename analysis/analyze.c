@@ -21,6 +21,11 @@ static table *analyze_section(table *to, const char *name, int place, const tabl
   return t;
 }
 
+/* Heading of the column with the setting; "setting" if nothing is swept. */
+static const char *setting_head(const results *r) {
+  return *r->axis_label ? r->axis_label : "setting";
+}
+
 /* Writes the settings as a JSON object. */
 static void axes_cell(table *t, const results *r, size_t group) {
   cJSON *axes = cJSON_CreateObject();
@@ -66,7 +71,7 @@ static void put_analyzed_cells(table *to, const summary *s) {
   enum { OF_NOT_FINITE = 6 };
   table_column columns[17 + CELL_METRIC_COUNT] = {
       {"algorithm", TABLE_TEXT, .head = "algorithm"},
-      TABLE_HEAD(results_setting_head(r)),
+      TABLE_HEAD(setting_head(r)),
       TABLE_KEY("axes", TABLE_JSON),
       {"done", TABLE_INTEGER, .head = "runs", .order = 1},
       TABLE_KEY("diverged", TABLE_INTEGER),
@@ -112,7 +117,7 @@ static void put_analyzed_cells(table *to, const summary *s) {
 }
 
 static void put_group_clock(table *to, const summary *s) {
-  const table_column columns[] = {TABLE_HEAD(results_setting_head(s->from)),
+  const table_column columns[] = {TABLE_HEAD(setting_head(s->from)),
                                   {.type = TABLE_REAL, .head = "staleness"},
                                   {.type = TABLE_REAL, .head = "samples/s"},
                                   {.type = TABLE_REAL, .head = "learner"},
@@ -386,7 +391,7 @@ static gl_status put_set_cell(table *to, table *halves, const set_tables *t,
 /* Writes the scores by evaluation set, and for sets with halves also the best selected on one half
  * and scored on the other. */
 static gl_status put_sets(table *to, const set_tables *t, gl_error *err) {
-  const char *head = results_setting_head(t->from);
+  const char *head = setting_head(t->from);
   const table_column columns[] = {{"algorithm", TABLE_TEXT, .head = "algorithm"},
                                   TABLE_HEAD(head),
                                   TABLE_KEY("axes", TABLE_JSON),

@@ -416,10 +416,6 @@ static const char *axis_label_of(results *r) {
   return label;
 }
 
-const char *results_setting_head(const results *r) {
-  return *r->axis_label ? r->axis_label : "setting";
-}
-
 /* The group's number on the first of these axes that the study has. */
 static double number_of_axis(const results *r, const results_group *g, const char *path,
                              const char *otherwise) {

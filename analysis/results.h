@@ -117,8 +117,6 @@ const char *results_value_text(axis_value v);
  * in one of them from a base, the title is that difference. Allocated in `to`; NULL if memory ran
  * out: call arena_check(to) before reading the titles. */
 const char **results_titles(arena *to, const results *r, size_t without);
-/* Heading of a column with the groups' labels; "setting" if nothing is swept. Borrowed. */
-const char *results_setting_head(const results *r);
 
 /* --- lists of distinct texts, in the order of insertion --- */
 

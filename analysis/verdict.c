@@ -120,6 +120,11 @@ static const table_column verdict_columns[] = {
     TABLE_KEY("distinguishable", TABLE_JSON),
     {.type = TABLE_TEXT, .head = "distinguishable"}};
 
+/* Heading of the labels: the axis with its unit, but not a list of several. */
+static const char *verdict_setting_head(const results *r) {
+  return r->axes.n == 1 ? r->axis_label : "setting";
+}
+
 static void verdict_put_pair(table *t, const verdicts *v, size_t group, size_t place) {
   const results *r = v->from->from;
   const verdict *of = &v->of[group];
@@ -167,7 +172,7 @@ static void put_matrix(table *to, const verdicts *v) {
   table_column *head = calloc(columns + 1, sizeof *head);
   if (head == NULL) return;
   head[0] =
-      (table_column){.type = TABLE_TEXT, .head = across ? "algorithm" : results_setting_head(r)};
+      (table_column){.type = TABLE_TEXT, .head = across ? "algorithm" : verdict_setting_head(r)};
   for (size_t i = 0; i < columns; i++)
     head[i + 1] = (table_column){
         .type = TABLE_REAL,
@@ -189,7 +194,7 @@ void verdicts_report(table *to, const verdicts *v) {
   if (r->n_algorithms < 2) return;
   table_column columns[sizeof verdict_columns / sizeof *verdict_columns];
   memcpy(columns, verdict_columns, sizeof columns);
-  columns[0].head = results_setting_head(r);
+  columns[0].head = verdict_setting_head(r);
   table *t = table_rows(table_field(to, "verdict"), columns, sizeof columns / sizeof *columns);
   table_title(t,
               "%s: who leads at each setting by its last score, and the next. Difference: "
