@@ -380,7 +380,7 @@ static gl_status add_override(parser *p, const char *word) {
     const char *other = a->overrides[i];
     snprintf(before, sizeof before, "%.*s", (int)strcspn(other, "="), other);
     if (cfg_path_is_inside(before, key) && strcmp(before, key) != 0)
-      return gl_fail(p->err, GL_EINPUT, "%s behind %s replaces it; write it first", word, other);
+      return gl_fail(p->err, GL_EINPUT, "%s after %s replaces it; write it first", word, other);
   }
   a->overrides[a->n_overrides++] = word;
   return GL_OK;
