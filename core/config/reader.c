@@ -201,7 +201,7 @@ static const char *of_another_kind(const cfg_reader *r, const cfg_entry *e, char
              "'%.40s={kind: %.40s, ...}'",
              r->path, cfg_text(kind->value));
   else if (*fields_whole_section(path, whole) != '\0')
-    snprintf(text + used, FIELD_HINT_SIZE - used, ": replace the whole section, %s", whole);
+    snprintf(text + used, FIELD_HINT_SIZE - used, ": replace the whole section, %.99s", whole);
   return text;
 }
 

@@ -371,8 +371,9 @@ static gl_status unknown_option(const parser *p, const char *word, size_t length
                  p->command->name, name, hint, p->command->name);
 }
 
-/* Refuses an override of a section that replaces one of its fields before it. */
-static gl_status add_override(parser *p, const char *word) {
+/* Adds an override, and says which one before it is replaced, because it is of a field of the same
+ * section. */
+static void add_override(parser *p, const char *word) {
   args *a = p->out;
   char key[FIELD_HINT_SIZE], before[FIELD_HINT_SIZE];
   snprintf(key, sizeof key, "%.*s", (int)strcspn(word, "="), word);
@@ -380,10 +381,10 @@ static gl_status add_override(parser *p, const char *word) {
     const char *other = a->overrides[i];
     snprintf(before, sizeof before, "%.*s", (int)strcspn(other, "="), other);
     if (cfg_path_is_inside(before, key) && strcmp(before, key) != 0)
-      return gl_fail(p->err, GL_EINPUT, "%s after %s replaces it; write it first", word, other);
+      fprintf(stderr, "gepolab: note: %s has no effect, because %s after it replaces the section\n",
+              other, word);
   }
   a->overrides[a->n_overrides++] = word;
-  return GL_OK;
 }
 
 /* An option that is an override under a shorter name: --seed 7 for seed=7. */
@@ -395,7 +396,8 @@ static gl_status take_setting(parser *p, const args_option *o, const char *text)
   if (made == NULL) return gl_fail_memory(p->err, "the command line");
   snprintf(made, size, "%s%s%s", key != NULL ? key : "", key != NULL ? "=" : "", text);
   a->made[a->n_made++] = made;
-  return add_override(p, made);
+  add_override(p, made);
+  return GL_OK;
 }
 
 /* Refuses a second value, which would replace the first or say the same again. */
@@ -579,7 +581,8 @@ static gl_status args_take_word(parser *p, const char *word) {
     const char *answer = fields_answer(p->command->name, key);
     if (answer != NULL)
       return gl_fail(p->err, GL_EINPUT, "%s has no field '%s': %s", p->command->name, key, answer);
-    return add_override(p, word);
+    add_override(p, word);
+    return GL_OK;
   }
   if (a->n_words == p->command->words.max &&
       (is_split_map(p, word) || is_dash_of_text(p, word) || is_unit_as_word(p, word) ||

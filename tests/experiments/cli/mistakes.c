@@ -353,7 +353,6 @@ TEST(values_that_are_not_yaml_are_answered) {
 /* What a stranger typed on his first day; each answer says what to write instead. */
 TEST(a_strangers_mistakes_are_answered_with_a_remedy) {
   static const mistake all[] = {
-      {{"run", "quickstart", "algorithm.eps_high=9", "algorithm=grpo"}, "write it first"},
       {{"run", "quickstart", "steps=3", "--print"}, "leave steps=3 out"},
       {{"run", "quickstart", "--print", "--json"}, "leave --json out"},
       {{"run", "quickstart", "-qo", "q.db"}, "write them apart: -q -o"},
@@ -397,6 +396,9 @@ TEST(what_has_no_effect_is_noted) {
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "never reaches optimizer.lr"));
   r = CLI("run", "quickstart", "-q", "steps=2", "algorithm=gspo", "algorithm.eps_low=3");
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "a ratio is never below 1 - 3"));
+  r = CLI("run", "quickstart", "-q", "steps=2", "algorithm.eps_high=9", "algorithm=grpo");
+  CU_ASSERT_PTR_NOT_NULL(
+      strstr(r.err, "note: algorithm.eps_high=9 has no effect, because algorithm"));
 }
 
 /* -o=FILE is -o FILE; a log of text is no JSON array; a prompt is needed before the model is made.
