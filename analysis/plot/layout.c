@@ -245,15 +245,19 @@ bool layout_has_marks(const layout *l, const place *at) {
   return false;
 }
 
+/* Where x lies on the x axis of a panel: 0 at its left end, 1 at its right end. */
+static double tick_place(const figure_panel *panel, double x) {
+  const double low = panel->x_low, high = panel->x_high;
+  return panel->x_logarithmic ? log(x / low) / log(high / low) : (x - low) / (high - low);
+}
+
 /* Whether the tick labels of an x axis of width `broad` fit side by side. */
 static int labels_fit(const figure_panel *panel, const place *at, double broad) {
-  const double low = panel->x_low, high = panel->x_high;
-  const double span = panel->x_logarithmic ? log(high / low) : high - low;
   double behind = -INFINITY;
   for (size_t k = 0; k < at->n_x; k++) {
     if (!at->x[k].text[0]) continue;
-    const double from = panel->x_logarithmic ? log(at->x[k].at / low) : at->x[k].at - low;
-    const double centre = broad * from / span, half = 0.5 * text_cm(at->x[k].text);
+    const double centre = broad * tick_place(panel, at->x[k].at),
+                 half = 0.5 * text_cm(at->x[k].text);
     if (!(centre - half >= behind + 0.16)) return 0;
     behind = centre + half;
   }
@@ -340,7 +344,7 @@ static bool marks_fit(const layout *l) {
   return longest + 0.12 <= nearest;
 }
 
-/* How far the labels of the x axis extend beyond the right or the left edge of their panels. */
+/* How far the marks of the x axis extend beyond the right or the left edge of their panels. */
 static double marks_overhang(const layout *l, bool to_left) {
   double most = 0;
   for (size_t k = 0; k < l->n && !l->turned; k++)
@@ -352,6 +356,26 @@ static double marks_overhang(const layout *l, bool to_left) {
       most = fmax(most, half - (to_left ? x - at->left : at->left + l->panel_width - x));
     }
   return most;
+}
+
+/* The same for the labels of ticks. */
+static double ticks_overhang(const layout *l, bool to_left) {
+  double most = 0;
+  for (size_t k = 0; k < l->n; k++) {
+    const place *at = &l->places[k];
+    for (size_t i = 0; i < at->n_x; i++) {
+      const double from_left = l->panel_width * tick_place(layout_panel(l, at), at->x[i].at);
+      const double half = 0.5 * text_cm(at->x[i].text);
+      most = fmax(most, half - (to_left ? from_left : l->panel_width - from_left));
+    }
+  }
+  return most;
+}
+
+/* Space between panels in which the last label of one does not touch the first of the next. */
+static double labels_gap(const layout *l) {
+  const double marks = marks_overhang(l, false) + marks_overhang(l, true);
+  return fmax(marks, ticks_overhang(l, false) + ticks_overhang(l, true)) + 0.12;
 }
 
 /* Space needed on both sides of a panel: half of the widest x label, or part of the last label. */
@@ -377,8 +401,7 @@ static void set_columns(layout *l) {
     const double out = round ? overhang(l) : 0.3;
     l->right = layout_bar_room(l) + (*p->bar_axis ? 0 : fmax(0.15, out));
     l->gap = p->share || p->named_rows ? fmax(0.3, 1.3 * out) : l->left + fmax(0.05, out - 0.2);
-    /* The last label of a panel does not touch the first one of the panel beside it. */
-    l->gap = fmax(l->gap, round ? marks_overhang(l, false) + marks_overhang(l, true) + 0.12 : 0);
+    l->gap = fmax(l->gap, round ? labels_gap(l) : 0);
     fit_columns(l);
     set_x_ticks(l);
   }
