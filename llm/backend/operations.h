@@ -292,6 +292,13 @@ OPTIONAL_OPERATION(void, heads_store,
                     const void *cosine, const void *sine, const int32_t *position,
                     const int32_t *slot, size_t rows, size_t capacity, head_shape shape,
                     double eps))
+/* heads_store, then attention_cached of its results; qk and rstd may stay as they are. */
+OPTIONAL_OPERATION(void, heads_attention,
+                   (backend *b, void *out, void *qk, void *rstd, void *cache_k, void *cache_v,
+                    const void *qkv, const void *q_weight, const void *k_weight,
+                    const void *cosine, const void *sine, const int32_t *position,
+                    const int32_t *slot, size_t rows, size_t capacity, head_shape shape,
+                    double eps))
 /* T out [rows, width] = swiglu of the product in weight^T; T in [rows, k], weight [2 width, k]. */
 OPTIONAL_OPERATION(void, product_swiglu,
                    (backend *b, void *out, const void *in, const void *weight, size_t rows,

@@ -184,6 +184,7 @@ static backend_graph *profile_graph_end(backend *b) {
 #define PROFILE_graph_run TIMED, (b, g), 0, 0
 #define PROFILE_graph_free PASSED
 #define PROFILE_heads_store TIMED, (b, qk, rstd, cache_k, cache_v, qkv, q_weight, k_weight, cosine, sine, position, slot, rows, capacity, shape, eps), 0, 2 * E * N(rows) * QKV(shape)
+#define PROFILE_heads_attention TIMED, (b, out, qk, rstd, cache_k, cache_v, qkv, q_weight, k_weight, cosine, sine, position, slot, rows, capacity, shape, eps), 0, E * N(rows) * QKV(shape)
 #define PROFILE_product_swiglu TIMED, (b, out, in, weight, rows, width, k), PRODUCT(rows, 2 * N(width), k)
 #define PROFILE_embed_next TIMED, (b, out, table, source, position, index, slot, drawn, rows, width), 0, 2 * E * N(rows) * N(width)
 #define PROFILE_fetch_new PASSED

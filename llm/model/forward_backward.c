@@ -385,17 +385,23 @@ gl_status model_kept_parts(model *m, const size_t *target, const kept_tokens *ke
 
 /* --- layers --- */
 
-/* Applies biases to queries, keys and values, norm and rotary embedding to queries and keys; stores
- * keys and values in the cache, if there is one. */
+/* Adds the biases of queries, keys and values. */
+static void add_biases(const model *m, size_t layer, const layer_run *run) {
+  const size_t bias = m->place[layer].qkv_bias;
+  const head_shape heads = model_heads(&m->c);
+  if (bias != SIZE_MAX)
+    m->b->ops->bias(m->b, run->l->qkv, model_weight(m, bias), run->packed.rows,
+                    (heads.q + 2 * heads.kv) * heads.dim);
+}
+
+/* Applies norm and rotary embedding to queries and keys; stores keys and values in the cache, if
+ * there is one. */
 static void store_heads(const model *m, size_t layer, const layer_run *run) {
   const layer_places *w = &m->place[layer];
   const layer_activations *l = run->l;
   const layer_cache *cache = run->cache;
   const backend_ops *ops = m->b->ops;
   const head_shape heads = model_heads(&m->c);
-  if (w->qkv_bias != SIZE_MAX)
-    ops->bias(m->b, l->qkv, model_weight(m, w->qkv_bias), run->packed.rows,
-              (heads.q + 2 * heads.kv) * heads.dim);
   const void *q_norm = model_optional_weight(m, w->q_norm);
   const void *k_norm = model_optional_weight(m, w->k_norm);
   if (cache != NULL && ops->heads_store != NULL) {
@@ -411,6 +417,34 @@ static void store_heads(const model *m, size_t layer, const layer_run *run) {
                      run->packed.rows, cache->capacity, heads);
 }
 
+/* Attention, from queries, keys and values as their product leaves them. */
+static void attend(const model *m, size_t layer, const layer_run *run) {
+  const layer_places *w = &m->place[layer];
+  const layer_activations *l = run->l;
+  const layer_cache *cache = run->cache;
+  const backend_ops *ops = m->b->ops;
+  backend *b = m->b;
+  const head_shape heads = model_heads(&m->c);
+  const size_t rows = run->packed.rows;
+  const int decodes = cache != NULL && cache->decode;
+  add_biases(m, layer, run);
+  if (decodes && ops->heads_attention != NULL) {
+    ops->heads_attention(b, l->attended, l->qk, l->heads_rstd, cache->k, cache->v, l->qkv,
+                         model_optional_weight(m, w->q_norm), model_optional_weight(m, w->k_norm),
+                         m->cosine, m->sine, run->position, cache->slot, rows, cache->capacity,
+                         heads, m->c.rms_eps);
+    return;
+  }
+  store_heads(m, layer, run);
+  if (decodes)
+    ops->attention_cached(b, l->attended, l->qk, cache->k, cache->v, cache->slot, run->position,
+                          rows, cache->capacity, heads);
+  else if (run->shared.trees > 0)
+    ops->attention_shared(b, l->attended, l->lse, l->qk, l->qkv, run->packed, run->shared, heads);
+  else
+    ops->attention(b, l->attended, l->lse, l->qk, l->qkv, run->packed, heads);
+}
+
 void model_layer(const model *m, size_t layer, const layer_run *run, const void *in,
                  const void *add) {
   const model_config *c = &m->c;
@@ -418,22 +452,13 @@ void model_layer(const model *m, size_t layer, const layer_run *run, const void 
   backend *b = m->b;
   const layer_places *w = &m->place[layer];
   const layer_activations *l = run->l;
-  const head_shape heads = model_heads(c);
   const size_t rows = run->packed.rows;
 
   if (!run->begun)
     ops->norm(b, l->normed, l->rstd, l->in, in, add, model_weight(m, w->input_norm), rows,
               c->hidden, c->rms_eps);
   model_product(m, layer, MODEL_QKV, l->qkv, l->normed, rows, run->flags);
-  store_heads(m, layer, run);
-  const layer_cache *cache = run->cache;
-  if (cache != NULL && cache->decode)
-    ops->attention_cached(b, l->attended, l->qk, cache->k, cache->v, cache->slot, run->position,
-                          rows, cache->capacity, heads);
-  else if (run->shared.trees > 0)
-    ops->attention_shared(b, l->attended, l->lse, l->qk, l->qkv, run->packed, run->shared, heads);
-  else
-    ops->attention(b, l->attended, l->lse, l->qk, l->qkv, run->packed, heads);
+  attend(m, layer, run);
   const model_norm middle = {l->mid_normed, l->mid_rstd, l->mid, l->in, run->branch, w->post_norm};
   model_product_norm(m, layer, MODEL_O, l->attended, rows, run->flags, &middle);
   model_product_swiglu(m, layer, l->active, l->gate_up, l->mid_normed, rows, run->flags);

@@ -72,5 +72,5 @@ TEST(training_has_times_of_its_operations) {
 TEST(decoding_is_graphs_or_operations) {
   CU_ASSERT(calls_of("decode", "1", "graph_run") > 0);
   CU_ASSERT_EQUAL(calls_of("decode", "all", "graph_run"), 0);
-  CU_ASSERT(calls_of("decode", "all", "attention_cached") > 0);
+  CU_ASSERT(calls_of("decode", "all", "heads_attention") > 0);
 }

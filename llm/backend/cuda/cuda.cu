@@ -163,7 +163,7 @@ static void start_cuda(cuda_backend *b) {
   b->clusters = device.major >= 9;
 #endif
   const char *early = getenv("GEPOLAB_CUDA_PDL");
-  b->early = device.major >= 9 && early != NULL && strcmp(early, "1") == 0;
+  b->early = device.major >= 9 && (early == NULL || strcmp(early, "0") != 0);
   if (device.major < 8) {
     cuda_fail(b, GL_EIO, "the start", "gepolab needs compute capability 8.0 or newer");
     return;

@@ -16,8 +16,8 @@
  *   optimizer.cu         steps of the optimisers, casts, sum of squares
  *   nccl.cu              all-reduce over several devices
  *
- * Kernels share device.cuh, vector16.cuh, mma.cuh and wgmma.cuh; llm/backend/open includes
- * open_cuda.h.
+ * Kernels share device.cuh, vector16.cuh, heads.cuh, mma.cuh and wgmma.cuh; llm/backend/open
+ * includes open_cuda.h.
  *
  * A backend has one stream: its kernels run in the order of their launches. status, download and
  * sum_squares wait for all earlier kernels; other operations wait only for what their comment

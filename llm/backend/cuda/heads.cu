@@ -1,6 +1,6 @@
 /* Attention heads: the norm of each head and the rotary embedding, forward and backward, in vectors
  * of 16 bytes (vector16.cuh). rows.cu describes their performance limit. */
-#include "llm/backend/cuda/vector16.cuh"
+#include "llm/backend/cuda/heads.cuh"
 
 #include <assert.h>
 
@@ -35,58 +35,6 @@ struct head_rows {
   unsigned lanes; /* per group: a power of two, at most 32 */
 };
 
-/* Number of lanes of a group. Each lane processes one vector of the head's first half and the
- * corresponding one of its second half, because these are the pairs that rotate together. A warp
- * has 32 / lanes groups. */
-template <typename T> static unsigned head_lanes(size_t dim) {
-  unsigned lanes = 1;
-  while (lanes < 32 && lanes * vector16<T>::N < dim / 2) lanes *= 2;
-  return lanes;
-}
-
-/* The sum of x over the lanes of this thread's group. */
-static __device__ __forceinline__ float lanes_sum(float x, unsigned lanes) {
-  for (unsigned with = lanes / 2; with > 0; with /= 2)
-    x += __shfl_xor_sync(WARP, x, static_cast<int>(with));
-  return x;
-}
-
-/* a, b [N] = the vectors at i of a head's first and second half; zeros beyond the head. */
-template <bool WIDE, typename T>
-static __device__ __forceinline__ void load_halves(float (&a)[vector16<T>::N],
-                                                   float (&b)[vector16<T>::N], const T *head,
-                                                   size_t i, size_t half) {
-  if (i < half) {
-    load_vector16<WIDE>(a, head + i, half - i);
-    load_vector16<WIDE>(b, head + half + i, half - i);
-    return;
-  }
-#pragma unroll
-  for (unsigned e = 0; e < vector16<T>::N; ++e) a[e] = b[e] = 0;
-}
-
-/* Applies norm and rotary embedding to a, b [N], a lane's parts of a head. scale is one over the
- * head's root mean square; weight (NULL: no norm), cosine and sine begin at the head's first
- * number.
- */
-template <typename T, bool WIDE>
-static __device__ __forceinline__ void
-norm_and_rotate(float (&a)[vector16<T>::N], float (&b)[vector16<T>::N], float scale,
-                const T *weight, const float *cosine, const float *sine, size_t i, size_t half) {
-  float wa[vector16<T>::N], wb[vector16<T>::N], c[vector16<T>::N], t[vector16<T>::N];
-  if (weight != nullptr) load_halves<WIDE>(wa, wb, weight, i, half);
-  load_floats<WIDE>(c, cosine + i, half - i);
-  load_floats<WIDE>(t, sine + i, half - i);
-#pragma unroll
-  for (unsigned e = 0; e < vector16<T>::N; ++e) {
-    if (weight != nullptr) {
-      a[e] = rows_of<T>::norm_number(a[e], scale, wa[e]);
-      b[e] = rows_of<T>::norm_number(b[e], scale, wb[e]);
-    }
-    rows_of<T>::rotate_pair(&a[e], &b[e], c[e], t[e]);
-  }
-}
-
 /* qk [rows, (q + kv) * dim], rstd [n] from qkv: group `mine` computes head `mine`. All lanes of a
  * warp take part in the sum, so groups beyond the last head compute the last head again and write
  * nothing. */
@@ -99,11 +47,9 @@ __global__ void head_rows_forward(T *qk, float *rstd, const T *qkv, const T *q_w
   const size_t n = mine < at.n ? mine : at.n - 1, heads = s.q + s.kv, r = n / heads, h = n % heads;
   const size_t half = s.dim / 2, i = threadIdx.x % at.lanes * N;
   const size_t angle = static_cast<size_t>(at.position[r]) * half;
-  float a[N], b[N], squares = 0;
-  load_halves<WIDE>(a, b, qkv + (r * (heads + s.kv) + h) * s.dim, i, half);
-#pragma unroll
-  for (unsigned e = 0; e < N; ++e) squares += a[e] * a[e] + b[e] * b[e];
-  const float scale = 1 / sqrtf(lanes_sum(squares, at.lanes) / static_cast<float>(s.dim) + eps);
+  float a[N], b[N];
+  const float scale =
+      load_head<T, WIDE>(a, b, qkv + (r * (heads + s.kv) + h) * s.dim, i, s.dim, at.lanes, eps);
   if (mine >= at.n || i >= half) return;
   norm_and_rotate<T, WIDE>(a, b, scale, h < s.q ? q_weight : k_weight, at.cosine + angle,
                            at.sine + angle, i, half);
@@ -158,11 +104,8 @@ __global__ void head_rows_store(T *qk, float *rstd, head_cache<T> cache, const T
   const size_t heads = s.q + s.kv, all = heads + s.kv, n = mine < at.n ? mine : at.n - 1;
   const size_t r = n / all, h = n % all, half = s.dim / 2, i = threadIdx.x % at.lanes * N;
   const size_t position = static_cast<size_t>(at.position[r]);
-  float a[N], b[N], squares = 0;
-  load_halves<WIDE>(a, b, qkv + n * s.dim, i, half);
-#pragma unroll
-  for (unsigned e = 0; e < N; ++e) squares += a[e] * a[e] + b[e] * b[e];
-  const float scale = 1 / sqrtf(lanes_sum(squares, at.lanes) / static_cast<float>(s.dim) + eps);
+  float a[N], b[N];
+  const float scale = load_head<T, WIDE>(a, b, qkv + n * s.dim, i, s.dim, at.lanes, eps);
   if (mine >= at.n || i >= half) return;
   if (h < heads) {
     norm_and_rotate<T, WIDE>(a, b, scale, h < s.q ? q_weight : k_weight,

@@ -40,8 +40,8 @@
  * in which the last block to store its tile computed the norm took 2.2 us for one row and 9.8 us
  * for eight.
  *
- * In a recorded step with overlap (GEPOLAB_CUDA_PDL=1) a block starts to copy its first weights
- * while the previous kernel still runs.
+ * In a recorded step a block starts to copy its first weights while the previous kernel still runs
+ * (GEPOLAB_CUDA_PDL=0 turns this off).
  *
  * float32, and matrices that are not aligned, use plain multiplications with numbers loaded one
  * step ahead: close to the bandwidth limit for few rows, and limited by arithmetic from about 30
@@ -102,6 +102,10 @@ struct tensor_tile {
   static const unsigned THREADS = 128 * ACROSS * DOWN, MINE = ROWS / DOWN;
   static const unsigned DEPTH = 64, STAGE = (WEIGHTS + ROWS) * DEPTH;
   static const int N = MINE / 2;
+  /* Steps between two barriers: two where many are in flight. (With 6 or 8 in flight two take more
+   * time than one.) */
+  static const unsigned TOGETHER = STAGES >= 12 && STAGES % 2 == 0 ? 2 : 1,
+                        ROUNDS = STAGES / TOGETHER;
   static const size_t SHARED = STAGES * STAGE * sizeof(bf16);
   static const bool CLUSTERS = SHARED >= ROWS * (2 * WEIGHTS + 4) * sizeof(float);
   static_assert(WEIGHTS % 64 == 0 && MINE % 8 == 0 && STAGES >= 3, "what the threads divide");
@@ -236,30 +240,40 @@ struct tensor_tile {
 #pragma unroll
     for (unsigned s = 0; s < STAGES; ++s) {
       if (s < steps) load_step<PAIRED>(stages, w, s, s >= before);
-      copy_commit();
+      if (s % TOGETHER == TOGETHER - 1) copy_commit();
     }
-    for (unsigned step = 0, split_step = 0; step < steps; ++step) {
-      if (step == 0)
-        copy_wait<STAGES - 1>();
-      else if (step == 1)
-        copy_wait<STAGES - 2>();
+    unsigned split_step = 0;
+    for (unsigned round = 0; round * TOGETHER < steps; ++round) {
+      if (round == 0)
+        copy_wait<ROUNDS - 1>();
+      else if (round == 1)
+        copy_wait<ROUNDS - 2>();
       else
-        copy_wait<STAGES - 3>();
+        copy_wait<ROUNDS - 3>();
       publish();
-      __syncthreads(); /* this step's data is complete, and all warps have finished the products of
-                          step - 2, whose stage is overwritten below */
-      multiply(c, stages + step % STAGES * STAGE, split_step > 0);
-      if (step >= 2) {
-        if (step - 2 + STAGES < steps) load_step<PAIRED>(stages, w, step - 2 + STAGES, true);
+      __syncthreads(); /* this round's data is complete, and all warps have finished the products of
+                          round - 2, whose stages are overwritten below */
+#pragma unroll
+      for (unsigned j = 0; j < TOGETHER; ++j) {
+        const unsigned step = round * TOGETHER + j;
+        if (j > 0 && step >= steps) break;
+        if (SERIAL && split_step == split_steps) {
+          finish_but<0>(c);
+          add_split_sums(sum, c);
+          split_step = 0;
+        }
+        multiply(c, stages + step % STAGES * STAGE, split_step > 0);
+        ++split_step;
+      }
+      if (round >= 2) {
+#pragma unroll
+        for (unsigned j = 0; j < TOGETHER; ++j) {
+          const unsigned step = (round - 2 + ROUNDS) * TOGETHER + j;
+          if (step < steps) load_step<PAIRED>(stages, w, step, true);
+        }
         copy_commit();
       }
-      finish_but<1>(c);
-      if (SERIAL && ++split_step == split_steps && step + 1 < steps) {
-        finish_but<0>(c);
-        add_split_sums(sum, c);
-        split_step = 0;
-      }
-      if (!SERIAL) split_step = 1;
+      finish_but<TOGETHER>(c);
     }
     finish_but<0>(c);
     add_split_sums(sum, c);
@@ -637,17 +651,24 @@ static void launch_large_tiles(cuda_backend *b, const rows_call<bf16, OUT> &a) {
     launch_either<tensor_tile<128, 128, 1, 4>, tensor_tile<128, 128, 1, 3>, FORM>(b, a);
 }
 
+/* From this number of tiles of 128 weights on, 33 to 64 rows are read once for 128 weights, not for
+ * 64: with fewer, multiprocessors would have no work. */
+static const size_t FEWEST_WIDE_TILES = 96;
+
 /* For 33 rows and more. If k is not split there are few blocks, so narrow tiles are used where
  * wider ones would leave multiprocessors without work. */
 template <product_form FORM, typename OUT>
 static void launch_many_rows(cuda_backend *b, const rows_call<bf16, OUT> &a) {
   typedef tensor_tile<64, 128, 2, 8, false>
       alone; /* shared memory for one block per multiprocessor */
+  typedef tensor_tile<128, 64, 1, 8, false> wide;
   const size_t weights = FORM == GATED ? 2 * a.m : a.m,
                most = static_cast<size_t>(b->multiprocessors);
   const size_t blocks = static_cast<size_t>(blocks_of(a.rows, 128)) * blocks_of(weights, 64);
   const bool whole = a.splits == 1, few = weights <= 64 * MOST_TILES;
-  if (a.rows <= 64 && whole && few)
+  if (a.rows <= 64 && whole && few && weights >= 128 * FEWEST_WIDE_TILES && has_room<wide>(b))
+    launch_tiles<wide, FORM>(b, a);
+  else if (a.rows <= 64 && whole && few)
     launch_tiles<tensor_tile<64, 32, 1, 8>, FORM>(b, a);
   else if (a.rows <= 64)
     launch_tiles<tensor_tile<64, 64, 1, 6>, FORM>(b, a);

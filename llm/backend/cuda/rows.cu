@@ -77,7 +77,6 @@ template <typename T>
 __global__ void embed_next_rows(T *out, const T *table, int32_t *source, int32_t *position,
                                 uint64_t *index, const int32_t *slot, const int32_t *drawn,
                                 size_t width) {
-  wait_for_kernels_before();
   const size_t r = blockIdx.x;
   const int32_t where = source[r];
   const int32_t token = where >= 0 ? where : drawn[-1 - where];
@@ -98,12 +97,12 @@ static void op_embed_next(backend *base, void *out, const void *table, int32_t *
   cuda_operation op(base, "embed_next", n, width);
   const unsigned rows = static_cast<unsigned>(n);
   if (aligned16(width * sizeof(T), out, table))
-    LAUNCH_EARLY(op.b, embed_next_rows<uint4>, rows, 128, 0, static_cast<uint4 *>(out),
-                 static_cast<const uint4 *>(table), source, position, index, slot, drawn,
-                 width * sizeof(T) / sizeof(uint4));
+    LAUNCH(op.b, embed_next_rows<uint4>, rows, 128, 0, static_cast<uint4 *>(out),
+           static_cast<const uint4 *>(table), source, position, index, slot, drawn,
+           width * sizeof(T) / sizeof(uint4));
   else
-    LAUNCH_EARLY(op.b, embed_next_rows<T>, rows, 128, 0, static_cast<T *>(out),
-                 static_cast<const T *>(table), source, position, index, slot, drawn, width);
+    LAUNCH(op.b, embed_next_rows<T>, rows, 128, 0, static_cast<T *>(out),
+           static_cast<const T *>(table), source, position, index, slot, drawn, width);
 }
 
 /* --- norm --- */

@@ -230,7 +230,6 @@ struct sample_slices {
 /* Block (x, y): slice y of row x. */
 __global__ void __launch_bounds__(THREADS)
     find_best(sample_slices slices, const float *logits, size_t vocabulary) {
-  wait_for_kernels_before();
   const size_t r = blockIdx.x;
   const weight_t best = best_of_slice<THREADS, EACH>(logits + r * vocabulary, vocabulary);
   if (threadIdx.x == 0) slices.best[r * slices.n + blockIdx.y] = best;
@@ -239,7 +238,6 @@ __global__ void __launch_bounds__(THREADS)
 /* Block (x, y): the sum of the weights of slice y of row x. */
 __global__ void __launch_bounds__(THREADS)
     sum_weights(sample_slices slices, const float *logits, size_t vocabulary, float factor) {
-  wait_for_kernels_before();
   const size_t r = blockIdx.x, first = blockIdx.y * static_cast<size_t>(SLICE) + threadIdx.x;
   const sample_row x = sample_row_at(
       logits, r, vocabulary, best_of_row<THREADS>(slices.best + r * slices.n, slices.n), factor);
@@ -258,7 +256,6 @@ __global__ void __launch_bounds__(THREADS)
 __global__ void __launch_bounds__(THREADS)
     draw_tokens(sample_to to, sample_slices slices, const float *logits, const uint64_t *index,
                 size_t vocabulary, sample_spec spec) {
-  wait_for_kernels_before();
   const size_t r = blockIdx.x;
   const weight_t best = best_of_row<THREADS>(slices.best + r * slices.n, slices.n),
                  *sums = slices.sum + r * slices.n;
@@ -300,10 +297,10 @@ static void sample_untruncated(cuda_backend *b, sample_to to, const float *logit
   slices.best = carve<weight_t>(&at, parts);
   slices.sum = carve<weight_t>(&at, parts);
   const dim3 grid(static_cast<unsigned>(rows), static_cast<unsigned>(slices.n));
-  LAUNCH_EARLY(b, find_best, grid, THREADS, 0, slices, logits, vocabulary);
-  LAUNCH_EARLY(b, sum_weights, grid, THREADS, 0, slices, logits, vocabulary, spec.factor);
-  LAUNCH_EARLY(b, draw_tokens, static_cast<unsigned>(rows), THREADS, 0, to, slices, logits, index,
-               vocabulary, spec);
+  LAUNCH(b, find_best, grid, THREADS, 0, slices, logits, vocabulary);
+  LAUNCH(b, sum_weights, grid, THREADS, 0, slices, logits, vocabulary, spec.factor);
+  LAUNCH(b, draw_tokens, static_cast<unsigned>(rows), THREADS, 0, to, slices, logits, index,
+         vocabulary, spec);
 }
 
 /* --- top-k and top-p --- */
@@ -396,7 +393,6 @@ static __device__ __forceinline__ size_t token_of(unsigned e) {
 /* Block (x, y): finds the greatest rank in slice y of row x, and sets the row's sums to zero. */
 __global__ void __launch_bounds__(THREADS)
     begin_rows(truncation t, const float *logits, size_t vocabulary) {
-  wait_for_kernels_before();
   const size_t r = blockIdx.x;
   const place_sums bins = at_place(t.bins, r * BINS), digits = digits_of(t, r, 0, 1);
   const size_t first = blockIdx.y * static_cast<size_t>(THREADS) + threadIdx.x;
@@ -444,7 +440,6 @@ static __device__ __forceinline__ void add_sums_to_row(place_sums to, const bloc
 __global__ void __launch_bounds__(THREADS)
     count_bins(truncation t, const float *logits, size_t vocabulary, sample_spec spec) {
   __shared__ block_sums<BINS> own;
-  wait_for_kernels_before();
   size_t best;
   const size_t r = blockIdx.x;
   const sample_row x = sample_row_of(t, logits, r, vocabulary, spec.factor, &best);
@@ -546,7 +541,6 @@ __global__ void __launch_bounds__(THREADS)
     count_digits(truncation t, const float *logits, size_t vocabulary, sample_spec spec, int search,
                  int step) {
   __shared__ block_sums<DIGITS> own;
-  wait_for_kernels_before();
   size_t best;
   const size_t r = blockIdx.x;
   const unsigned shift = 32u - 8u * static_cast<unsigned>(step);
@@ -582,7 +576,6 @@ static __device__ kept_tokens kept_of(const truncation &t, size_t r, const sampl
 /* Block (x, y): sums the kept weights of slice y of row x. */
 __global__ void __launch_bounds__(THREADS)
     sum_kept(truncation t, const float *logits, size_t vocabulary, sample_spec spec) {
-  wait_for_kernels_before();
   size_t best;
   const size_t r = blockIdx.x;
   const sample_row x = sample_row_of(t, logits, r, vocabulary, spec.factor, &best);
@@ -609,7 +602,6 @@ __global__ void __launch_bounds__(THREADS)
 __global__ void __launch_bounds__(THREADS)
     draw_kept(sample_to to, truncation t, const float *logits, const uint64_t *index,
               size_t vocabulary, sample_spec spec) {
-  wait_for_kernels_before();
   size_t best;
   const size_t r = blockIdx.x;
   const sample_row x = sample_row_of(t, logits, r, vocabulary, spec.factor, &best);
@@ -690,15 +682,15 @@ static void sample_truncated(cuda_backend *b, sample_to to, const float *logits,
   t.kept = carve<kept_tokens>(&at, rows);
   t.state = carve<search_state>(&at, rows * SEARCHES * STEPS);
   const dim3 grid(static_cast<unsigned>(rows), static_cast<unsigned>(t.n));
-  LAUNCH_EARLY(b, begin_rows, grid, THREADS, 0, t, logits, vocabulary);
-  LAUNCH_EARLY(b, count_bins, grid, THREADS, 0, t, logits, vocabulary, spec);
+  LAUNCH(b, begin_rows, grid, THREADS, 0, t, logits, vocabulary);
+  LAUNCH(b, count_bins, grid, THREADS, 0, t, logits, vocabulary, spec);
   for (int search = TOP_K; search <= TOP_P; ++search)
     for (int step = 1; step <= STEPS; ++step)
       if (search == TOP_K ? spec.top_k != 0 : spec.top_p < 1)
-        LAUNCH_EARLY(b, count_digits, grid, THREADS, 0, t, logits, vocabulary, spec, search, step);
-  LAUNCH_EARLY(b, sum_kept, grid, THREADS, 0, t, logits, vocabulary, spec);
-  LAUNCH_EARLY(b, draw_kept, static_cast<unsigned>(rows), THREADS, 0, to, t, logits, index,
-               vocabulary, spec);
+        LAUNCH(b, count_digits, grid, THREADS, 0, t, logits, vocabulary, spec, search, step);
+  LAUNCH(b, sum_kept, grid, THREADS, 0, t, logits, vocabulary, spec);
+  LAUNCH(b, draw_kept, static_cast<unsigned>(rows), THREADS, 0, to, t, logits, index, vocabulary,
+         spec);
 }
 
 /* --- the operation --- */

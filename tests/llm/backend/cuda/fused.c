@@ -82,6 +82,47 @@ TEST(heads_are_stored_as_they_are_computed) {
   if (!compare(heads_form, shape, sizeof shape / sizeof *shape)) SKIP("no CUDA device");
 }
 
+/* As heads_form(). Positions lie beside the edges of units of 32 and groups of 256. */
+static void attention_form(case_run *r, const size_t *s, int in_one) {
+  static const int32_t edge[] = {0, 31, 32, 255, 256, 299, 300, 33, 254, 7};
+  enum { CAPACITY = 301, EDGES = sizeof edge / sizeof *edge };
+  const head_shape h = {s[1], s[2], s[3]};
+  const size_t qkv = (h.q + 2 * h.kv) * h.dim, qk = (h.q + h.kv) * h.dim;
+  const size_t cached = (s[0] + 1) * CAPACITY * h.kv * h.dim;
+  int32_t place[EDGES];
+  for (size_t i = 0; i < s[0]; ++i) place[i] = i == 1 ? -1 : (int32_t)(s[0] - i);
+  const int32_t *slot = case_integers(r, place, s[0]);
+  const int32_t *position = case_integers(r, edge, s[0]);
+  void *cosine = case_zeros_master(r, CAPACITY * h.dim / 2);
+  void *sine = case_zeros_master(r, CAPACITY * h.dim / 2);
+  OP(r, rotary_table)(r->b, cosine, sine, CAPACITY, h.dim, 10000, (rotary_scaling){0});
+  void *in = case_draw(r, s[0] * qkv, 2), *mid = case_zeros(r, s[0] * qk);
+  void *q_weight = case_draw(r, h.dim, 1), *k_weight = case_draw(r, h.dim, 1);
+  if (s[4]) q_weight = k_weight = NULL;
+  void *rstd = case_zeros_master(r, s[0] * (h.q + h.kv));
+  void *k = case_draw(r, cached, 1), *v = case_draw(r, cached, 1);
+  void *out = case_zeros(r, s[0] * h.q * h.dim);
+  if (in_one) {
+    r->b->ops->heads_attention(r->b, out, mid, rstd, k, v, in, q_weight, k_weight, cosine, sine,
+                               position, slot, s[0], CAPACITY, h, 1e-6);
+  } else {
+    OP(r, heads)(r->b, mid, rstd, in, q_weight, k_weight, cosine, sine, position, s[0], h, 1e-6);
+    OP(r, cache_store)(r->b, k, v, mid, in, slot, position, s[0], CAPACITY, h);
+    OP(r, attention_cached)(r->b, out, mid, k, v, slot, position, s[0], CAPACITY, h);
+  }
+  case_keep(r, "out", out, s[0] * h.q * h.dim);
+  case_keep(r, "keys", k, cached);
+  case_keep(r, "values", v, cached);
+}
+
+TEST(attention_that_prepares_its_heads_is_the_same) {
+  static const size_t shape[][5] = {{10, 2, 2, 128},   {10, 4, 2, 128}, {10, 4, 1, 128, 1},
+                                    {10, 8, 1, 128},   {10, 2, 1, 64},  {10, 4, 1, 64},
+                                    {10, 1, 1, 64, 1}, {10, 8, 1, 64},  {7, 2, 1, 6},
+                                    {10, 4, 2, 16, 1}, {10, 3, 1, 10},  {6, 4, 2, 256}};
+  if (!compare(attention_form, shape, sizeof shape / sizeof *shape)) SKIP("no CUDA device");
+}
+
 /* shape: rows, width, k */
 static void swiglu_form(case_run *r, const size_t *s, int in_one) {
   void *in = case_draw(r, s[0] * s[2], 1), *weight = case_draw(r, 2 * s[1] * s[2], 0.3);
