@@ -216,10 +216,10 @@ template <int DIM_, int HEADS_> struct mma_unit {
 
 /* Queries, keys and values as the product leaves them, for a kernel that prepares them itself
  * (operations.h: heads_attention). */
-template <typename T> struct raw_heads {
-  const T *qkv, *q_weight, *k_weight; /* weights NULL: no norm */
+struct raw_heads {
+  const bf16 *qkv, *q_weight, *k_weight; /* weights NULL: no norm */
   const float *cosine, *sine;
-  T *cache_k, *cache_v;
+  bf16 *cache_k, *cache_v;
   float eps;
   unsigned lanes; /* of a head (head_lanes) */
 };
@@ -228,7 +228,7 @@ template <typename T> struct raw_heads {
 template <typename T> struct cached_arrays {
   T *out;
   const T *qk, *cache_k, *cache_v;
-  raw_heads<T> raw;
+  raw_heads raw;
 };
 
 /* The other arguments, and scratch memory for the results of groups. */
@@ -263,13 +263,12 @@ static __device__ __forceinline__ partial combine(size_t n, const float2 *stats,
 
 /* The norm and the rotary embedding of row r's query heads [h, h + HEADS), into query [HEADS, dim]
  * in shared memory; if `stores`, also of the key head that they share, which goes to the cache with
- * its value, both at number `place` on. Whole warps. Blocks that share a key head store the same
- * bits, and each reads only what it has stored itself. Row r's angles are at `position`. */
-template <typename T, bool WIDE, unsigned HEADS>
-static __device__ __forceinline__ void prepare_heads(T *query, const raw_heads<T> &raw, size_t r,
+ * its value, both at number `place` on. Whole warps. Row r's angles are at `position`. */
+template <unsigned HEADS>
+static __device__ __forceinline__ void prepare_heads(bf16 *query, const raw_heads &raw, size_t r,
                                                      size_t h, size_t position, head_shape s,
                                                      bool stores, size_t place) {
-  const unsigned N = vector16<T>::N, each = THREADS / raw.lanes;
+  const unsigned N = vector16<bf16>::N, each = THREADS / raw.lanes;
   const size_t half = s.dim / 2, i = threadIdx.x % raw.lanes * N, kv = h / (s.q / s.kv);
   const float *const cosine = raw.cosine + position * half;
   const float *const sine = raw.sine + position * half;
@@ -279,29 +278,31 @@ static __device__ __forceinline__ void prepare_heads(T *query, const raw_heads<T
     const bool is_value = mine > HEADS;
     const size_t head = is_query ? h + mine : s.q + (is_value ? s.kv : 0) + kv;
     float a[N], b[N];
-    const float scale = load_head<T, WIDE>(a, b, raw.qkv + (r * (s.q + 2 * s.kv) + head) * s.dim, i,
-                                           s.dim, raw.lanes, raw.eps);
+    const float scale = load_head<bf16, true>(a, b, raw.qkv + (r * (s.q + 2 * s.kv) + head) * s.dim,
+                                              i, s.dim, raw.lanes, raw.eps);
     if (mine >= HEADS + 2 || i >= half || (!is_query && !stores)) continue;
     if (!is_value)
-      norm_and_rotate<T, WIDE>(a, b, scale, is_query ? raw.q_weight : raw.k_weight, cosine, sine, i,
-                               half);
-    T *const to = is_query ? query + mine * s.dim : (is_value ? raw.cache_v : raw.cache_k) + place;
-    store_vector16<WIDE>(to + i, a, half - i);
-    store_vector16<WIDE>(to + half + i, b, half - i);
+      norm_and_rotate<bf16, true>(a, b, scale, is_query ? raw.q_weight : raw.k_weight, cosine, sine,
+                                  i, half);
+    bf16 *const to =
+        is_query ? query + mine * s.dim : (is_value ? raw.cache_v : raw.cache_k) + place;
+    store_vector16<true>(to + i, a, half - i);
+    store_vector16<true>(to + half + i, b, half - i);
   }
 }
 
 /* Block (x, y, z): row x; the HEADS query heads from y * HEADS on, which share a key/value head;
- * group z of the row's slot. RAW: from heads as the product leaves them, else qk has the queries
- * and the cache the row's key and value. */
+ * group z of the row's slot. RAW: from heads as the product leaves them, where these query heads
+ * are all that share the key/value head; else qk has the queries and the cache the row's key and
+ * value. */
 template <typename U, bool RAW>
 __global__ void __launch_bounds__(THREADS, 2)
     cached_group(typename U::type *out, const typename U::type *qk, const typename U::type *cache_k,
-                 const typename U::type *cache_v, raw_heads<typename U::type> raw, cached_call a) {
+                 const typename U::type *cache_v, raw_heads raw, cached_call a) {
   typedef typename U::type T;
   wait_for_kernels_before();
   __shared__ float2 stats[UNITS * U::HEADS];
-  __align__(16) __shared__ T prepared[RAW ? U::HEADS * (U::DIM > 0 ? U::DIM : 256) : 1];
+  __align__(16) __shared__ T prepared[RAW ? U::HEADS * U::DIM : 1];
   SHARED_MEMORY(float, sum); /* [UNITS, HEADS, dim] */
   const head_shape s = a.shape;
   const size_t dim = U::DIM > 0 ? static_cast<size_t>(U::DIM) : s.dim, n = U::HEADS * dim;
@@ -323,8 +324,8 @@ __global__ void __launch_bounds__(THREADS, 2)
                              static_cast<unsigned>(keys < UNIT ? keys : UNIT), width};
   const T *query = RAW ? prepared : qk + r * cuda_qk_width(s) + h * dim;
   if constexpr (RAW) {
-    prepare_heads<T, (U::DIM > 0), U::HEADS>(prepared, raw, r, h, positions - 1, s,
-                                             left <= UNITS * UNIT, base + (positions - 1) * width);
+    prepare_heads<U::HEADS>(prepared, raw, r, h, positions - 1, s, left <= UNITS * UNIT,
+                            base + (positions - 1) * width);
     __syncthreads();
   }
   if (warp < units) U::compute(stats + warp * U::HEADS, sum + warp * n, query, rows, dim, a.scale);
@@ -359,7 +360,7 @@ static void launch_cached(cuda_backend *b, const cached_arrays<typename U::type>
   if (most == 0) return cuda_fail(b, GL_EINPUT, "attention", "more than 65,536 heads");
   T *out = given.out;
   const T *qk = given.qk;
-  raw_heads<T> raw = given.raw;
+  raw_heads raw = given.raw;
   for (size_t r = 0; r < rows; r += most) {
     const size_t n = rows - r < most ? rows - r : most;
     const dim3 grid(static_cast<unsigned>(n), static_cast<unsigned>(blocks),
@@ -389,23 +390,19 @@ static void launch_mma(cuda_backend *b, const cached_arrays<bf16> &given, const 
     launch_cached<mma_unit<DIM, 1>, RAW>(b, given, a, rows);
 }
 
-template <bool RAW>
 static void launch(cuda_backend *b, const cached_arrays<float> &given, const cached_call &a,
                    size_t rows) {
-  launch_cached<float_unit<float>, RAW>(b, given, a, rows);
+  launch_cached<float_unit<float>, false>(b, given, a, rows);
 }
-template <bool RAW>
 static void launch(cuda_backend *b, const cached_arrays<bf16> &given, const cached_call &a,
                    size_t rows) {
-  const raw_heads<bf16> &raw = given.raw;
-  const bool aligned = aligned16(0, given.qk, given.cache_k, given.cache_v, raw.qkv, raw.q_weight,
-                                 raw.k_weight, raw.cosine, raw.sine);
+  const bool aligned = aligned16(0, given.qk, given.cache_k, given.cache_v);
   if (aligned && a.shape.dim == 128)
-    launch_mma<128, RAW>(b, given, a, rows);
+    launch_mma<128, false>(b, given, a, rows);
   else if (aligned && a.shape.dim == 64)
-    launch_mma<64, RAW>(b, given, a, rows);
+    launch_mma<64, false>(b, given, a, rows);
   else
-    launch_cached<float_unit<bf16>, RAW>(b, given, a, rows);
+    launch_cached<float_unit<bf16>, false>(b, given, a, rows);
 }
 
 static size_t groups_of(size_t capacity) {
@@ -418,20 +415,24 @@ size_t cuda_cached_scratch(size_t rows, size_t capacity, head_shape shape) {
   return carved(n * shape.dim, sizeof(float)) + carved(n, sizeof(float2));
 }
 
-template <bool RAW, typename T>
-static void attend(cuda_backend *b, const cached_arrays<T> &given, cached_call a, size_t rows) {
-  assert(head_shape_is_valid(a.shape));
-  if (a.shape.dim > 256)
-    return cuda_fail(b, GL_EINPUT, "attention", "heads of more than 256 numbers are not supported");
-  a.groups = groups_of(a.capacity);
-  a.scale = cuda_attention_scale(a.shape);
-  const size_t n = rows * a.shape.q * a.groups;
-  char *at = static_cast<char *>(cuda_scratch(b, cuda_cached_scratch(rows, a.capacity, a.shape)));
-  if (at == NULL) return;
-  a.sum = carve<float>(&at, n * a.shape.dim);
+/* The call for these rows, with scratch memory; sum NULL after an error. */
+static cached_call call_of(cuda_backend *b, const int32_t *slot, const int32_t *position,
+                           size_t rows, size_t capacity, head_shape shape) {
+  cached_call a = {};
+  assert(head_shape_is_valid(shape));
+  a.slot = slot;
+  a.position = position;
+  a.capacity = capacity;
+  a.groups = groups_of(capacity);
+  a.shape = shape;
+  a.scale = cuda_attention_scale(shape);
+  const size_t n = rows * shape.q * a.groups;
+  char *at = static_cast<char *>(cuda_scratch(b, cuda_cached_scratch(rows, capacity, shape)));
+  if (at == NULL) return a;
+  a.sum = carve<float>(&at, n * shape.dim);
   a.stats = carve<float2>(&at, n);
   a.arrived = b->arrived + PRODUCT_ARRIVALS;
-  launch<RAW>(b, given, a, rows);
+  return a;
 }
 
 template <typename T>
@@ -439,31 +440,37 @@ static void op_attention_cached(backend *base, void *out, const void *qk, const 
                                 const void *cache_v, const int32_t *slot, const int32_t *position,
                                 size_t rows, size_t capacity, head_shape shape) {
   cuda_operation op(base, "attention_cached", rows, capacity, shape.dim);
+  if (shape.dim > 256)
+    return cuda_fail(op.b, GL_EINPUT, "attention",
+                     "heads of more than 256 numbers are not supported");
+  const cached_call a = call_of(op.b, slot, position, rows, capacity, shape);
   cached_arrays<T> given = {};
-  cached_call a = {};
   given.out = static_cast<T *>(out);
   given.qk = static_cast<const T *>(qk);
   given.cache_k = static_cast<const T *>(cache_k);
   given.cache_v = static_cast<const T *>(cache_v);
-  a.slot = slot;
-  a.position = position;
-  a.capacity = capacity;
-  a.shape = shape;
-  attend<false>(op.b, given, a, rows);
+  if (a.sum != NULL) launch(op.b, given, a, rows);
 }
 
 /* Most rows whose attention prepares its heads. With more, blocks wait one after the other for what
- * a kernel before does at once: on an H100 a step of 256 rows takes 3 % more, one of 64 rows 3 %
- * less. */
+ * a kernel before does at once: on an H100 a step of 256 rows took 3 % more, one of a row 5 % less.
+ */
 static const size_t MOST_PREPARING_ROWS = 64;
 
-template <typename T>
+/* True if attention can prepare its heads: on tensor cores, one block a key/value head. */
+static bool can_prepare(const backend *b, size_t rows, head_shape s) {
+  const size_t sharing = s.q / s.kv;
+  return b->type == NUMBER_BF16 && rows <= MOST_PREPARING_ROWS && (s.dim == 64 || s.dim == 128) &&
+         (sharing == 1 || sharing == 2 || sharing == 4);
+}
+
 static void op_heads_attention(backend *base, void *out, void *qk, void *rstd, void *cache_k,
                                void *cache_v, const void *qkv, const void *q_weight,
                                const void *k_weight, const void *cosine, const void *sine,
                                const int32_t *position, const int32_t *slot, size_t rows,
                                size_t capacity, head_shape shape, double eps) {
-  if (rows > MOST_PREPARING_ROWS) {
+  if (!can_prepare(base, rows, shape) ||
+      !aligned16(0, qk, cache_k, cache_v, qkv, q_weight, k_weight, cosine, sine)) {
     base->ops->heads_store(base, qk, rstd, cache_k, cache_v, qkv, q_weight, k_weight, cosine, sine,
                            position, slot, rows, capacity, shape, eps);
     base->ops->attention_cached(base, out, qk, cache_k, cache_v, slot, position, rows, capacity,
@@ -471,24 +478,23 @@ static void op_heads_attention(backend *base, void *out, void *qk, void *rstd, v
     return;
   }
   cuda_operation op(base, "heads_attention", rows, capacity, shape.dim);
-  cached_arrays<T> given = {};
-  cached_call a = {};
-  assert(shape.dim % 2 == 0);
-  given.out = static_cast<T *>(out);
-  given.cache_k = given.raw.cache_k = static_cast<T *>(cache_k);
-  given.cache_v = given.raw.cache_v = static_cast<T *>(cache_v);
-  given.raw.qkv = static_cast<const T *>(qkv);
-  given.raw.q_weight = static_cast<const T *>(q_weight);
-  given.raw.k_weight = static_cast<const T *>(k_weight);
+  const cached_call a = call_of(op.b, slot, position, rows, capacity, shape);
+  cached_arrays<bf16> given = {};
+  given.out = static_cast<bf16 *>(out);
+  given.cache_k = given.raw.cache_k = static_cast<bf16 *>(cache_k);
+  given.cache_v = given.raw.cache_v = static_cast<bf16 *>(cache_v);
+  given.raw.qkv = static_cast<const bf16 *>(qkv);
+  given.raw.q_weight = static_cast<const bf16 *>(q_weight);
+  given.raw.k_weight = static_cast<const bf16 *>(k_weight);
   given.raw.cosine = static_cast<const float *>(cosine);
   given.raw.sine = static_cast<const float *>(sine);
   given.raw.eps = static_cast<float>(eps);
-  given.raw.lanes = head_lanes<T>(shape.dim);
-  a.slot = slot;
-  a.position = position;
-  a.capacity = capacity;
-  a.shape = shape;
-  attend<true>(op.b, given, a, rows);
+  given.raw.lanes = head_lanes<bf16>(shape.dim);
+  if (a.sum == NULL) return;
+  if (shape.dim == 128)
+    launch_mma<128, true>(op.b, given, a, rows);
+  else
+    launch_mma<64, true>(op.b, given, a, rows);
 }
 
 /* --- fetches --- */
@@ -543,7 +549,7 @@ static const void *op_fetch_wait(backend *base, backend_fetch *f) {
 CUDA_TYPED_OPERATION(cache_store)
 CUDA_OPERATION(cache_copy)
 CUDA_TYPED_OPERATION(attention_cached)
-CUDA_TYPED_OPERATION(heads_attention)
+CUDA_OPERATION(heads_attention)
 CUDA_OPERATION(fetch_new)
 CUDA_OPERATION(fetch_start)
 CUDA_OPERATION(fetch_wait)

@@ -97,7 +97,6 @@ template <typename T> struct head_cache {
 template <typename T, bool WIDE>
 __global__ void head_rows_store(T *qk, float *rstd, head_cache<T> cache, const T *qkv,
                                 const T *q_weight, const T *k_weight, head_rows at, float eps) {
-  wait_for_kernels_before();
   const unsigned N = vector16<T>::N, heads_each = HEAD_THREADS / at.lanes;
   const size_t mine = blockIdx.x * static_cast<size_t>(heads_each) + threadIdx.x / at.lanes;
   const head_shape s = at.shape;
@@ -141,10 +140,10 @@ static void op_heads_store(backend *base, void *qk, void *rstd, void *cache_k, v
                                capacity};
   const bool wide = aligned16(shape.dim / 2 * sizeof(T), qk, qkv, q_weight, k_weight, cosine, sine,
                               cache_k, cache_v);
-  LAUNCH_EARLY_VECTOR16(op.b, wide, head_rows_store, T, blocks_of(at.n, HEAD_THREADS / at.lanes),
-                        HEAD_THREADS, 0, static_cast<T *>(qk), static_cast<float *>(rstd), cache,
-                        static_cast<const T *>(qkv), static_cast<const T *>(q_weight),
-                        static_cast<const T *>(k_weight), at, static_cast<float>(eps));
+  LAUNCH_VECTOR16(op.b, wide, head_rows_store, T, blocks_of(at.n, HEAD_THREADS / at.lanes),
+                  HEAD_THREADS, 0, static_cast<T *>(qk), static_cast<float *>(rstd), cache,
+                  static_cast<const T *>(qkv), static_cast<const T *>(q_weight),
+                  static_cast<const T *>(k_weight), at, static_cast<float>(eps));
 }
 
 /* The gradient of one head: writes dqkv [dim], and adds this lane's part of the weight's gradient

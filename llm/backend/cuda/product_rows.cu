@@ -40,8 +40,8 @@
  * in which the last block to store its tile computed the norm took 2.2 us for one row and 9.8 us
  * for eight.
  *
- * In a recorded step a block starts to copy its first weights while the previous kernel still runs
- * (GEPOLAB_CUDA_PDL=0 turns this off).
+ * In a recorded step of few rows (starts_early) a block starts to copy its first weights while the
+ * previous kernel still runs; GEPOLAB_CUDA_PDL=0 turns this off.
  *
  * float32, and matrices that are not aligned, use plain multiplications with numbers loaded one
  * step ahead: close to the bandwidth limit for few rows, and limited by arithmetic from about 30
@@ -600,8 +600,8 @@ static void launch_tiles(cuda_backend *b, rows_call<typename TILE::type, OUT> a)
         cuda_scratch(b, tiles * a.splits * TILE::ROWS * TILE::WEIGHTS * sizeof(float)));
     if (a.partial == NULL) return;
   }
-  LAUNCH_CLUSTER(b, (product_rows<TILE, OUT, FORM>), cluster ? grid.z : 1, grid, TILE::THREADS,
-                 TILE::SHARED, a);
+  LAUNCH_CLUSTER(b, a.rows, (product_rows<TILE, OUT, FORM>), cluster ? grid.z : 1, grid,
+                 TILE::THREADS, TILE::SHARED, a);
 }
 
 template <product_form FORM, typename T, typename OUT>
@@ -725,7 +725,7 @@ static rows_call<T, OUT> call_of(cuda_backend *b, const cuda_product *p, size_t 
   a.adds = p->adds;
   a.aligned = results % 8 == 0 && reinterpret_cast<uintptr_t>(p->c) % 16 == 0;
   a.arrived = b->arrived;
-  a.early = b->early && b->recording;
+  a.early = starts_early(b, p->m);
   return a;
 }
 

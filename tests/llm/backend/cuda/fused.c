@@ -82,44 +82,67 @@ TEST(heads_are_stored_as_they_are_computed) {
   if (!compare(heads_form, shape, sizeof shape / sizeof *shape)) SKIP("no CUDA device");
 }
 
-/* As heads_form(). Positions lie beside the edges of units of 32 and groups of 256. */
+enum { NO_NORMS = 1, UNALIGNED_ROWS = 2, UNALIGNED_CACHE = 4 };
+
+/* n drawn numbers; if `odd`, not at a multiple of 16 bytes. */
+static void *drawn_at(case_run *r, size_t n, double scale, size_t odd) {
+  return (char *)case_draw(r, n + odd, scale) + odd * r->b->element;
+}
+
+/* shape: rows, q, kv, dim, what is not there or not aligned. A warp computes 32 keys, a block 256.
+ * The second row is a filler of a recorded step. */
 static void attention_form(case_run *r, const size_t *s, int in_one) {
-  static const int32_t edge[] = {0, 31, 32, 255, 256, 299, 300, 33, 254, 7};
-  enum { CAPACITY = 301, EDGES = sizeof edge / sizeof *edge };
+  static const int32_t positions[] = {300, 7, 0, 31, 32, 255, 256, 287, 288};
+  enum { MOST = sizeof positions / sizeof *positions, CAPACITY = 320 };
   const head_shape h = {s[1], s[2], s[3]};
-  const size_t qkv = (h.q + 2 * h.kv) * h.dim, qk = (h.q + h.kv) * h.dim;
-  const size_t cached = (s[0] + 1) * CAPACITY * h.kv * h.dim;
-  int32_t place[EDGES];
-  for (size_t i = 0; i < s[0]; ++i) place[i] = i == 1 ? -1 : (int32_t)(s[0] - i);
-  const int32_t *slot = case_integers(r, place, s[0]);
-  const int32_t *position = case_integers(r, edge, s[0]);
+  const size_t rows = s[0], qkv = (h.q + 2 * h.kv) * h.dim, qk = (h.q + h.kv) * h.dim;
+  const size_t cached = (rows + 1) * CAPACITY * h.kv * h.dim, n = rows * h.q * h.dim;
+  const size_t odd_rows = s[4] & UNALIGNED_ROWS ? 1 : 0, odd_cache = s[4] & UNALIGNED_CACHE ? 1 : 0;
+  int32_t place[MOST];
+  for (size_t i = 0; i < rows; ++i) place[i] = i == 1 ? -1 : (int32_t)(rows - i);
+  const int32_t *slot = case_integers(r, place, rows),
+                *position = case_integers(r, positions, rows);
   void *cosine = case_zeros_master(r, CAPACITY * h.dim / 2);
   void *sine = case_zeros_master(r, CAPACITY * h.dim / 2);
   OP(r, rotary_table)(r->b, cosine, sine, CAPACITY, h.dim, 10000, (rotary_scaling){0});
-  void *in = case_draw(r, s[0] * qkv, 2), *mid = case_zeros(r, s[0] * qk);
-  void *q_weight = case_draw(r, h.dim, 1), *k_weight = case_draw(r, h.dim, 1);
-  if (s[4]) q_weight = k_weight = NULL;
-  void *rstd = case_zeros_master(r, s[0] * (h.q + h.kv));
-  void *k = case_draw(r, cached, 1), *v = case_draw(r, cached, 1);
-  void *out = case_zeros(r, s[0] * h.q * h.dim);
+  const void *in = drawn_at(r, rows * qkv, 2, odd_rows);
+  const void *q_weight = drawn_at(r, h.dim, 2, odd_rows);
+  const void *k_weight = drawn_at(r, h.dim, 2, odd_rows);
+  if (s[4] & NO_NORMS) q_weight = k_weight = NULL;
+  void *k = drawn_at(r, cached, 1, odd_cache), *v = drawn_at(r, cached, 1, odd_cache);
+  void *out = case_draw(r, n, 1), *between = case_zeros(r, rows * qk);
+  void *rstd = case_zeros_master(r, rows * (h.q + h.kv));
   if (in_one) {
-    r->b->ops->heads_attention(r->b, out, mid, rstd, k, v, in, q_weight, k_weight, cosine, sine,
-                               position, slot, s[0], CAPACITY, h, 1e-6);
+    r->b->ops->heads_attention(r->b, out, between, rstd, k, v, in, q_weight, k_weight, cosine, sine,
+                               position, slot, rows, CAPACITY, h, 1e-6);
   } else {
-    OP(r, heads)(r->b, mid, rstd, in, q_weight, k_weight, cosine, sine, position, s[0], h, 1e-6);
-    OP(r, cache_store)(r->b, k, v, mid, in, slot, position, s[0], CAPACITY, h);
-    OP(r, attention_cached)(r->b, out, mid, k, v, slot, position, s[0], CAPACITY, h);
+    r->b->ops->heads_store(r->b, between, rstd, k, v, in, q_weight, k_weight, cosine, sine,
+                           position, slot, rows, CAPACITY, h, 1e-6);
+    OP(r, attention_cached)(r->b, out, between, k, v, slot, position, rows, CAPACITY, h);
   }
-  case_keep(r, "out", out, s[0] * h.q * h.dim);
+  case_keep(r, "out", out, n);
   case_keep(r, "keys", k, cached);
   case_keep(r, "values", v, cached);
 }
 
-TEST(attention_that_prepares_its_heads_is_the_same) {
-  static const size_t shape[][5] = {{10, 2, 2, 128},   {10, 4, 2, 128}, {10, 4, 1, 128, 1},
-                                    {10, 8, 1, 128},   {10, 2, 1, 64},  {10, 4, 1, 64},
-                                    {10, 1, 1, 64, 1}, {10, 8, 1, 64},  {7, 2, 1, 6},
-                                    {10, 4, 2, 16, 1}, {10, 3, 1, 10},  {6, 4, 2, 256}};
+/* Blocks of one, two and four query heads; one block or several of a key/value head. */
+TEST(attention_computes_heads_as_they_are_stored) {
+  static const size_t shape[][5] = {
+      {1, 1, 1, 64},
+      {9, 2, 2, 64},
+      {9, 2, 1, 64, NO_NORMS},
+      {9, 4, 1, 64},
+      {9, 8, 1, 64},
+      {9, 6, 2, 64, UNALIGNED_ROWS},
+      {9, 1, 1, 128, NO_NORMS},
+      {9, 4, 2, 128},
+      {9, 4, 1, 128, UNALIGNED_ROWS | NO_NORMS},
+      {9, 8, 1, 128},
+      {9, 6, 1, 128, UNALIGNED_CACHE},
+      {9, 4, 2, 6},
+      {9, 2, 1, 24, UNALIGNED_CACHE | NO_NORMS},
+      {9, 2, 1, 256},
+  };
   if (!compare(attention_form, shape, sizeof shape / sizeof *shape)) SKIP("no CUDA device");
 }
 
