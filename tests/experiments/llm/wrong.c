@@ -195,3 +195,10 @@ TEST(a_device_that_is_not_there_is_told) {
   cli_result r = CLI("llm", "info", p.recipe, "world.backend=cuda");
   if (r.code != 0) check_refusal(&r, 1, "no CUDA device");
 }
+
+/* `gpu` is another program's name of the device. */
+TEST(another_name_of_a_device_has_the_right_one) {
+  place p = place_make();
+  cli_result r = CLI("llm", "info", p.recipe, "world.backend=gpu");
+  check_refusal(&r, 2, "write world.backend=cuda");
+}

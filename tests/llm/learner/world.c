@@ -22,7 +22,7 @@ static const wrong sections[] = {
     {"world: {kind: llm, task: {kind: partiy}}", "1:33: ", "did you mean 'parity'"},
     {"world: {kind: llm, task: parity}", "1:26: ", "must be a map"},
     {LLM "backend: tpu}", "1:51: ", "auto, cpu, cuda"},
-    {LLM "backend: gpu}", "1:51: ", "write world.backend=cuda"},
+    {LLM "backend: tpu}", "1:51: ", "one of auto, cpu, cuda"},
     {LLM "backnd: cpu}", "1:42: ", "did you mean 'backend'"},
     {LLM "dtype: float16}", "1:49: ", "float32"},
     {LLM "backend: cpu, dtype: bfloat16}", "1:63: ", "needs backend: cuda"},
