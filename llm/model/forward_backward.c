@@ -418,7 +418,7 @@ static void store_heads(const model *m, size_t layer, const layer_run *run) {
 }
 
 /* Attention, from queries, keys and values as their product leaves them. */
-static void attend(const model *m, size_t layer, const layer_run *run) {
+static void layer_attention(const model *m, size_t layer, const layer_run *run) {
   const layer_places *w = &m->place[layer];
   const layer_activations *l = run->l;
   const layer_cache *cache = run->cache;
@@ -458,7 +458,7 @@ void model_layer(const model *m, size_t layer, const layer_run *run, const void 
     ops->norm(b, l->normed, l->rstd, l->in, in, add, model_weight(m, w->input_norm), rows,
               c->hidden, c->rms_eps);
   model_product(m, layer, MODEL_QKV, l->qkv, l->normed, rows, run->flags);
-  attend(m, layer, run);
+  layer_attention(m, layer, run);
   const model_norm middle = {l->mid_normed, l->mid_rstd, l->mid, l->in, run->branch, w->post_norm};
   model_product_norm(m, layer, MODEL_O, l->attended, rows, run->flags, &middle);
   model_product_swiglu(m, layer, l->active, l->gate_up, l->mid_normed, rows, run->flags);

@@ -416,8 +416,8 @@ size_t cuda_cached_scratch(size_t rows, size_t capacity, head_shape shape) {
 }
 
 /* The call for these rows, with scratch memory; sum NULL after an error. */
-static cached_call call_of(cuda_backend *b, const int32_t *slot, const int32_t *position,
-                           size_t rows, size_t capacity, head_shape shape) {
+static cached_call cached_call_of(cuda_backend *b, const int32_t *slot, const int32_t *position,
+                                  size_t rows, size_t capacity, head_shape shape) {
   cached_call a = {};
   assert(head_shape_is_valid(shape));
   a.slot = slot;
@@ -443,7 +443,7 @@ static void op_attention_cached(backend *base, void *out, const void *qk, const 
   if (shape.dim > 256)
     return cuda_fail(op.b, GL_EINPUT, "attention",
                      "heads of more than 256 numbers are not supported");
-  const cached_call a = call_of(op.b, slot, position, rows, capacity, shape);
+  const cached_call a = cached_call_of(op.b, slot, position, rows, capacity, shape);
   cached_arrays<T> given = {};
   given.out = static_cast<T *>(out);
   given.qk = static_cast<const T *>(qk);
@@ -478,7 +478,7 @@ static void op_heads_attention(backend *base, void *out, void *qk, void *rstd, v
     return;
   }
   cuda_operation op(base, "heads_attention", rows, capacity, shape.dim);
-  const cached_call a = call_of(op.b, slot, position, rows, capacity, shape);
+  const cached_call a = cached_call_of(op.b, slot, position, rows, capacity, shape);
   cached_arrays<bf16> given = {};
   given.out = static_cast<bf16 *>(out);
   given.cache_k = given.raw.cache_k = static_cast<bf16 *>(cache_k);
