@@ -211,10 +211,10 @@ static inline bool starts_early(const cuda_backend *b, size_t rows) {
  * If starts_early(), its blocks may start while the previous kernel still runs (programmatic
  * dependent launch). Before it waits, such a kernel must not read anything that the previous kernel
  * writes. */
-#define LAUNCH_EARLY(b, rows, kernel, grid, block, shared, ...)                                    \
+#define LAUNCH_EARLY(b, kernel, rows, grid, block, shared, ...)                                    \
   cuda_launch(b, #kernel, kernel, {starts_early(b, rows), 1}, grid, block, shared, __VA_ARGS__)
 /* LAUNCH_EARLY in clusters of `cluster` blocks along z (mma.cuh), if b->clusters. */
-#define LAUNCH_CLUSTER(b, rows, kernel, cluster, grid, block, shared, ...)                         \
+#define LAUNCH_CLUSTER(b, kernel, rows, cluster, grid, block, shared, ...)                         \
   cuda_launch(b, #kernel, kernel, {starts_early(b, rows), cluster}, grid, block, shared,           \
               __VA_ARGS__)
 

@@ -600,7 +600,7 @@ static void launch_tiles(cuda_backend *b, rows_call<typename TILE::type, OUT> a)
         cuda_scratch(b, tiles * a.splits * TILE::ROWS * TILE::WEIGHTS * sizeof(float)));
     if (a.partial == NULL) return;
   }
-  LAUNCH_CLUSTER(b, a.rows, (product_rows<TILE, OUT, FORM>), cluster ? grid.z : 1, grid,
+  LAUNCH_CLUSTER(b, (product_rows<TILE, OUT, FORM>), a.rows, cluster ? grid.z : 1, grid,
                  TILE::THREADS, TILE::SHARED, a);
 }
 

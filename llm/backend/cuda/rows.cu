@@ -144,7 +144,7 @@ static void op_norm(backend *base, void *out, void *rstd, void *sum, const void 
                     const void *add, const void *weight, size_t rows, size_t width, double eps) {
   cuda_operation op(base, "norm", rows, width);
   const bool wide = aligned16(width * sizeof(T), out, add == NULL ? NULL : sum, in, add, weight);
-  LAUNCH_EARLY_VECTOR16(op.b, rows, wide, norm_rows, T, static_cast<unsigned>(rows),
+  LAUNCH_EARLY_VECTOR16(op.b, wide, norm_rows, T, rows, static_cast<unsigned>(rows),
                         vector16_threads(vectors16_of<T>(width)), 0, static_cast<T *>(out),
                         static_cast<float *>(rstd), static_cast<T *>(sum),
                         static_cast<const T *>(in), static_cast<const T *>(add),

@@ -154,19 +154,16 @@ static inline unsigned vector16_threads(size_t vectors) {
 }
 
 /* LAUNCH of kernel<T, WIDE>, where `wide` selects WIDE; and LAUNCH_EARLY of it. */
+#define LAUNCH_VECTOR16_BY(launch, b, wide, kernel, T, ...)                                        \
+  do {                                                                                             \
+    if (wide)                                                                                      \
+      launch(b, (kernel<T, true>), __VA_ARGS__);                                                   \
+    else                                                                                           \
+      launch(b, (kernel<T, false>), __VA_ARGS__);                                                  \
+  } while (0)
 #define LAUNCH_VECTOR16(b, wide, kernel, T, ...)                                                   \
-  do {                                                                                             \
-    if (wide)                                                                                      \
-      LAUNCH(b, (kernel<T, true>), __VA_ARGS__);                                                   \
-    else                                                                                           \
-      LAUNCH(b, (kernel<T, false>), __VA_ARGS__);                                                  \
-  } while (0)
-#define LAUNCH_EARLY_VECTOR16(b, rows, wide, kernel, T, ...)                                       \
-  do {                                                                                             \
-    if (wide)                                                                                      \
-      LAUNCH_EARLY(b, rows, (kernel<T, true>), __VA_ARGS__);                                       \
-    else                                                                                           \
-      LAUNCH_EARLY(b, rows, (kernel<T, false>), __VA_ARGS__);                                      \
-  } while (0)
+  LAUNCH_VECTOR16_BY(LAUNCH, b, wide, kernel, T, __VA_ARGS__)
+#define LAUNCH_EARLY_VECTOR16(b, wide, kernel, T, ...)                                             \
+  LAUNCH_VECTOR16_BY(LAUNCH_EARLY, b, wide, kernel, T, __VA_ARGS__)
 
 #endif
