@@ -91,6 +91,14 @@ cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t matrix) {
   delete matrix;
   return CUBLAS_STATUS_SUCCESS;
 }
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t matrix,
+                                                cublasLtMatrixLayoutAttribute_t attribute,
+                                                const void *value, size_t size) {
+  if (attribute != CUBLASLT_MATRIX_LAYOUT_COLS || size != sizeof matrix->columns)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  memcpy(&matrix->columns, value, size);
+  return CUBLAS_STATUS_SUCCESS;
+}
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *preference) {
   *preference = new emulate_blas_preference{0, 7, {256, 256, 256}};
   return CUBLAS_STATUS_SUCCESS;
@@ -156,6 +164,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     memset(&results[i], 0, sizeof results[i]);
     results[i].algo.data[0] = (uint64_t)i;
     for (int j = 0; j < 3; ++j) results[i].algo.data[1 + j] = preference->alignment[j];
+    for (int j = 0; j < 3; ++j) results[i].algo.data[4 + j] = mnk[j];
   }
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -235,7 +244,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t what, const
   const void *const address[] = {a, b, d};
   if (!sizes(what, a_is, b_is, d_is, mnk) || c != d || *(const float *)alpha != 1)
     return CUBLAS_STATUS_INVALID_VALUE;
-  if (control.refused & EMULATE_BLAS_RUN) return CUBLAS_STATUS_NOT_SUPPORTED;
+  const bool other_sizes = memcmp(mnk, algorithm->data + 4, sizeof mnk) != 0;
+  if (control.refused & EMULATE_BLAS_RUN || (control.refused & EMULATE_BLAS_OTHER_SIZES && other_sizes))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   for (int i = 0; i < 3; ++i)
     if ((uintptr_t)address[i] % algorithm->data[1 + i] != 0) return CUBLAS_STATUS_INVALID_VALUE;
   const blas_job j = {mnk[0],

@@ -27,13 +27,15 @@ uint64_t emulate_shared_asked(void);
 /* cuBLASLt on the emulated device has so many algorithms, the fastest in its own view first. */
 enum { EMULATE_BLAS_ALGORITHMS = 8 };
 /* What it refuses from now on: algorithms that may split k and add the parts in float, that may not
- * split k, that may do anything else; or the product itself, though an algorithm was found. */
+ * split k, that may do anything else; or the product itself, though an algorithm was found, always
+ * or if it was found for other sizes. */
 enum {
   EMULATE_BLAS_SPLIT = 1,
   EMULATE_BLAS_WHOLE = 2,
   EMULATE_BLAS_OTHER = 4,
   EMULATE_BLAS_ALL = 7,
-  EMULATE_BLAS_RUN = 8
+  EMULATE_BLAS_RUN = 8,
+  EMULATE_BLAS_OTHER_SIZES = 16
 };
 void emulate_blas_refuse(unsigned what);
 /* How many products an algorithm was called for, and how often algorithms were asked for, since the

@@ -164,6 +164,35 @@ TEST(a_refused_algorithm_is_not_tried_again) {
   end(b);
 }
 
+/* Numbers of rows with equal padding: algorithms are asked for once for each of the three products.
+ */
+TEST(rows_with_equal_padding_have_one_plan) {
+  static const size_t rows[] = {129, 256, 200, 255};
+  backend *b = device(NUMBER_BF16);
+  const uint64_t asked = emulate_blas_asked(), ran = products_run();
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) multiply(b, rows[i], 6, 8, 0, (int)i % 2);
+  CU_ASSERT_EQUAL(emulate_blas_asked(), asked + 5); /* twice of those that add or do not */
+  CU_ASSERT_EQUAL(products_run(), ran + 12);
+  multiply(b, 257, 6, 8, 0, 0);
+  CU_ASSERT_EQUAL(emulate_blas_asked(), asked + 8);
+  end(b);
+}
+
+/* If its algorithm is refused for a number of rows, that one has a plan of its own, once. */
+TEST(rows_whose_padded_plan_is_refused_have_their_own) {
+  backend *b = device(NUMBER_F32);
+  const uint64_t asked = emulate_blas_asked(), ran = products_run();
+  emulate_blas_refuse(EMULATE_BLAS_OTHER_SIZES);
+  multiply(b, 200, 6, 8, 0, 0);
+  CU_ASSERT_EQUAL(emulate_blas_asked(), asked + 6);
+  multiply(b, 200, 6, 8, 0, 0);
+  emulate_blas_refuse(0);
+  multiply(b, 200, 6, 8, 0, 0);
+  CU_ASSERT_EQUAL(emulate_blas_asked(), asked + 6);
+  CU_ASSERT_EQUAL(products_run(), ran + 9);
+  end(b);
+}
+
 /* Also while a graph is recorded. */
 TEST(our_own_product_runs_from_a_recorded_graph) {
   enum { N = 5 };

@@ -5,6 +5,8 @@
  * The library's heuristic is asked which of its algorithms is fastest for a shape and the
  * alignments of its addresses. The answer is stored as a plan in a table of limited size
  * (blas_plans.h). It follows from the shape, so a plan that was evicted is recreated identically.
+ * Shapes that differ only in the number of rows, and not after padding it (cuda_padded_rows), have
+ * one plan. If its algorithm is refused for one of them, that shape gets a plan of its own.
  *
  * The algorithm that the library ranks first is often not the fastest. If the environment variable
  * GEPOLAB_CUDA_PRODUCTS names a file, the first eight algorithms for a shape are timed once, and
@@ -48,7 +50,8 @@ extern "C" {
   F(cublasLtMatmulPreferenceDestroy)                                                               \
   F(cublasLtMatmulPreferenceSetAttribute)                                                          \
   F(cublasLtMatrixLayoutCreate)                                                                    \
-  F(cublasLtMatrixLayoutDestroy)
+  F(cublasLtMatrixLayoutDestroy)                                                                   \
+  F(cublasLtMatrixLayoutSetAttribute)
 
 /* The key of a plan: everything that may determine the best algorithm. Keys are compared byte by
  * byte, so a key is zeroed before it is filled in. */
@@ -58,13 +61,14 @@ struct blas_key {
   uint32_t align_a, align_b, align_c;
 };
 
-/* A plan: the description of one product, owned, and the algorithm; plain is true if the library
- * has none. */
+/* A plan: the description of a product, owned, and the algorithm; plain: the library has none;
+ * refused: the library refused it for a product of just the key's sizes. The layouts have the key's
+ * sizes, or those of the last product that used the plan. */
 struct blas_plan {
   cublasLtMatmulDesc_t what;
   cublasLtMatrixLayout_t a, b, c;
   cublasLtMatmulAlgo_t algorithm;
-  bool plain;
+  bool plain, refused;
 };
 
 struct cuda_blas {
@@ -237,6 +241,17 @@ static int prefer(cuda_backend *b, cublasLtMatmulPreference_t preference, const 
   return 0;
 }
 
+/* Sets the plan's layouts to q's number of rows, of packed responses: of a and c, or of both
+ * factors if their products are summed over rows. In the library's order they are columns. Returns
+ * 1 after an error. */
+static int set_layout_rows(cuda_backend *b, const blas_plan *p, const cuda_product *q) {
+  const uint64_t rows = q->a_transposed ? q->k : q->m;
+  return BLAS_CALL(b, cublasLtMatrixLayoutSetAttribute, p->a, CUBLASLT_MATRIX_LAYOUT_COLS, &rows,
+                   sizeof rows) ||
+         BLAS_CALL(b, cublasLtMatrixLayoutSetAttribute, q->a_transposed ? p->b : p->c,
+                   CUBLASLT_MATRIX_LAYOUT_COLS, &rows, sizeof rows);
+}
+
 /* Asks for algorithms with these reductions, in the library's order, into results [most]. Returns
  * their number; -1 after an error. */
 static int ask_heuristic(cuda_backend *b, const blas_plan *p, const blas_key *k,
@@ -334,6 +349,7 @@ static int choose_offer(cuda_backend *b, const blas_plan *p, const blas_key *k,
   gl_status status = GL_OK;
   *rank = kept != NULL ? kept->rank : 0;
   if (kept == NULL) {
+    if (set_layout_rows(b, p, q)) return 1;
     const size_t bytes = k->m * k->n * (k->out == NUMBER_BF16 ? 2 : 4);
     void *result = NULL;
     if (!b->recording && cudaMalloc(&result, bytes) == cudaSuccess) {
@@ -386,11 +402,12 @@ static blas_plan *plan_of(cuda_backend *b, const blas_key *key, const cuda_produ
 
 /* --- the product --- */
 
-static void blas_key_of(blas_key *key, const cuda_backend *b, const cuda_product *q) {
+/* The key of q, with its number of rows padded or as it is. */
+static void blas_key_of(blas_key *key, const cuda_backend *b, const cuda_product *q, bool padded) {
   memset(key, 0, sizeof *key);
-  key->m = q->m;
+  key->m = padded && !q->a_transposed ? cuda_padded_rows(q->m) : q->m;
   key->n = q->n;
-  key->k = q->k;
+  key->k = padded && q->a_transposed ? cuda_padded_rows(q->k) : q->k;
   key->in = static_cast<uint32_t>(q->in);
   key->out = static_cast<uint32_t>(q->out);
   key->a_transposed = q->a_transposed;
@@ -479,19 +496,32 @@ static void plain_product_of(cuda_backend *b, const cuda_product *p) {
 
 /* --- products --- */
 
+/* Runs q with the plan of a key, q's exact or padded one. Returns false if the library has no
+ * algorithm for it or refuses it when it runs. */
+static bool multiply_by_plan(cuda_backend *b, const blas_key *key, const cuda_product *q) {
+  blas_plan *p = plan_of(b, key, q);
+  if (p == NULL) return true; /* after an error */
+  const bool exact = key->m == q->m && key->k == q->k;
+  if (p->plain || (exact && p->refused)) return false;
+  if (set_layout_rows(b, p, q)) return true;
+  const cublasStatus_t s = blas_multiply(b, p, q);
+  if (s == CUBLAS_STATUS_NOT_SUPPORTED) {
+    p->refused = p->refused || exact;
+    return false;
+  }
+  blas_failed(b, s, "cublasLtMatmul");
+  return true;
+}
+
 void cuda_blas_product(cuda_backend *b, const cuda_product *q) {
   if (cuda_stopped(b) || q->m == 0 || q->n == 0 || q->k == 0) return;
   assert((q->in == NUMBER_F32 || q->in == NUMBER_BF16) &&
          (q->out == NUMBER_F32 || q->out == NUMBER_BF16));
-  blas_key key;
-  blas_key_of(&key, b, q);
-  blas_plan *p = plan_of(b, &key, q);
-  if (p == NULL) return;
-  if (!p->plain) {
-    /* If an offered algorithm is refused when it runs, it is not tried again for this shape. */
-    const cublasStatus_t s = blas_multiply(b, p, q);
-    p->plain = s == CUBLAS_STATUS_NOT_SUPPORTED;
-    if (!p->plain) blas_failed(b, s, "cublasLtMatmul");
-  }
-  if (p->plain) plain_product_of(b, q);
+  assert(!q->a_transposed || !q->b_transposed);
+  blas_key padded, exact;
+  blas_key_of(&padded, b, q, true);
+  blas_key_of(&exact, b, q, false);
+  const bool own = gemm_plans_find(b->blas->plans, &exact) != NULL;
+  if (!own && multiply_by_plan(b, &padded, q)) return;
+  if (!multiply_by_plan(b, &exact, q)) plain_product_of(b, q);
 }

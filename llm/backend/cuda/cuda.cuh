@@ -167,6 +167,12 @@ struct cuda_product {
   size_t m, n, k;
   bool a_transposed, b_transposed, adds;
 };
+/* Rows as the choice of an algorithm sees them: multiples of 128 above 128. The number of packed
+ * rows differs from update to update, and each size has to be asked for, and perhaps timed. */
+static inline size_t cuda_padded_rows(size_t rows) {
+  return rows <= 128 ? rows : (rows + 127) / 128 * 128;
+}
+
 /* Computes p by cuBLASLt, or by a plain kernel if cuBLASLt has no algorithm. The plain kernel sums
  * in float, in ascending order of k, and never rounds float32 to TF32. */
 void cuda_blas_product(cuda_backend *b, const cuda_product *p);

@@ -41,14 +41,16 @@ struct output_chunk {
 };
 
 /* Twice as many columns as rows, if there are that many rows: the input's gradient is read and
- * written once per chunk of columns, the weight's once per chunk of rows. */
+ * written once per chunk of columns, the weight's once per chunk of rows. With fewer rows, numbers
+ * of rows with equal padding have equal columns. */
 static output_chunk chunk_of(const cuda_backend *b, size_t rows, size_t vocabulary) {
   output_chunk c;
   c.rows = 1;
   while (2 * (2 * c.rows) * (2 * c.rows) <= b->output_numbers) c.rows *= 2;
   if (c.rows > b->output_numbers / LEAST_COLUMNS) c.rows = b->output_numbers / LEAST_COLUMNS;
   if (c.rows > rows) c.rows = rows;
-  c.columns = b->output_numbers / (c.rows == 0 ? 1 : c.rows) / LEAST_COLUMNS * LEAST_COLUMNS;
+  const size_t padded = cuda_padded_rows(c.rows == 0 ? 1 : c.rows);
+  c.columns = b->output_numbers / padded / LEAST_COLUMNS * LEAST_COLUMNS;
   if (c.columns > vocabulary) c.columns = vocabulary;
   return c;
 }
