@@ -3,6 +3,7 @@
 
 #include "core/base/utf8.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
 
@@ -161,9 +162,9 @@ void shown_write_padded(const char *text, size_t columns, FILE *to) {
 
 void shown_wrap(const char *text, size_t column, size_t indent, FILE *to) {
   bool begins = true;
-  while (*(text += strspn(text, " ")) != '\0') {
+  while (*(text += strspn(text, " \n")) != '\0') {
     shown_text word;
-    const size_t n = strcspn(text, " ");
+    const size_t n = strcspn(text, " \n");
     snprintf(word.text, sizeof word.text, "%.*s", (int)n, text);
     const size_t width = n < sizeof word.text ? shown_width(word.text) : n;
     if (!begins && column + 1 + width > SHOWN_COLUMNS) {
@@ -175,5 +176,27 @@ void shown_wrap(const char *text, size_t column, size_t indent, FILE *to) {
     column += width + !begins;
     begins = false;
     text += n;
+  }
+}
+
+/* The length of the text's first paragraph, or of its first line if that is written as it is. */
+static size_t paragraph_length(const char *text) {
+  const char *end = text + strcspn(text, "\n");
+  if (text[0] == ' ' || text[0] == '\n') return (size_t)(end - text);
+  while (end[0] == '\n' && end[1] != '\n' && end[1] != ' ') end += 1 + strcspn(end + 1, "\n");
+  return (size_t)(end - text);
+}
+
+void shown_paragraphs(const char *text, FILE *to) {
+  while (*text != '\0') {
+    const size_t n = paragraph_length(text);
+    char *copy = text[0] == ' ' ? NULL : strndup(text, n);
+    if (copy != NULL)
+      shown_wrap(copy, 0, 0, to);
+    else
+      fprintf(to, "%.*s", (int)n, text);
+    free(copy);
+    text += n;
+    if (*text == '\n') fputc(*text++, to);
   }
 }

@@ -34,12 +34,16 @@ void shown_write_html(const char *text, FILE *to);
 void shown_write_field(const char *text, FILE *to);
 /* Writes left-aligned text, padded with spaces to `columns` columns. */
 void shown_write_padded(const char *text, size_t columns, FILE *to);
-/* Writes words in lines, without a newline at the end. The first line continues at `column`, the
+/* Writes words, separated by spaces or newlines, in lines, without a newline at the end. The first
+ * line continues at `column`, the
  * others begin at `indent`. Lines have at most 80 columns, unless a single word is wider than the
  * rest of its line. The text must be printable (our own, or
  * escaped). */
 enum { SHOWN_COLUMNS = 80 };
 void shown_wrap(const char *text, size_t column, size_t indent, FILE *to);
+/* Writes paragraphs, each as shown_wrap does. Empty lines and lines that begin with a space are
+ * written as they are. */
+void shown_paragraphs(const char *text, FILE *to);
 /* The ending of a regular noun after a number: "" after 1, otherwise "s". */
 const char *plural_ending(size_t n);
 /* Columns of a terminal that the text takes once it is shown: two for wide characters, none for

@@ -104,30 +104,43 @@ static bool common_option_at(const command *c, int i, common_option *o) {
   return false;
 }
 
+static void print_option(const char *left, const char *help) {
+  const bool fits = strlen(left) <= HELP_COLUMN;
+  printf("  %-*s%s%*s", HELP_COLUMN, left, fits ? " " : "\n", fits ? 0 : HELP_COLUMN + 3, "");
+  shown_wrap(help, HELP_COLUMN + 3, HELP_COLUMN + 3, stdout);
+  putchar('\n');
+}
+
+void args_print_about(const command *c, bool has_options, FILE *to) {
+  const char *options = has_options ? "[options] " : "";
+  const size_t name = strlen(c->name);
+  fprintf(to, "gepolab %s: ", c->name);
+  shown_wrap(c->summary, strlen("gepolab : ") + name, 4, to);
+  fprintf(to, "\n\nusage: gepolab %s %s", c->name, options);
+  shown_wrap(c->arguments, strlen("usage: gepolab  ") + name + strlen(options), 7, to);
+  fputs("\n\n", to);
+  shown_paragraphs(c->about, to);
+  fputs("\n\n", to);
+}
+
 static void print_help(const command *c, const args_option *options, size_t n) {
-  printf("gepolab %s: %s\n\nusage: gepolab %s%s%s%s\n\n%s\n\noptions:\n", c->name, c->summary,
-         c->name, n > 0 ? " [options]" : "", c->arguments[0] != '\0' ? " " : "", c->arguments,
-         c->about);
+  args_print_about(c, n > 0, stdout);
+  puts("options:");
   for (size_t i = 0; i < n; ++i) {
     char left[64], about[ABOUT_SIZE];
     if (options[i].help == NULL) continue;
     option_left(&options[i], left, sizeof left);
-    const int fits = strlen(left) <= HELP_COLUMN;
-    printf("  %-*s%s", HELP_COLUMN, left, fits ? " " : "\n");
-    printf("%*s", fits ? 0 : HELP_COLUMN + 3, "");
-    shown_wrap(option_about(&options[i], about), HELP_COLUMN + 3, HELP_COLUMN + 3, stdout);
-    putchar('\n');
+    print_option(left, option_about(&options[i], about));
   }
   common_option o;
   for (int i = 0; common_option_at(c, i, &o); ++i) {
     char left[64];
     snprintf(left, sizeof left, "    --%s%s%s", o.name, o.value != NULL ? " " : "",
              o.value != NULL ? o.value : "");
-    printf("  %-*s ", HELP_COLUMN, left);
-    shown_wrap(o.help, HELP_COLUMN + 3, HELP_COLUMN + 3, stdout);
-    putchar('\n');
+    print_option(left, o.help);
   }
-  printf("  %-26s %s\n\nexamples:\n%s\n", "-h, --help", "print this", c->examples);
+  print_option("-h, --help", "print this");
+  printf("\nexamples:\n%s\n", c->examples);
 }
 
 /* Prints text for the manual in roff, in which a line that begins with '.' or ' is a request:

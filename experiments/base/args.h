@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 /* --- commands --- */
 
@@ -114,6 +115,8 @@ typedef enum args_help {
 } args_help;
 args_help args_help_form(int argc, char **argv);
 
+/* Prints name, summary, usage and description of a command, for the terminal. */
+void args_print_about(const command *c, bool has_options, FILE *to);
 /* The row of a command: "c", name, arguments, summary. An empty field is "-". */
 void args_print_command_row(const command *c);
 

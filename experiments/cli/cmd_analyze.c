@@ -98,7 +98,7 @@ const command command_analyze = {
         "  gepolab analyze study.db --set hard\n"
         "  gepolab analyze --table outcomes study.db\n"
         "  gepolab analyze eval_math500.csv --json\n"
-        "  gepolab analyze math.csv aime.csv -l math.csv=MATH500 -l aime.csv=AIME24 --at common\n"
+        "  gepolab analyze a.csv b.csv -l a.csv=MATH500 -l b.csv=AIME24 --at common\n"
         "  gepolab analyze runs.csv --group-by '(.*)_seed[0-9]+' --rename '^GEPO$=gepo'\n"
         "  gepolab analyze kl.csv --metric kl --lower-is-better",
     .run = run_analyze};

@@ -406,8 +406,7 @@ const command command_llm_rl = {
         "folder, as `llm sft` does. If training starts from a FOLDER, overrides take the place\n"
         "of the recipe.\n"
         "With --checkpoint the same command continues after Ctrl-C, kill or a crash.",
-    .examples =
-        "  gepolab llm rl llm_quick -o trained/\n"
-        "  gepolab llm rl llm_quick algorithm=gepo_released cluster.max_delay=600 --study runs.db\n"
-        "  gepolab llm rl warm/ -o trained/ steps=200 optimizer.lr=1e-3 --checkpoint going/",
+    .examples = "  gepolab llm rl llm_quick -o trained/\n"
+                "  gepolab llm rl llm_quick algorithm=gepo_released --study runs.db\n"
+                "  gepolab llm rl warm/ -o trained/ steps=200 --checkpoint going/",
     .run = run_rl};

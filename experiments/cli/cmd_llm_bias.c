@@ -399,11 +399,10 @@ const command command_llm_bias = {
         "variance. Memory in addition to the model: 152 bytes per parameter. With -o the\n"
         "measurements of each checkpoint go into a study's table `bias` under \"NAME after N\n"
         "updates\", without their intervals.",
-    .examples = "  gepolab run edges sweep=null --checkpoint run/ --checkpoint-every 16 "
-                "checkpoint.keep=50\n"
+    .examples = "  gepolab run edges sweep=null --checkpoint run/ --checkpoint-every 16 \\\n"
+                "      checkpoint.keep=50\n"
                 "  gepolab llm bias run/ --staleness 0,16,64\n"
-                "  gepolab llm bias run/ --at 160,800 -a is -a gepo -a '{base: gepo, clip: none}' "
-                "--json\n"
+                "  gepolab llm bias run/ --at 160,800 -a is -a '{base: gepo, clip: none}' --json\n"
                 "  gepolab llm bias run/ --at 160,800 -o bias.db\n"
                 "  gepolab llm bias run/ -m 100000 train.groups=1",
     .run = run_llm_bias};

@@ -223,6 +223,6 @@ const command command_llm_eval = {
         "`world.evaluation.sets` every set is measured.",
     .examples = "  gepolab llm eval warm/\n"
                 "  gepolab llm eval warm/ --samples 32 --k 1,8,32 --json\n"
-                "  gepolab llm eval Qwen3-0.6B/ 'world.task={kind: math, path: test.jsonl}' "
-                "world.max_tokens=1024",
+                "  gepolab llm eval Qwen3-0.6B/ 'world.task={kind: math, path: test.jsonl}' \\\n"
+                "      world.max_tokens=1024",
     .run = run_eval};

@@ -248,8 +248,7 @@ const command command_llm_generate = {
         "more are asked. A response cut off at --max-tokens ends in `…`.",
     .examples = "  gepolab llm generate warm/ '305824=' -n 4\n"
                 "  gepolab llm generate warm/ --greedy --json < prompts.txt\n"
-                "  gepolab llm generate Qwen3-0.6B/ 'The capital of France is' --max-tokens 32 "
-                "--top-p 0.9",
+                "  gepolab llm generate Qwen3-0.6B/ 'The capital of France is' --max-tokens 32",
     .run = run_generate};
 
 /* --- answer --- */

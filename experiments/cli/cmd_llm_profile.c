@@ -279,9 +279,9 @@ const command command_llm_profile = {
         "Samples batches as the recipe says (its `train` section, after its warm-up), updates\n"
         "on each at learning rate 0, and prints a `cluster` section of the measured times, to\n"
         "paste into a recipe: simulated samplers and learner then run at this machine's speed.\n"
-        "  lognormal  distributions fitted to a batch's generation time and to the learner's step\n"
+        "  lognormal  distributions fitted to times of generation and of learner steps\n"
         "  empirical  the measured times themselves, from FILE.csv\n"
-        "  lengths    generation follows measured response lengths: prompts, then tokens_per_s\n"
+        "  lengths    generation follows measured lengths: prompts, then tokens_per_s\n"
         "`weights_bytes` is the model's size; it costs time where links have a bandwidth.",
     .examples = "  gepolab llm profile llm_quick\n"
                 "  gepolab llm profile llm_quick --distribution lengths -o machine.yaml -n 30\n"

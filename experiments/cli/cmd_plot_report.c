@@ -257,15 +257,14 @@ const command command_plot = {
         "Files are a study, or any number of studies, W&B panel exports, CSV, TSV and JSON\n"
         "Lines, drawn together: series of one run may come from several files, and labels\n"
         "distinguish benchmarks or settings (`--label eval.csv=cluster.max_delay=600`).",
-    .examples =
-        "  gepolab plot study.db -o figures/\n"
-        "  gepolab plot study.db --width icml --highlight gepo,gspo\n"
-        "  gepolab plot study.db --figure staleness --measured staleness.csv\n"
-        "  gepolab plot study.db --each-set --figure eval_score\n"
-        "  gepolab plot study.db --figure training --figure window --points raw\n"
-        "  gepolab plot kl.csv staleness.csv eval.csv -o figures/\n"
-        "  gepolab plot a.csv b.csv -l a.csv=MATH500 -l b.csv=AIME24 --figure eval_score\n"
-        "  gepolab plot paper/results/bias_directions*.tsv   # stored results, one world per file",
+    .examples = "  gepolab plot study.db -o figures/\n"
+                "  gepolab plot study.db --width icml --highlight gepo,gspo\n"
+                "  gepolab plot study.db --figure staleness --measured staleness.csv\n"
+                "  gepolab plot study.db --each-set --figure eval_score\n"
+                "  gepolab plot study.db --figure training --figure window --points raw\n"
+                "  gepolab plot kl.csv staleness.csv eval.csv -o figures/\n"
+                "  gepolab plot a.csv b.csv -l a.csv=MATH500 -l b.csv=AIME24 --figure eval_score\n"
+                "  gepolab plot paper/results/bias_directions*.tsv  # a stored world in each file",
     .run = run_plot};
 
 /* --- report --- */

@@ -304,6 +304,6 @@ const command command_policy = {
         "for a diagnostic that needs what FILE does not give, or that only its log_… can hold.",
     .examples = "  gepolab policy --algorithm gepo_released group.json --json\n"
                 "  gepolab policy -a grpo eps_high=0.28 scale=none group.json\n"
-                "  echo '{\"rewards\":[1,0],\"logp\":[[-1],[-2]],\"logq\":[[-1],[-1]]}' | gepolab "
-                "policy -a is -",
+                "  echo '{\"rewards\":[1,0],\"logp\":[[-1],[-2]],\"logq\":[[-1],[-1]]}' |\n"
+                "      gepolab policy -a is -",
     .run = run_policy};

@@ -71,35 +71,41 @@ static gl_status report_schedule(const schedule *s, const recipe *r, const clust
 
 /* --- replicas --- */
 
-static void replicas_print_table(const replicas *q) {
-  printf("%zu replicas, seeds %llu to %llu: mean, 95 %% interval of the mean, standard deviation, "
-         "least and most\n",
-         q->n, (unsigned long long)q->r->seed, (unsigned long long)(q->r->seed + q->n - 1));
-  for (size_t k = 0; k < q->n_numbers; ++k) {
-    const replicas_spread s = replicas_spread_of(q, k);
-    if (s.n > 0)
-      printf("%-20s  %-12.6g [%.6g, %.6g]  sd %.4g  %.6g to %.6g %s\n", s.name, s.mean, s.low,
-             s.high, s.sd, s.least, s.most, s.unit);
-  }
-}
+static const table_column replicas_columns[] = {
+    {NULL, TABLE_TEXT, .head = ""},
+    {NULL, TABLE_INTERVAL, .head = "mean [95 % interval]", .format = "%.6g"},
+    {NULL, TABLE_REAL, .head = "sd"},
+    {NULL, TABLE_REAL, .head = "least", .format = "%.6g"},
+    {NULL, TABLE_REAL, .head = "most", .format = "%.6g"}};
 
-static gl_status replicas_print_json(const replicas *q, gl_error *err) {
-  cJSON *root = json_new();
-  json_put(root, "replicas %zu, first_seed %llu", q->n, (unsigned long long)q->r->seed);
+static gl_status report_replicas(const replicas *q, bool is_json, gl_error *err) {
+  const unsigned long long first = q->r->seed;
+  table *d = table_document();
+  table_put(d, "replicas %zu, first_seed %llu", q->n, first);
+  table_line(d, "%zu replicas, seeds %llu to %llu", q->n, first, first + q->n - 1);
+  table *shown = table_rows(table_field(d, NULL), replicas_columns,
+                            sizeof replicas_columns / sizeof *replicas_columns);
   for (size_t k = 0; k < q->n_numbers; ++k) {
     const replicas_spread s = replicas_spread_of(q, k);
-    json_put(json_object(root, s.name), "mean %g, low %g, high %g, sd %g, min %g, max %g", s.mean,
-             s.low, s.high, s.sd, s.least, s.most);
+    table_put(table_object(table_field(d, s.name)),
+              "mean %g, low %g, high %g, sd %g, min %g, max %g", s.mean, s.low, s.high, s.sd,
+              s.least, s.most);
+    if (s.n == 0) continue;
+    table_row(shown);
+    table_textf(shown, "%s%s%s", s.name, s.unit[0] != 0 ? ", " : "", s.unit);
+    table_interval(shown, s.mean, s.low, s.high);
+    table_real(shown, s.sd);
+    table_real(shown, s.least);
+    table_real(shown, s.most);
   }
-  return report_json(root, err);
+  return report_table(d, TABLE_AS_TEXT, is_json, err);
 }
 
 static gl_status simulate_replicas(const recipe *r, const cluster_spec *cluster, size_t n,
-                                   size_t threads, int json, gl_error *err) {
+                                   size_t threads, bool is_json, gl_error *err) {
   replicas q;
   gl_status status = replicas_run(&q, r, cluster, n, threads, err);
-  if (status == GL_OK && json) status = replicas_print_json(&q, err);
-  if (status == GL_OK && !json) replicas_print_table(&q);
+  if (status == GL_OK) status = report_replicas(&q, is_json, err);
   replicas_fini(&q);
   return status;
 }
@@ -330,15 +336,14 @@ const command command_sim = {
         "were trained, too stale, evicted, aborted, lost or are pending. The trained ones\n"
         "differ from the sampled ones if slow ones arrive too late.\n"
         "--definitions: the counters that `gepolab list definitions` explains.",
-    .examples =
-        "  gepolab sim heterorl_trace --json\n"
-        "  gepolab sim heterorl_trace cluster.window=4\n"
-        "  gepolab sim heterorl_trace --figures figures/ --measured staleness.csv\n"
-        "  gepolab sim packet_loss --timeline --between 0,3600 -f figures/\n"
-        "  gepolab sim delay_sweep --densities -f figures/\n"
-        "  gepolab sim quickstart steps=2000 'cluster={preset: sync, samplers: 4}' --theory\n"
-        "  gepolab sim slow_prompts --selection\n"
-        "  gepolab sim staleness_counters --definitions\n"
-        "  gepolab sim shared_egress --replicas 32\n"
-        "  gepolab sim quickstart --schedule csv > schedule.csv",
+    .examples = "  gepolab sim heterorl_trace --json\n"
+                "  gepolab sim heterorl_trace cluster.window=4\n"
+                "  gepolab sim heterorl_trace --figures figures/ --measured staleness.csv\n"
+                "  gepolab sim packet_loss --timeline --between 0,3600 -f figures/\n"
+                "  gepolab sim delay_sweep --densities -f figures/\n"
+                "  gepolab sim quickstart 'cluster={preset: sync, samplers: 4}' --theory\n"
+                "  gepolab sim slow_prompts --selection\n"
+                "  gepolab sim staleness_counters --definitions\n"
+                "  gepolab sim shared_egress --replicas 32\n"
+                "  gepolab sim quickstart --schedule csv > schedule.csv",
     .run = run_sim};

@@ -247,6 +247,5 @@ const command command_whatif = {
         "log_groups=\"run.jsonl\" (python/README.md).",
     .examples = "  gepolab whatif run.jsonl\n  gepolab whatif logs/exp_001 -a grpo     # NeMo-RL\n "
                 " gepolab whatif run.jsonl -a gepo_released -a gspo --json\n"
-                "  gepolab whatif run.jsonl -f figures/     # KL by staleness, variance by KL, ESS "
-                "and clips by algorithm",
+                "  gepolab whatif run.jsonl -f figures/     # KL, variance, ESS and clips",
     .run = run_whatif};

@@ -382,10 +382,12 @@ static void print_overview(FILE *to) {
 
 static void commands_print_words(const entry *e, FILE *to) {
   const command *c = e->self;
-  fprintf(to, "gepolab %s: %s\n\nusage: gepolab %s %s\n\n%s\n\n", c->name, c->summary, c->name,
-          c->arguments, c->about);
-  for (size_t i = 0; e->words->of[i] != NULL; ++i)
-    fprintf(to, "  %-10s %s\n", commands_last_word(e->words->of[i]), e->words->of[i]->summary);
+  args_print_about(c, false, to);
+  for (size_t i = 0; e->words->of[i] != NULL; ++i) {
+    fprintf(to, "  %-11s ", commands_last_word(e->words->of[i]));
+    shown_wrap(e->words->of[i]->summary, 14, 14, to);
+    fputc('\n', to);
+  }
   fprintf(to, "\n`gepolab %s WORD --help` describes one.\n\nexamples:\n%s\n", c->name, c->examples);
 }
 

@@ -3,6 +3,7 @@
 #include "experiments/clock/calibrate.h"
 
 #include "analysis/diagnose/diagnose.h"
+#include "core/base/array.h"
 #include "core/base/json.h"
 #include "experiments/base/memory.h"
 #include "experiments/recipe/recipe.h"
@@ -141,11 +142,6 @@ static double calibrate_mean(const double *value, size_t n) {
   return n > 0 ? sum / (double)n : NAN;
 }
 
-static int calibrate_ascending(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 /* p-value: the probability that two samples of one distribution have a larger distance.
  * Kolmogorov's limit with the correction of Stephens (1970) for small samples. */
 static double kolmogorov_p(double distance, double n, double m) {
@@ -160,7 +156,7 @@ static double kolmogorov_p(double distance, double n, double m) {
 /* Kolmogorov-Smirnov distance of two samples, which are sorted. */
 static double kolmogorov_distance(double *a, size_t n, double *b, size_t m) {
   double most = 0;
-  qsort(a, n, sizeof *a, calibrate_ascending), qsort(b, m, sizeof *b, calibrate_ascending);
+  qsort(a, n, sizeof *a, order_real), qsort(b, m, sizeof *b, order_real);
   for (size_t i = 0, k = 0; i < n && k < m;) {
     const double x = fmin(a[i], b[k]);
     while (i < n && a[i] == x) ++i;

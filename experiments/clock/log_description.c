@@ -2,6 +2,7 @@
  * was read from a log, given by the user, or assumed. */
 #include "experiments/clock/log_description.h"
 
+#include "core/base/array.h"
 #include "experiments/base/memory.h"
 #include "experiments/recipe/recipe.h"
 #include "sim/delay.h"
@@ -97,17 +98,12 @@ static double log_mean(const describing *d, calibrate_series k) {
   return log_has(d, k) ? mean_of_values(d->log->value[k], d->log->n) : NAN;
 }
 
-static int ascending_values(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 static double median_of_values(const double *value, size_t n_values) {
   double *sorted = MUST_ARRAY(double, n_values + 1, "the series of a log");
   size_t n = 0;
   for (size_t i = 0; i < n_values; ++i)
     if (isfinite(value[i])) sorted[n++] = value[i];
-  qsort(sorted, n, sizeof *sorted, ascending_values);
+  qsort(sorted, n, sizeof *sorted, order_real);
   const double median = n > 0 ? (sorted[(n - 1) / 2] + sorted[n / 2]) / 2 : NAN;
   free(sorted);
   return median;

@@ -1,6 +1,7 @@
 /* Reads the section `plan` of a recipe. */
 #include "experiments/plan/plan.h"
 
+#include "core/base/array.h"
 #include "core/config/config.h"
 #include "experiments/recipe/recipe.h"
 #include "sim/cluster.h"
@@ -41,11 +42,6 @@ static const cfg_node *list_of(cfg_reader *r, const char *key, size_t most, cons
   return NULL;
 }
 
-static int plan_by_value(const void *a, const void *b) {
-  const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return (x > y) - (x < y);
-}
-
 /* Reads a list of whole numbers in ascending order, without repetitions; default: `fallback`. */
 static size_t plan_read_values(cfg_reader *r, const char *key, const int64_t *fallback, size_t n,
                                int64_t lo, int64_t hi, int64_t out[PLAN_MOST_VALUES]) {
@@ -64,7 +60,7 @@ static size_t plan_read_values(cfg_reader *r, const char *key, const int64_t *fa
   free(given);
   if (r->status != GL_OK) return 0;
   if (m == 0) memcpy(out, fallback, n * sizeof *out), m = n;
-  qsort(out, m, sizeof *out, plan_by_value);
+  qsort(out, m, sizeof *out, order_signed);
   for (size_t i = 0; i < m; ++i)
     if (used == 0 || out[used - 1] != out[i]) out[used++] = out[i];
   return used;

@@ -2,6 +2,7 @@
  * next. */
 #include "experiments/plan/plan.h"
 
+#include "core/base/array.h"
 #include "core/base/thread_pool.h"
 #include "experiments/base/memory.h"
 #include "experiments/recipe/recipe.h"
@@ -63,11 +64,6 @@ static span span_of(const schedule *s, size_t warm_up) {
                 s->updates[s->n_updates - 1].end_s - from};
 }
 
-static int trial_by_value(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 /* Computes the mean and the 95th percentile, the smallest staleness that 95 % of the units do not
  * exceed. */
 static void measure_staleness(plan_measures *m, const span *at) {
@@ -81,7 +77,7 @@ static void measure_staleness(plan_measures *m, const span *at) {
       value[k] = (double)schedule_staleness(s, u, &s->batches[u->first_batch + b]);
       sum += value[k];
     }
-  qsort(value, n, sizeof *value, trial_by_value);
+  qsort(value, n, sizeof *value, order_real);
   m->staleness = sum / (double)n;
   m->staleness_p95 = value[(size_t)ceil(0.95 * (double)n) - 1];
   free(value);

@@ -218,14 +218,11 @@ static int fits_on_device(const replica *r) {
 
 /* Stores a copy of the model's present parameters as that version. */
 static gl_status replica_add_held(replica *r, int64_t version, gl_error *err) {
-  const backend_ops *ops = r->backend->ops;
-  const int apart =
-      ops->allocate_aside != ops->allocate; /* the backend can store values in host memory */
   if (!ARRAY_RESERVE(r->held, r->cap_held, r->n_held + 1))
     return gl_fail_memory(err, "a held version");
   model_values *values = NULL;
-  gl_status status = !apart || fits_on_device(r) ? model_values_copy(&values, r->model, err)
-                                                 : model_values_put_aside(&values, r->model, err);
+  gl_status status = fits_on_device(r) ? model_values_copy(&values, r->model, err)
+                                       : model_values_put_aside(&values, r->model, err);
   if (status == GL_OK) r->held[r->n_held++] = (held_version){version, values};
   return status;
 }

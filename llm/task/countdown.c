@@ -5,6 +5,7 @@
  * earns the same reward, also with fractional or negative intermediate values. */
 #include "llm/task/internal.h"
 
+#include "core/base/array.h"
 #include "core/config/fields.h"
 
 #include <stdlib.h>
@@ -213,7 +214,7 @@ static bool draw_countdown(const task *t, task_source *s, task_sample *out) {
   if (!join_all(t, s, all, n)) return false;
   put_countdown_problem(&out->prompt, number, n, all[0].value);
   task_put(&out->answer, all[0].text, strlen(all[0].text));
-  qsort(number, n, sizeof *number, task_by_value); /* the key ignores the order of the numbers */
+  qsort(number, n, sizeof *number, order_signed); /* the key ignores the order of the numbers */
   put_countdown_problem(&out->key, number, n, all[0].value);
   return true;
 }

@@ -2,6 +2,7 @@
  * and brackets. */
 #include "llm/task/internal.h"
 
+#include "core/base/array.h"
 #include "core/config/fields.h"
 
 #include <stdlib.h>
@@ -153,7 +154,7 @@ static void put_chain_key(task_text *to, const chain *c) {
     task_put_char(&text, c->operation[i]);
     do factor[k++] = c->operand[i++];
     while (i < c->n && c->operation[i] == '*');
-    qsort(factor, k, sizeof *factor, task_by_value);
+    qsort(factor, k, sizeof *factor, order_signed);
     for (size_t j = 0; j < k; ++j) {
       if (j != 0) task_put_char(&text, '*');
       task_put_number(&text, factor[j]);

@@ -123,9 +123,6 @@ double task_score_positions(const task *t, const problem *p, const char *respons
  * that neither seed nor order matters. */
 bool task_is_held_out(double share, const char *key, size_t n);
 
-/* Orders two int64_t, for qsort(). */
-int task_by_value(const void *a, const void *b);
-
 /* --- expressions --- */
 
 /* Arithmetic expressions written by a model: integers, + - * /, parentheses and white space; no

@@ -250,11 +250,6 @@ uint64_t task_below(task_source *s, uint64_t n) {
   return (uint64_t)(rng_u01_53(w.v[0], w.v[1]) * (double)n);
 }
 
-int task_by_value(const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return (x > y) - (x < y);
-}
-
 /* --- alphabets --- */
 
 void task_use(task *t, const char *characters) {

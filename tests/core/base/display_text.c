@@ -133,3 +133,17 @@ TEST(fields_are_quoted_where_a_reader_needs_it) {
     free(out);
   }
 }
+
+TEST(paragraphs_are_joined_and_wrapped_and_indented_lines_stay) {
+  static const char ten[] = "123456789 123456789 123456789 123456789 123456789 123456789 123456789";
+  char text[200], wanted[200], *out = NULL;
+  size_t n = 0;
+  FILE *to = open_memstream(&out, &n);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(to);
+  snprintf(text, sizeof text, "a\nb\n  c   d\n%s\n123456789 é\n\ne", ten);
+  snprintf(wanted, sizeof wanted, "a b\n  c   d\n%s 123456789\né\n\ne", ten);
+  shown_paragraphs(text, to);
+  fclose(to);
+  CU_ASSERT_STRING_EQUAL(out, wanted);
+  free(out);
+}

@@ -18,8 +18,30 @@ TEST(every_command_has_help_with_an_example) {
     CU_ASSERT_EQUAL(r.code, 0);
     CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "usage: gepolab "));
     CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "examples:\n  "));
+    CU_ASSERT(cli_fits(r.out, strlen(r.out)));
     cli_result same = CLI("help", commands[i]);
     CU_ASSERT_STRING_EQUAL(r.out, same.out);
+  }
+}
+
+/* Groups list their words between the description and this line, each after two spaces. */
+TEST(help_of_every_word_fits_80_columns) {
+  static const char *const groups[] = {"study", "lab", "llm", "list"};
+  for (size_t g = 0; g < sizeof groups / sizeof *groups; ++g) {
+    cli_result group = CLI(groups[g], "--help");
+    const char *end = strstr(group.out, "\n\n`gepolab ");
+    size_t words = 0;
+    CU_ASSERT_PTR_NOT_NULL_FATAL(end);
+    for (const char *line = group.out; line < end; line += 1 + strcspn(line, "\n")) {
+      char word[32];
+      if (strncmp(line, "  ", 2) != 0 || line[2] == ' ') continue;
+      snprintf(word, sizeof word, "%.*s", (int)strcspn(line + 2, " "), line + 2);
+      cli_result help = CLI(groups[g], word, "--help");
+      CU_ASSERT_EQUAL(help.code, 0);
+      CU_ASSERT(cli_fits(help.out, strlen(help.out)));
+      ++words;
+    }
+    CU_ASSERT(words >= 3);
   }
 }
 

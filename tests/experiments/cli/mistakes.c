@@ -516,7 +516,7 @@ TEST(recipes_are_listed_with_their_commands) {
 }
 
 TEST(lists_fit_80_columns) {
-  static const char *const lists[][4] = {{"list", "recipes"},
+  static const char *const lists[][5] = {{"list", "recipes"},
                                          {"list", "metrics"},
                                          {"list", "kinds"},
                                          {"list", "fields"},
@@ -526,9 +526,10 @@ TEST(lists_fit_80_columns) {
                                          {"list", "published", "published_headlines", "steps=40"},
                                          {"lab", "theory", "pairs=20", "starts=2"},
                                          {"lab", "bias", "four_arms"},
+                                         {"sim", "quickstart", "steps=40", "--replicas", "3"},
                                          {"lab", "bias", "four_arms", "algorithms=[gspo,gepo]"}};
   for (size_t i = 0; i < sizeof lists / sizeof *lists; ++i) {
-    cli_result r = CLI(lists[i][0], lists[i][1], lists[i][2], lists[i][3]);
+    cli_result r = CLI(lists[i][0], lists[i][1], lists[i][2], lists[i][3], lists[i][4]);
     CU_ASSERT_EQUAL(r.code, 0);
     CU_ASSERT(cli_fits(r.out, strlen(r.out)));
   }
