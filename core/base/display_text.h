@@ -35,10 +35,9 @@ void shown_write_field(const char *text, FILE *to);
 /* Writes left-aligned text, padded with spaces to `columns` columns. */
 void shown_write_padded(const char *text, size_t columns, FILE *to);
 /* Writes words, separated by spaces or newlines, in lines, without a newline at the end. The first
- * line continues at `column`, the
- * others begin at `indent`. Lines have at most 80 columns, unless a single word is wider than the
- * rest of its line. The text must be printable (our own, or
- * escaped). */
+ * line continues at `column`, the others begin at `indent`. Lines have at most 80 columns, unless a
+ * single word is wider than the rest of its line. The text must be printable (our own, or escaped).
+ */
 enum { SHOWN_COLUMNS = 80 };
 void shown_wrap(const char *text, size_t column, size_t indent, FILE *to);
 /* Writes paragraphs, each as shown_wrap does. Empty lines and lines that begin with a space are

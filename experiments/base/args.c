@@ -112,11 +112,11 @@ static void print_option(const char *left, const char *help) {
 }
 
 void args_print_about(const command *c, bool has_options, FILE *to) {
-  const char *options = has_options ? "[options] " : "";
+  const char *options = has_options ? " [options]" : "";
   const size_t name = strlen(c->name);
   fprintf(to, "gepolab %s: ", c->name);
   shown_wrap(c->summary, strlen("gepolab : ") + name, 4, to);
-  fprintf(to, "\n\nusage: gepolab %s %s", c->name, options);
+  fprintf(to, "\n\nusage: gepolab %s%s%s", c->name, options, c->arguments[0] != 0 ? " " : "");
   shown_wrap(c->arguments, strlen("usage: gepolab  ") + name + strlen(options), 7, to);
   fputs("\n\n", to);
   shown_paragraphs(c->about, to);

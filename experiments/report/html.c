@@ -2,14 +2,12 @@
 #include "experiments/report/html.h"
 
 #include "core/base/display_text.h"
-#include "core/base/utf8.h"
 #include "experiments/base/memory.h"
 
 #include <gen/version.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
-#include <string.h>
 
 void html_markup(html *h, const char *markup) {
   fputs(markup, h->to);
@@ -47,35 +45,8 @@ void html_page_end(html *h, const char *from) {
 
 /* --- text --- */
 
-static const char *entity_of(uint32_t c) {
-  return c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '"' ? "&quot;" : "&#39;";
-}
-
-/* Writes printable text with markup characters as entities. XML does not allow the last two code
- * points of a plane. */
-static void write_escaped(html *h, const char *text, size_t size) {
-  for (size_t i = 0; i < size;) {
-    uint32_t c;
-    const size_t n = utf8_read(text + i, size - i, &c);
-    if (c < 0x80 && strchr("&<>\"'", (int)c) != NULL)
-      fputs(entity_of(c), h->to);
-    else if (c != UTF8_INVALID && (c & 0xfffe) == 0xfffe)
-      fprintf(h->to, "\\u%04x", (unsigned)c);
-    else
-      fwrite(text + i, 1, n, h->to);
-    i += n;
-  }
-}
-
 void html_text(html *h, const char *text) {
-  char *seen = NULL;
-  size_t size = 0;
-  if (text == NULL) return;
-  FILE *to = must_have(open_memstream(&seen, &size), "a page");
-  shown_write_lines(text, to);
-  must_succeed(fclose(to) == 0, "a page");
-  write_escaped(h, seen, size);
-  free(seen);
+  if (text != NULL) shown_write_html(text, h->to);
 }
 
 static void text_of(html *h, const char *format, va_list args) {
