@@ -65,13 +65,18 @@ declared() { # NAME
   "$gepolab" results keep "$work/$1.json" --recipe "$1" --study "$work/$1.db" -o "$to/$1_outcomes.tsv"
 }
 
-# Fractions of the wrong (A < 0) and right responses whose gradient an arm leaves out, means over all updates. Needs sqlite3.
+# Means over all updates of an arm, whose name ends with the delay of weights and with swept fields of gates, drops and noise: the
+# fractions of wrong (A < 0) and of right responses whose gradient is left out, and the divergence a token. Needs sqlite3.
 doses() { # NAME
   { grep '^#' "$to/$1.tsv"; sqlite3 -separator "$(printf '\t')" "$work/$1.db" "
-      with arm as (select r.algorithm || ',' || json_extract(r.swept, '\$.cluster.delay') as name,
-                          avg(coalesce(s.gated_negative, s.clipped_negative)) as wrong, avg(coalesce(s.gated_positive, s.clipped_positive)) as right
-                   from runs r join steps s on s.run = r.id group by 1)
-      select 'doses[' || name || '].right', right from arm where right is not null
+      with settings as (select r.id, r.algorithm || ',' || coalesce(json_extract(r.swept, '\$.cluster.delay'), 0) || coalesce((
+                                 select ',' || group_concat(value, ',') from (select value from json_each(r.swept)
+                                 where key like 'algorithm.gate.%' or key like 'train.drop%' or key = 'sampling.behaviour.noise' order by key)), '') as name from runs r),
+           arm as (select name, avg(s.kl_k3) as divergence, avg(coalesce(s.gated_negative, s.clipped_negative)) as wrong,
+                          avg(coalesce(s.gated_positive, s.clipped_positive)) as right
+                   from settings r join steps s on s.run = r.id group by 1)
+      select 'doses[' || name || '].divergence', divergence from arm
+      union all select 'doses[' || name || '].right', right from arm where right is not null
       union all select 'doses[' || name || '].wrong', wrong from arm where wrong is not null order by 1"; } > "$work/doses.tsv"
   mv "$work/doses.tsv" "$to/$1_doses.tsv"
 }
@@ -221,7 +226,8 @@ dropping() {
 
 known="delay_sweep, llm_delay_sweep, llm_delay_sweep_cuda, llm_quick, llm_rates, edges, frontier, frontier_sorting, frontier_automaton, gepo_parts, \
 gepo_parts_sorting, two_bits, causes, sensitivity, screening, remedies, remedies_stale, remedies_half_rate, mixture_shares, confirmation, confirmation_mixture, tuned, long_regime, long_regime_countdown, \
-long_regime_tuned, staleness_rate, staleness_rate_medium, staleness_rate_unclipped, staleness_rate_larger, long_regime_far, long_regime_larger, long_regime_weights, long_regime_variance, which_wrong, which_wrong_placebo, remedies_again, mismatch, \
+long_regime_tuned, staleness_rate, staleness_rate_medium, staleness_rate_unclipped, staleness_rate_larger, long_regime_far, long_regime_larger, long_regime_weights, long_regime_variance, long_regime_sgd, \
+long_regime_settings, paper_divergence, which_wrong, which_wrong_placebo, remedies_again, mismatch, \
 announcements, declines, features, real_bias, laboratory, weights_in_flight, dropping, clock or published"
 keys=
 for study in "$@"; do
@@ -255,9 +261,16 @@ for study in "$@"; do
         outcomes_at long_regime 0.0001 long_regime_slow_outcomes
       fi ;;
     long_regime_larger) declared "$study"; thinned "$study" 0.00001 50 ;;
+    long_regime_sgd) declared "$study"; thinned "$study" 0.03 250 ;;
     long_regime_countdown) declared "$study"; thinned "$study" 0.0004 250 ;;
     confirmation | confirmation_mixture | staleness_rate | staleness_rate_medium | staleness_rate_unclipped | staleness_rate_larger | long_regime_tuned | long_regime_far | \
-      remedies_again) declared "$study" ;;
+      long_regime_settings | remedies_again) declared "$study" ;;
+    paper_divergence)
+      declared paper_divergence
+      doses paper_divergence
+      variant paper_divergence_longer paper_divergence world.task.length=24 world.model.context=64 'sweep.optimizer.lr=[2.0e-6]' \
+        'sweep.sampling.behaviour.noise=[0]' contrasts=null
+      doses paper_divergence_longer ;;
     which_wrong | which_wrong_placebo) declared "$study"; doses "$study" ;;
     tuned)
       declared tuned
