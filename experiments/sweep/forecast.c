@@ -34,7 +34,7 @@ struct costs_kind {
   costs_kind *algorithm, *next; /* entry of the algorithm, and next kind in the list; both NULL in
                                    an algorithm's own entry */
   pace took;
-  size_t left, updates; /* left: runs still to be made; updates: per run */
+  size_t left, ended, updates; /* runs still to be made, and made of those; updates of each */
 };
 
 struct costs {
@@ -127,7 +127,9 @@ void costs_expect_nothing(costs *c) {
 
 void costs_ended(costs_kind *k, double wall_s, int failed) {
   if (k->left > 0) --k->left;
-  if (!failed) costs_learn(k, wall_s, k->updates);
+  if (failed) return;
+  ++k->ended;
+  costs_learn(k, wall_s, k->updates);
 }
 
 /* --- predictions --- */
@@ -144,7 +146,10 @@ double costs_run_s(const costs_kind *k) {
 }
 
 double costs_spent_s(const costs *c) {
-  return c->took.seconds;
+  double sum = 0;
+  for (const costs_kind *k = c->first; k != NULL; k = k->next)
+    if (k->ended > 0) sum += (double)k->ended * costs_run_s(k);
+  return sum;
 }
 
 int64_t costs_peak_bytes(const costs *c) {
@@ -218,7 +223,7 @@ enum { LATELY = 20, PAUSE_S = 60 };
 
 typedef struct recent {
   double begun_s, ended_s; /* range of these runs, seconds since 1970 */
-  double work_s;
+  double work_s;           /* as costs_left_s() counts them: as long as the mean of their kind */
   size_t n;
 } recent;
 
@@ -258,10 +263,10 @@ static gl_status query_end(sqlite3_stmt *q, store *s, int code, gl_status status
   return status;
 }
 
-static gl_status read_recent(recent *out, store *s, const char *study, gl_error *err) {
+static gl_status read_recent(recent *out, costs *c, store *s, const char *study, gl_error *err) {
   static const char newest[] =
-      "SELECT CAST(strftime('%s', finished) AS REAL), wall_s FROM ended WHERE finished IS NOT NULL"
-      " AND wall_s IS NOT NULL ORDER BY finished DESC LIMIT ?2";
+      "SELECT CAST(strftime('%s', finished) AS REAL), wall_s, algorithm, swept FROM ended WHERE"
+      " finished IS NOT NULL AND wall_s IS NOT NULL ORDER BY finished DESC LIMIT ?2";
   sqlite3_stmt *q = NULL;
   *out = (recent){.begun_s = INFINITY, .ended_s = -INFINITY};
   gl_status status = query(&q, s, finished_runs(s, newest), study, err);
@@ -275,7 +280,8 @@ static gl_status read_recent(recent *out, store *s, const char *study, gl_error 
     }
     out->begun_s = fmin(out->begun_s, ended - took);
     out->ended_s = fmax(out->ended_s, ended);
-    out->work_s += took;
+    out->work_s += costs_run_s(costs_of(c, (const char *)sqlite3_column_text(q, 2),
+                                        (const char *)sqlite3_column_text(q, 3)));
     ++out->n;
   }
   return query_end(q, s, code, status, err);
@@ -326,9 +332,9 @@ gl_status sweep_outlook_read(sweep_outlook *out, store *s, const char *study, gl
   recent lately;
   *out = (sweep_outlook){.per_s = NAN, .left_s = NAN};
   costs *c = costs_new();
-  gl_status status = read_recent(&lately, s, study, err);
-  if (status == GL_OK) status = costs_read(c, s, study, err);
+  gl_status status = costs_read(c, s, study, err);
   if (status == GL_OK) status = read_tuning(c, s, study, err);
+  if (status == GL_OK) status = read_recent(&lately, c, s, study, err);
   if (status == GL_OK) status = store_missing(s, study, expect_cell, c, err);
   if (status == GL_OK && lately.n >= 2) {
     /* end times are whole seconds */
@@ -350,7 +356,6 @@ gl_status sweep_progress_init(sweep_progress *w, uint64_t total, size_t workers,
                               store *s, const char *study, gl_error *err) {
   *w = (sweep_progress){.costs = costs_new(), .estimated_s = -INFINITY};
   gl_status status = costs_read(w->costs, s, study, err);
-  w->learned_s = costs_spent_s(w->costs);
   w->bar = progress_new(study, "runs", total, mode);
   progress_workers(w->bar, workers);
   return status;
@@ -377,7 +382,7 @@ static void sweep_progress_estimate(sweep_progress *w) {
   if (now - w->estimated_s < estimate_every_s) return;
   w->estimated_s = now;
   const double left = costs_left_s(w->costs);
-  if (!isnan(left)) progress_cost(w->bar, costs_spent_s(w->costs) - w->learned_s, left);
+  if (!isnan(left)) progress_cost(w->bar, costs_spent_s(w->costs), left);
 }
 
 void sweep_progress_expect(sweep_progress *w, const sweep_cells *cells, const size_t *job,

@@ -46,7 +46,9 @@ void costs_learn(costs_kind *k, double wall_s, size_t updates);
 
 /* Expected duration of a run of that kind in seconds; NaN if no run has ended yet. */
 double costs_run_s(const costs_kind *k);
-/* Total seconds of all measured runs. */
+/* Total seconds of the runs that ended, each as long as the mean of its kind. The work left in the
+ * same unit is costs_left_s(), so their ratio holds where the machine's load has changed since
+ * earlier runs. */
 double costs_spent_s(const costs *c);
 /* Number of measured runs. */
 size_t costs_runs(const costs *c);
@@ -80,7 +82,6 @@ gl_status sweep_outlook_read(sweep_outlook *out, store *s, const char *study, gl
 typedef struct sweep_progress {
   progress *bar;
   costs *costs;
-  double learned_s;   /* total duration of the file's runs at the beginning */
   uint64_t finished;  /* runs found in the file or completed now, out of the total */
   uint64_t found;     /* of `finished`, those that were in the file */
   double estimated_s; /* time of the last estimate */

@@ -47,6 +47,20 @@ TEST(what_is_not_known_is_taken_from_the_algorithm_then_from_all_runs) {
   costs_free(c);
 }
 
+/* Work done and work left are in one unit, so an earlier sweep on a busy machine does not change
+ * their ratio. */
+TEST(an_earlier_load_of_the_machine_does_not_distort_what_is_left) {
+  costs *c = costs_new();
+  costs_kind *k = costs_of(c, "gepo", "{}");
+  for (int i = 0; i < 5; ++i) costs_learn(k, 60, 10);
+  ASSERT_CLOSE(costs_spent_s(c), 0, 0);
+  for (int i = 0; i < 10; ++i) costs_expect(k, 10);
+  costs_ended(k, 20, 0);
+  costs_ended(k, 20, 0);
+  ASSERT_CLOSE(costs_left_s(c) / costs_spent_s(c), 4, 1e-12);
+  costs_free(c);
+}
+
 /* 12 seconds for 20 updates, earlier: a tenth of that for 2. */
 TEST(runs_of_other_lengths_are_compared_by_the_update) {
   costs *c = costs_new();
