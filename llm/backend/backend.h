@@ -87,7 +87,9 @@ typedef struct shared_rows {
   const int32_t *tree;   /* [trees + 1] first sequence of each tree, then the number of sequences */
   const int32_t *parent; /* [sequences] ignored if before is 0 */
   const int32_t *before; /* [sequences] */
-} shared_rows;           /* the arrays are in the backend's memory */
+  const int32_t *full;   /* [sequences + 1] first row of each if no row was shared */
+  const int32_t *full_host; /* the same, in host memory */
+} shared_rows;              /* the other arrays are in the backend's memory */
 
 /* For every row, the set of tokens that top-k and top-p kept when the row's token was sampled: set
  * [rows, shape.words], in the format of core/rl/sampling_distribution.h, in the backend's

@@ -163,11 +163,11 @@ OPERATION(void, attention_backward,
 /* Attention over sequences with shared prefixes (backend.h): a row attends to all positions of its
  * sequence up to its own. Its result has the same bits as from `attention` on the sequence
  * without sharing. The gradients of shared keys and values are sums over the sequences of a
- * tree, in order. For a backend without these operations, sequences are packed without sharing. */
-HOST_OPERATION(void, attention_shared,
+ * tree, in order. shared.trees is at least 1. */
+OPERATION(void, attention_shared,
                (backend *b, void *out, void *lse, const void *qk, const void *qkv,
                 packed_rows rows, shared_rows shared, head_shape shape))
-HOST_OPERATION(void, attention_shared_backward,
+OPERATION(void, attention_shared_backward,
                (backend *b, void *dqk, void *dqkv, const void *dout, const void *out,
                 const void *lse, const void *qk, const void *qkv, packed_rows rows,
                 shared_rows shared, head_shape shape))

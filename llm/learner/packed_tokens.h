@@ -13,7 +13,7 @@ typedef struct pack_member {
 } pack_member;
 
 /* Responses packed for a forward that computes the log-probability of every token. If the model
- * supports it (model_shares()), a common prefix of responses to one prompt (the prompt and often
+ * does it faster (model_shares()), a common prefix of responses to one prompt (the prompt and often
  * more) is packed and run once. Otherwise a response is packed completely, unless an earlier one
  * begins with it. Equal tokens after equal prefixes are one target, unless their samplers kept
  * different sets; target_of maps each token to its target. Zero it before first use; capacities

@@ -125,7 +125,8 @@ static void pass_take(pass *p, device_arena *a, const model_config *c, const bac
     p->tree = behind;
     p->parent = p->tree + shape.trees + 1;
     p->before = p->parent + shape.sequences;
-    behind = p->before + shape.sequences;
+    p->full = p->before + shape.sequences;
+    behind = p->full + shape.sequences + 1;
   }
   if (p->token != NULL && shape.set_words > 0) p->kept.set = (uint32_t *)behind;
   p->branch = device_arena_take(a, shape.rows, c->hidden, t);
@@ -498,8 +499,18 @@ void model_last_norm(model *m) {
 
 /* --- tokens from the host --- */
 
-int model_shares(const model *m) {
-  return m->b->ops->attention_shared != NULL;
+/* On a device each layer copies what sequences share for its attention, in some twenty launches of
+ * kernels: about 60 us, in which an H100 processes so many rows times parameters of a layer forward
+ * and backward. An estimate; not measured. */
+static const double SHARING_PAYS = 4e9;
+
+int model_shares(const model *m, size_t rows) {
+  const model_config *c = &m->c;
+  const head_shape s = model_heads(c);
+  if (m->b->ops->attention_shared == NULL) return 0;
+  const double heads = 2.0 * (double)(s.q + s.kv) * (double)s.dim;
+  return m->b->kind == BACKEND_CPU ||
+         (double)rows * (double)c->hidden * (heads + 3.0 * (double)c->intermediate) >= SHARING_PAYS;
 }
 
 /* Number of positions that sequence s shares with its parent. */
@@ -527,7 +538,7 @@ static int is_tree(const packed_tokens *packed, const shared_tokens *shared, siz
 static gl_status check_trees(const model *m, const packed_tokens *packed,
                              const shared_tokens *shared, gl_error *err) {
   if (shared == NULL) return GL_OK;
-  if (!model_shares(m))
+  if (!model_shares(m, SIZE_MAX))
     return gl_fail(err, GL_EINTERNAL, "%s cannot run sequences that share beginnings",
                    m->b->device);
   int right = shared->tree[0] == 0 && shared->tree[shared->n_trees] == packed->n_sequences;
@@ -557,6 +568,7 @@ static gl_status check_kept(const model *m, const packed_tokens *packed, const k
  */
 static gl_status check_packed_tokens(const model *m, const packed_tokens *packed,
                                      const shared_tokens *shared, size_t *longest, gl_error *err) {
+  size_t full = 0; /* positions of all sequences */
   *longest = 0;
   if (packed->n_tokens > INT32_MAX || packed->n_targets > INT32_MAX ||
       (packed->n_sequences > 0 &&
@@ -575,7 +587,10 @@ static gl_status check_packed_tokens(const model *m, const packed_tokens *packed
                      "`context` or shorten prompts and max_tokens",
                      n, m->c.max_positions);
     *longest = n > *longest ? n : *longest;
+    full += n;
   }
+  if (full > INT32_MAX)
+    return gl_fail(err, GL_EINPUT, "sequences of %zu tokens in one pass; lower micro_batch", full);
   for (size_t i = 0; i < packed->n_tokens; ++i)
     if (packed->token[i] < 0 || (size_t)packed->token[i] >= m->c.vocabulary)
       return gl_fail(err, GL_EINPUT, "token %d is outside the model's vocabulary of %zu",
@@ -592,7 +607,7 @@ static gl_status check_packed_tokens(const model *m, const packed_tokens *packed
 }
 
 /* Writes the index arrays into host staging memory, in the order in which the pass has them in
- * backend memory: token, position, start, target_after, target; then tree, parent, before if
+ * backend memory: token, position, start, target_after, target; then tree, parent, before, full if
  * prefixes are shared; then the sets of kept tokens if there are any. */
 static gl_status fill_index(model *m, const packed_tokens *packed, const shared_tokens *shared,
                             const kept_tokens *kept, const pass_shape *shape, gl_error *err) {
@@ -620,11 +635,14 @@ static gl_status fill_index(model *m, const packed_tokens *packed, const shared_
     memcpy(m->index + room - t * shape->set_words, kept->set,
            t * shape->set_words * sizeof *kept->set);
   if (shared == NULL) return GL_OK;
-  int32_t *tree = target + t, *parent = tree + shape->trees + 1, *before = parent + s;
+  int32_t *tree = target + t, *parent = tree + shape->trees + 1, *before = parent + s,
+          *full = before + s;
+  full[0] = 0;
   for (size_t k = 0; k <= shape->trees; ++k) tree[k] = (int32_t)shared->tree[k];
   for (size_t k = 0; k < s; ++k) {
     before[k] = (int32_t)shared->before[k];
     parent[k] = before[k] > 0 ? (int32_t)shared->parent[k] : 0;
+    full[k + 1] = full[k] + (int32_t)sequence_length(packed, shared, k);
   }
   return GL_OK;
 }
@@ -663,6 +681,7 @@ gl_status model_pass_begin(model *m, const packed_tokens *packed, const shared_t
   device_arena a = {.base = m->block};
   pass_take(&m->pass, &a, &m->c, m->b, shape, m->layer);
   m->pass.longest = longest;
+  if (shared != NULL) m->pass.full_host = m->index + (m->pass.full - m->pass.token);
   if (kept != NULL) m->pass.kept.shape = *kept->shape;
   m->b->ops->upload(m->b, m->pass.token, m->index, pass_index_numbers(&shape) * sizeof *m->index);
   return GL_OK;

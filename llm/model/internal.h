@@ -80,7 +80,7 @@ typedef struct pass_shape {
 
 /* Number of integers in the index arrays of a pass. */
 static inline size_t pass_index_numbers(const pass_shape *s) {
-  const size_t shared = s->trees > 0 ? s->trees + 1 + 2 * s->sequences : 0;
+  const size_t shared = s->trees > 0 ? s->trees + 1 + 3 * s->sequences + 1 : 0;
   return 2 * s->rows + s->sequences + 1 + (2 + s->set_words) * s->targets + shared;
 }
 
@@ -89,8 +89,9 @@ typedef struct pass {
   size_t longest;
   /* Backend memory, one block, token first. */
   int32_t *token, *position, *start, *row, *target;
-  int32_t *tree, *parent, *before; /* NULL if nothing is shared */
-  kept_sets kept;                  /* set is NULL if no distribution is truncated */
+  int32_t *tree, *parent, *before, *full; /* NULL if nothing is shared */
+  const int32_t *full_host;               /* the same as full, borrowed until the next pass */
+  kept_sets kept;                         /* set is NULL if no distribution is truncated */
   void *branch; /* [rows, hidden] output of a block of the layer, not yet added to the stream */
   layer_activations *layer; /* host, [layers]; layers share memory if activations are not stored */
   /* At the tokens that targets follow: */
@@ -109,7 +110,7 @@ static inline packed_rows pass_rows(const pass *p) {
   return (packed_rows){p->shape.rows, p->shape.sequences, p->longest, p->start};
 }
 static inline shared_rows pass_shared(const pass *p) {
-  return (shared_rows){p->shape.trees, p->tree, p->parent, p->before};
+  return (shared_rows){p->shape.trees, p->tree, p->parent, p->before, p->full, p->full_host};
 }
 
 /* The cached keys and values of one layer, for a run that fills or reads them. */

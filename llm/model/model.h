@@ -148,8 +148,9 @@ typedef struct kept_tokens {
   const uint32_t *set;
 } kept_tokens;
 
-/* 1 if the backend can run sequences with shared prefixes. */
-int model_shares(const model *m);
+/* 1 if the backend can run sequences with shared prefixes, and that takes less time where it saves
+ * that many rows of a pass. */
+int model_shares(const model *m, size_t rows);
 
 /* Computes logp[n_targets] and entropy[n_targets] (NULL: not wanted) of the policy softmax(logits /
  * temperature). keep 1: a model_backward() follows. Errors: GL_EINPUT (token outside the
@@ -158,8 +159,9 @@ gl_status model_forward(model *m, const packed_tokens *packed, double temperatur
                         double *logp, double *entropy, gl_error *err);
 /* Further options of a forward. */
 typedef struct forward_options {
-  /* Prefixes that sequences share. Results equal those of complete sequences bit for bit.
-   * GL_EINTERNAL if the backend cannot share. NULL: nothing is shared. */
+  /* Prefixes that sequences share. On the CPU results equal those of complete sequences bit for
+   * bit; on a device a product's order of sums depends on its number of rows. GL_EINTERNAL if the
+   * backend cannot share. NULL: nothing is shared. */
   const shared_tokens *shared;
   /* Renormalises every target's distribution over its kept tokens: logp and model_backward() refer
    * to this distribution, entropy to the whole one. GL_EINTERNAL if a set does not contain its

@@ -161,6 +161,59 @@ static void attention_case(case_run *r, const size_t *s) {
   case_keep(r, "dqkv", dqkv, qkv_n); /* its queries and keys were drawn and stay */
 }
 
+/* Trees of sequences with shared prefixes by number. In the first tree of 0 sequences go on from
+ * each other, in its last one a sequence goes on within what its parent goes on from. Those of 1
+ * and 2 have a prompt and some responses, and more positions than rows, so that a backend which
+ * copies the positions does so in parts. */
+typedef struct tree_packing {
+  size_t sequences, trees;
+  int32_t own[8], parent[8], before[8], tree[4];
+} tree_packing;
+static const tree_packing tree_packings[] = {
+    {7, 3, {3, 1, 2, 2, 2, 2, 1}, {0, 0, 1, 3, 4, 4, 5}, {0, 2, 3, 0, 0, 2, 1}, {0, 3, 4, 7}},
+    {5, 2, {110, 33, 50, 9, 1}, {0, 0, 0, 0, 3}, {0, 70, 70, 0, 8}, {0, 3, 5}},
+    {8,
+     1,
+     {40, 3, 3, 3, 3, 3, 3, 3},
+     {0, 0, 0, 0, 0, 0, 0, 0},
+     {0, 37, 37, 37, 37, 37, 37, 37},
+     {0, 8}},
+};
+
+/* shape: tree_packing, q, kv, dim */
+static void attention_shared_case(case_run *r, const size_t *s) {
+  const tree_packing *t = &tree_packings[s[0]];
+  const head_shape h = {s[1], s[2], s[3]};
+  int32_t start[9] = {0}, full[9] = {0};
+  packed_rows p = {.sequences = t->sequences};
+  for (size_t i = 0; i < t->sequences; ++i) {
+    const int32_t n = t->own[i] + t->before[i];
+    start[i + 1] = start[i] + t->own[i];
+    full[i + 1] = full[i] + n;
+    if ((size_t)n > p.longest) p.longest = (size_t)n;
+  }
+  p.rows = (size_t)start[t->sequences];
+  p.start = case_integers(r, start, t->sequences + 1);
+  const shared_rows shared = {t->trees,
+                              case_integers(r, t->tree, t->trees + 1),
+                              case_integers(r, t->parent, t->sequences),
+                              case_integers(r, t->before, t->sequences),
+                              case_integers(r, full, t->sequences + 1),
+                              full};
+  const size_t qkv_n = p.rows * (h.q + 2 * h.kv) * h.dim, qk_n = p.rows * (h.q + h.kv) * h.dim;
+  const size_t n = p.rows * h.q * h.dim;
+  void *qk = case_draw(r, qk_n, 3), *qkv = case_draw(r, qkv_n, 1), *out = case_zeros(r, n);
+  void *lse = case_zeros_master(r, p.rows * h.q);
+  OP(r, attention_shared)(r->b, out, lse, qk, qkv, p, shared, h);
+  case_keep(r, "out", out, n);
+  case_keep_master(r, "lse", lse, p.rows * h.q);
+  void *dqk = case_draw(r, qk_n, 1), *dqkv = case_draw(r, qkv_n, 1);
+  OP(r, attention_shared_backward)
+  (r->b, dqk, dqkv, case_draw(r, n, 1), out, lse, qk, qkv, p, shared, h);
+  case_keep(r, "dqk", dqk, qk_n);
+  case_keep(r, "dqkv", dqkv, qkv_n); /* its queries and keys were drawn and stay */
+}
+
 /* shape: rows, q, kv, dim, capacity, position of the first row, from which each row after it stands
  * 80 earlier (0: positions are drawn). Slots are filled by cache_store, position by position; then
  * the first is copied to a free one and read there, and a row of no slot takes part. */
@@ -482,6 +535,17 @@ static const backend_case cases[] = {
       {5, 2, 1, 128},
       {6, 4, 2, 128},
       {7, 2, 1, 128}}},
+    {"attention_shared",
+     attention_shared_case,
+     2,
+     7,
+     {{0, 1, 1, 2},
+      {0, 4, 2, 20},
+      {1, 2, 2, 16},
+      {2, 4, 1, 10},
+      {1, 2, 1, 64},
+      {2, 4, 2, 128},
+      {1, 6, 2, 128}}},
     {"attention_cached",
      cached_case,
      2,

@@ -288,8 +288,8 @@ template <typename T> static void run(cuda_backend *b, const attention_call *a) 
     a->backward ? backward<T, 4>(b, a) : forward<T, 4>(b, a);
 }
 
-/* A grid has at most 65,535 sequences, so more are processed in several launches. */
-template <typename T> static void run_all(cuda_backend *b, const attention_call *a) {
+template <typename T> void attention_run(cuda_backend *b, const attention_call *a) {
+  /* A grid has at most 65,535 sequences, so more are processed in several launches. */
   static const size_t MOST = 65535;
   attention_call part = *a;
   for (size_t s = 0; s < a->rows.sequences; s += MOST) {
@@ -298,6 +298,8 @@ template <typename T> static void run_all(cuda_backend *b, const attention_call 
     run<T>(b, &part);
   }
 }
+template void attention_run<float>(cuda_backend *, const attention_call *);
+template void attention_run<bf16>(cuda_backend *, const attention_call *);
 
 template <typename T>
 static void op_attention(backend *base, void *out, void *lse, const void *qk, const void *qkv,
@@ -312,7 +314,7 @@ static void op_attention(backend *base, void *out, void *lse, const void *qk, co
   a.rows = rows;
   a.shape = shape;
   a.scale = cuda_attention_scale(shape);
-  run_all<T>(op.b, &a);
+  attention_run<T>(op.b, &a);
 }
 
 template <typename T>
@@ -334,7 +336,7 @@ static void op_attention_backward(backend *base, void *dqk, void *dqkv, const vo
   a.scale = cuda_attention_scale(shape);
   a.row_dot = static_cast<float *>(cuda_scratch(op.b, rows.rows * shape.q * sizeof(float)));
   attention_row_dot<T>(op.b, a.row_dot, dout, out, rows.rows * shape.q, shape.dim);
-  run_all<T>(op.b, &a);
+  attention_run<T>(op.b, &a);
 }
 
 CUDA_TYPED_OPERATION(attention)

@@ -47,7 +47,7 @@ static size_t op_scratch(const backend *base, const run_shape *s) {
   size_t most = cuda_embed_scratch(s->rows);
   most = larger_scratch(
       most, s->rows > 0 ? 512 * larger_scratch(s->hidden, 2 * s->heads.dim) * sizeof(float) : 0);
-  most = larger_scratch(most, s->rows * s->heads.q * sizeof(float));
+  most = larger_scratch(most, cuda_attention_scratch(s->rows, s->heads, base->element));
   most = larger_scratch(most, cuda_output_scratch(b, s->rows, s->vocabulary, s->hidden));
   most = larger_scratch(most, cuda_cached_scratch(s->slots, s->capacity, s->heads));
   most = larger_scratch(most, cuda_product_rows_scratch(s, base->type));

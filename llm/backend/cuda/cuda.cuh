@@ -150,6 +150,7 @@ void cuda_add_parts(cuda_backend *b, void *to, const float *part, unsigned parts
 
 /* Maximum scratch bytes of the operations that need much, for backend_ops.scratch. */
 size_t cuda_output_scratch(const cuda_backend *b, size_t rows, size_t vocabulary, size_t k);
+size_t cuda_attention_scratch(size_t rows, head_shape shape, size_t element);
 size_t cuda_cached_scratch(size_t rows, size_t capacity, head_shape shape);
 size_t cuda_embed_scratch(size_t rows);
 size_t cuda_product_rows_scratch(const run_shape *s, number_type type);

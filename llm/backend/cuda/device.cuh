@@ -165,6 +165,12 @@ struct attention_call {
   float scale;
 };
 
+/* row_dot [n] = the row sum of dO*O over each head's dim numbers, n = rows * q (attention.cu). */
+template <typename T>
+void attention_row_dot(cuda_backend *b, float *row_dot, const void *dout, const void *out, size_t n,
+                       size_t dim);
+/* Launches the call's kernels (attention.cu). */
+template <typename T> void attention_run(cuda_backend *b, const attention_call *a);
 /* Launches attention on tensor cores and returns true. Returns false without doing anything if
  * there is no such kernel for the head size or the alignment (attention_mma.cu). */
 bool attention_tensor(cuda_backend *b, const attention_call *a);

@@ -177,10 +177,15 @@ static void shared_attention_f(case_run *r, const problem *p, double *const *x, 
                                const double *dy, double *const *dx) {
   static const int32_t start[] = {0, 3, 4, 6, 8, 10, 12, 13}, tree[] = {0, 3, 4, 7};
   static const int32_t parent[] = {0, 0, 1, 3, 4, 4, 5}, before[] = {0, 2, 3, 0, 0, 2, 1};
+  static const int32_t full[] = {0, 3, 6, 11, 13, 15, 19, 21};
   const head_shape h = {p->s[1], p->s[2], p->s[3]};
   const packed_rows rows = {13, 7, 5, case_integers(r, start, 8)};
-  const shared_rows shared = {3, case_integers(r, tree, 4), case_integers(r, parent, 7),
-                              case_integers(r, before, 7)};
+  const shared_rows shared = {3,
+                              case_integers(r, tree, 4),
+                              case_integers(r, parent, 7),
+                              case_integers(r, before, 7),
+                              case_integers(r, full, 8),
+                              full};
   void *qk = case_put(r, x[0], p->n[0]), *qkv = case_put(r, x[1], p->n[1]);
   void *out = case_zeros(r, p->n_out), *lse = case_zeros(r, 13 * h.q);
   r->b->ops->attention_shared(r->b, out, lse, qk, qkv, rows, shared, h);

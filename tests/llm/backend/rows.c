@@ -297,8 +297,14 @@ static void attend_shared(backend *b, const packed_case *c, size_t a, size_t bet
   case_run r;
   case_begin(&r, b, NUMBER_F32, NUMBER_F32);
   const packed_rows p = {ROWS, 3, LENGTH + OTHER, case_integers(&r, start, 4)};
-  const shared_rows shared = {1, case_integers(&r, tree, 2), case_integers(&r, parent, 3),
-                              case_integers(&r, before, 3)};
+  const int32_t full[] = {0, (int32_t)a + OTHER, (int32_t)(a + between) + 2 * OTHER,
+                          (int32_t)(a + between) + 2 * OTHER + LENGTH};
+  const shared_rows shared = {1,
+                              case_integers(&r, tree, 2),
+                              case_integers(&r, parent, 3),
+                              case_integers(&r, before, 3),
+                              case_integers(&r, full, 4),
+                              full};
   float *out = case_zeros(&r, ROWS * width);
   b->ops->attention_shared(b, out, case_zeros_master(&r, ROWS * c->shape.q), part(&r, &qk, 0, ROWS),
                            part(&r, &qkv, 0, ROWS), p, shared, c->shape);

@@ -75,10 +75,14 @@ static int make_both(model_type as, small_model *cuda, small_model *cpu, number_
   return 1;
 }
 
-/* One forward, backward and step of both. */
-static void compare_step(model_type as, number_type type, int tensor, int recompute,
+/* One forward, backward and step of both. shares: the second sequence goes on after 15 positions of
+ * the first, the third after the second. */
+static void compare_step(model_type as, number_type type, int tensor, int recompute, int shares,
                          double tolerance) {
   static const size_t lengths[] = {20, 1, 7, 70};
+  static const size_t tree[] = {0, 3, 4}, parent[] = {0, 0, 1, 0}, before[] = {0, 15, 16, 0};
+  static const shared_tokens shared = {2, tree, parent, before};
+  const forward_options how = {.shared = shares ? &shared : NULL, .temperature = 0.9, .keep = 1};
   small_model s[2];
   if (!make_both(as, &s[0], &s[1], type, tensor, recompute)) SKIP("no CUDA device");
   const size_t n = model_parameters(s[0].m);
@@ -92,7 +96,7 @@ static void compare_step(model_type as, number_type type, int tensor, int recomp
     gradient[i] = calloc(n, sizeof(double));
     value[i] = calloc(n, sizeof(double));
     model_optimizer *o;
-    ASSERT_OK(model_forward(s[i].m, &r.rows, 0.9, 1, logp[i], entropy[i], &err));
+    ASSERT_OK(model_forward_with(s[i].m, &r.rows, &how, logp[i], entropy[i], &err));
     ASSERT_OK(model_backward(s[i].m, r.coefficient, &err));
     ASSERT_OK(model_gradient_get(s[i].m, gradient[i], &err));
     ASSERT_OK(model_optimizer_new(&o, s[i].m, &spec, &err));
@@ -116,13 +120,19 @@ static void compare_step(model_type as, number_type type, int tensor, int recomp
 }
 
 TEST(a_step_in_float32_is_the_cpus) {
-  for (int as = 0; as < MODEL_TYPES; ++as) compare_step((model_type)as, NUMBER_F32, 0, 0, 1e-4);
+  for (int as = 0; as < MODEL_TYPES; ++as) compare_step((model_type)as, NUMBER_F32, 0, 0, 0, 1e-4);
 }
 TEST(a_step_with_recomputation_is_the_cpus) {
-  for (int as = 0; as < MODEL_TYPES; ++as) compare_step((model_type)as, NUMBER_F32, 0, 1, 1e-4);
+  for (int as = 0; as < MODEL_TYPES; ++as) compare_step((model_type)as, NUMBER_F32, 0, 1, 0, 1e-4);
 }
 TEST(a_step_in_bfloat16_is_the_cpus) {
-  for (int as = 0; as < MODEL_TYPES; ++as) compare_step((model_type)as, NUMBER_BF16, 1, 0, 2e-2);
+  for (int as = 0; as < MODEL_TYPES; ++as) compare_step((model_type)as, NUMBER_BF16, 1, 0, 0, 2e-2);
+}
+TEST(a_step_with_shared_prefixes_is_the_cpus) {
+  for (int recompute = 0; recompute < 2; ++recompute) {
+    compare_step(MODEL_QWEN3, NUMBER_F32, 0, recompute, 1, 1e-4);
+    compare_step(MODEL_QWEN3, NUMBER_BF16, 1, recompute, 1, 2e-2);
+  }
 }
 
 /* --- responses --- */
