@@ -494,6 +494,26 @@ static gl_status gpu_train(gpu_run *r, gl_error *err) {
   return status;
 }
 
+/* A training step whose sequences have their first half, a prompt, in common: packed with each
+ * sequence, and packed once. */
+static gl_status gpu_shared(gpu_run *r, gl_error *err) {
+  const gpu_shape *s = r->shape;
+  const double tokens = (double)(s->sequences * s->length);
+  const row rows[] = {
+      {"shared.each", "tokens a second, training, the prompt with each", tokens, 0, 0, NAN},
+      {"shared.once", "tokens a second, training, the prompt once", tokens, 0, 0, NAN}};
+  workload_size size = training_of(s);
+  double rate;
+  workload w;
+  gl_status status = workload_init(&w, &s->model, size, r->device, err);
+  if (status == GL_OK) status = gpu_measure(r, &rate, rows[0], workload_train, &w, err);
+  size.shared = s->length / 2;
+  if (status == GL_OK) status = workload_resize(&w, size, err);
+  if (status == GL_OK) status = gpu_measure(r, &rate, rows[1], workload_train, &w, err);
+  workload_fini(&w);
+  return status;
+}
+
 /* The output layer, measured by the times of its two operations within a training step. */
 static gl_status logp(gpu_run *r, gl_error *err) {
   const gpu_shape *s = r->shape;
@@ -681,6 +701,7 @@ static const part parts[] = {
     {"parity", .run = gpu_parity},
     {"train", .run = gpu_train, .limited = 1},
     {"peer-train", .asks = "train", .aim = TRAIN_AIM},
+    {"shared", .run = gpu_shared},
     {"decode", .run = gpu_decode, .limited = 1, .repetitions = 3},
     {"peer-decode", .asks = "decode", .aim = DECODE_AIM, .batches = 1, .repetitions = 3},
     {"logp", .run = logp, .limited = 1},

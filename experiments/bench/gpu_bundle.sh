@@ -110,7 +110,7 @@ run_part() {
   case $1 in
     tests) tests ;;
     decode-*) bench --only decode --shape "${1#decode-}" -o "$logs/$1.json" ;;
-    train-*) bench --only train,logp --shape "${1#train-}" -o "$logs/$1.json" ;;
+    train-*) bench --only train,shared,logp --shape "${1#train-}" -o "$logs/$1.json" ;;
     times-*) GEPOLAB_CUDA_TIMES=1 bench --only train --shape "${1#times-}" repetitions=2
              both $? env GEPOLAB_CUDA_TIMES=all timeout "$(left)" ./gepolab bench gpu --only decode --shape "${1#times-}" draws=32 repetitions=1 ;;
     repeats) repeats ;;

@@ -61,6 +61,9 @@ static gl_status workload_allocate(workload *w, gl_error *err) {
   w->start = MUST_ARRAY(size_t, sequences + 1, "a benchmark");
   w->prompt_start = MUST_ARRAY(size_t, sequences + 1, "a benchmark");
   w->number = MUST_ARRAY(size_t, sequences, "a benchmark");
+  w->own_start = MUST_ARRAY(size_t, sequences + 1, "a benchmark");
+  w->parent = MUST_ARRAY(size_t, sequences, "a benchmark");
+  w->before = MUST_ARRAY(size_t, sequences, "a benchmark");
   w->row = MUST_ARRAY(size_t, n, "a benchmark");
   w->token = MUST_ARRAY(int32_t, n, "a benchmark");
   w->target = MUST_ARRAY(int32_t, n, "a benchmark");
@@ -74,7 +77,10 @@ static void workload_fill(workload *w, size_t vocabulary) {
   for (size_t i = 0; i <= w->size.sequences; ++i) {
     w->start[i] = i * w->size.length;
     w->prompt_start[i] = i * w->size.prompt;
-    if (i < w->size.sequences) w->number[i] = i;
+    w->own_start[i] = i > 0 ? w->start[i] - (i - 1) * w->size.shared : 0;
+    if (i == w->size.sequences) break;
+    w->number[i] = i;
+    w->before[i] = i > 0 ? w->size.shared : 0;
   }
   for (size_t i = 0; i < n; ++i) {
     w->row[i] = i;
@@ -88,6 +94,9 @@ static void workload_release(workload *w) {
   generate_result_fini(&w->result);
   free(w->start);
   free(w->prompt_start);
+  free(w->own_start);
+  free(w->parent);
+  free(w->before);
   free(w->row);
   free(w->number);
   free(w->token);
@@ -142,9 +151,16 @@ static gl_status workload_pass(workload *w, int learn, gl_error *err) {
   for (size_t s = 0; s < w->size.sequences && status == GL_OK; s += w->size.micro) {
     const size_t left = w->size.sequences - s;
     const size_t sequences = left < w->size.micro ? left : w->size.micro;
-    const size_t n = sequences * w->size.length, at = s * w->size.length;
-    const packed_tokens rows = {n, sequences, n, w->start, w->token + at, w->row, w->target + at};
-    status = model_forward(w->m, &rows, 1, learn, w->logp + at, NULL, err);
+    const size_t at = s * w->size.length;
+    const size_t n = sequences * w->size.length - (sequences - 1) * w->size.shared;
+    const size_t tree[] = {0, sequences};
+    const shared_tokens shared = {1, tree, w->parent, w->before};
+    const int shares = w->size.shared > 0;
+    const packed_tokens rows = {
+        n, sequences, n, shares ? w->own_start : w->start, w->token + at, w->row, w->target + at};
+    const forward_options how = {
+        .shared = shares ? &shared : NULL, .temperature = 1, .keep = learn};
+    status = model_forward_with(w->m, &rows, &how, w->logp + at, NULL, err);
     if (learn && status == GL_OK) status = model_backward(w->m, w->slope + at, err);
   }
   return status;

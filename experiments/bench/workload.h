@@ -10,6 +10,7 @@
 typedef struct workload_size {
   size_t sequences, length; /* length: tokens of each sequence, including its prompt */
   size_t prompt;            /* tokens of each prompt; generation samples the others */
+  size_t shared;            /* first tokens that the sequences of a micro-batch share; 0: none */
   size_t micro;             /* sequences per micro-batch of scoring or training; 0: all */
   int recompute;            /* 1: the backward recomputes layers */
   int trains;               /* 1: with an optimiser */
@@ -25,9 +26,10 @@ typedef struct workload {
   /* Host memory. Each token's target is the next token; slopes alternate between +1 / tokens and -1
    * / tokens. */
   size_t *start, *prompt_start, *row, *number;
-  int32_t *token, *target; /* [sequences * length] */
-  double *slope, *logp;    /* [sequences * length] */
-  generate_result result;  /* [sequences, length - prompt] */
+  size_t *own_start, *parent, *before; /* of packed sequences, if they share tokens */
+  int32_t *token, *target;             /* [sequences * length] */
+  double *slope, *logp;                /* [sequences * length] */
+  generate_result result;              /* [sequences, length - prompt] */
 } workload;
 
 /* Makes the model with random parameters (norm weights are 1) that bfloat16 represents exactly.

@@ -314,7 +314,7 @@ static gl_status run_bench_gpu(args *a, gl_error *err) {
                    .python = python != NULL && python[0] != '\0' ? python : "python3"};
   const args_option options[] = {
       {"only", 0, ARGS_TEXT, "PARTS",
-       "of limits, parity, train, peer-train, decode, peer-decode, logp, step; with "
+       "of limits, parity, train, peer-train, shared, decode, peer-decode, logp, step; with "
        "commas between (default: all, in this order)",
        &o.only},
       {"shape", 0, ARGS_TEXT, "0.6b|1.7b|tiny", "default: the first two", &shape},

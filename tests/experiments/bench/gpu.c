@@ -45,8 +45,8 @@ TEST(help_names_its_options) {
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "usage: gepolab bench gpu"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "--only PARTS"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "GEPOLAB_PYTHON"));
-  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "limits, parity, train, peer-train, decode,"));
-  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "peer-decode, logp, step; with commas between"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "limits, parity, train, peer-train,"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "peer-decode, logp, step; with"));
 }
 
 TEST(without_a_device_it_says_so_and_ends_well) {
