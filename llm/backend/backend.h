@@ -162,6 +162,9 @@ struct backend {
   /* To be set after making the backend, before its first operation. 1: CUDA's products of float32
    * may round their factors to TF32, except logits and row-wise products. */
   int tf32;
+  /* 1: attention_shared copies all positions, which takes time (model_shares). Set by the backend;
+   * tests change it. */
+  int copies_shared;
 };
 
 /* The device of a backend, if a learner has one replica on each of several devices

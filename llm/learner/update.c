@@ -151,11 +151,11 @@ static bool takes(const set_pass *p, size_t j) {
   return false;
 }
 
-/* Rows that the next micro-batch saves if each prompt is packed once. */
-static size_t rows_saved(const set_pass *p, size_t most, walk at) {
+/* 1 if the next micro-batch is to be packed with each prompt once. */
+static int packs_shared(const set_pass *p, const model *m, walk at) {
   const response_list *s = p->list;
   size_t group = SIZE_MAX, packed = 0, saved = 0;
-  for (; at.at < at.end && packed < most; ++at.at) {
+  for (; at.at < at.end && packed < p->l->spec.micro_batch; ++at.at) {
     if (!takes(p, at.at)) continue;
     const size_t g = s->group_of[s->response[at.at]];
     const size_t prompt = s->prompts->start[g + 1] - s->prompts->start[g];
@@ -163,7 +163,7 @@ static size_t rows_saved(const set_pass *p, size_t most, walk at) {
     packed += response_tokens(s, at.at) - 1;
     group = g;
   }
-  return saved;
+  return model_shares(m, saved, packed + saved);
 }
 
 /* Packs the next micro-batch: responses up to `most` tokens, at least one response. The pack is
@@ -174,7 +174,7 @@ static gl_status pack_next(const set_pass *p, replica *r, size_t most, walk *at,
   const response_list *s = p->list;
   const int with_sets = p->which == PASS_KEPT_SETS && s->shape.words > 0;
   size_t group = SIZE_MAX; /* the group whose prompt is being packed */
-  token_pack_clear(&r->pack, model_shares(r->model, rows_saved(p, most, *at)));
+  token_pack_clear(&r->pack, packs_shared(p, r->model, *at));
   if (s->replays) token_pack_keep(&r->pack, &s->shape);
   if (with_sets) token_pack_watch(&r->pack, &s->shape);
   for (; at->at < at->end; ++at->at) {

@@ -499,18 +499,20 @@ void model_last_norm(model *m) {
 
 /* --- tokens from the host --- */
 
-/* On a device each layer copies what sequences share for its attention, in some twenty launches of
- * kernels: about 60 us, in which an H100 processes so many rows times parameters of a layer forward
- * and backward. An estimate; not measured. */
-static const double SHARING_PAYS = 4e9;
+/* The costs of a layer on a device, in units of a row times a parameter forward and backward (6
+ * operations, 0.02 ps on an H100): launches of kernels (100 us), and a byte copied (0.33 ps).
+ * Estimates; not measured. */
+static const double LAUNCHES = 5e9, BYTE = 16;
 
-int model_shares(const model *m, size_t rows) {
+int model_shares(const model *m, size_t saved, size_t positions) {
   const model_config *c = &m->c;
   const head_shape s = model_heads(c);
   if (m->b->ops->attention_shared == NULL) return 0;
-  const double heads = 2.0 * (double)(s.q + s.kv) * (double)s.dim;
-  return m->b->kind == BACKEND_CPU ||
-         (double)rows * (double)c->hidden * (heads + 3.0 * (double)c->intermediate) >= SHARING_PAYS;
+  if (!m->b->copies_shared) return 1;
+  const double q = (double)(s.q * s.dim), kv = (double)(s.kv * s.dim);
+  const double parameters = (double)c->hidden * (2 * (q + kv) + 3 * (double)c->intermediate);
+  const double bytes = (10 * q + 12 * kv) * (double)m->b->element; /* of a position */
+  return (double)saved * parameters >= LAUNCHES + (double)positions * bytes * BYTE;
 }
 
 /* Number of positions that sequence s shares with its parent. */
@@ -538,7 +540,7 @@ static int is_tree(const packed_tokens *packed, const shared_tokens *shared, siz
 static gl_status check_trees(const model *m, const packed_tokens *packed,
                              const shared_tokens *shared, gl_error *err) {
   if (shared == NULL) return GL_OK;
-  if (!model_shares(m, SIZE_MAX))
+  if (m->b->ops->attention_shared == NULL)
     return gl_fail(err, GL_EINTERNAL, "%s cannot run sequences that share beginnings",
                    m->b->device);
   int right = shared->tree[0] == 0 && shared->tree[shared->n_trees] == packed->n_sequences;

@@ -155,7 +155,7 @@ struct model {
   int32_t *parts; /* backend [parts_room]: targets and sets of model_kept_parts(); grows, never
                      shrinks */
   size_t parts_room;
-  int32_t *index; /* host memory for copying a pass's index arrays, then its results */
+  int32_t *index; /* the pass's index arrays in host memory */
   size_t index_room;
 };
 

@@ -148,9 +148,9 @@ typedef struct kept_tokens {
   const uint32_t *set;
 } kept_tokens;
 
-/* 1 if the backend can run sequences with shared prefixes, and that takes less time where it saves
- * that many rows of a pass. */
-int model_shares(const model *m, size_t rows);
+/* 1 if the backend can run sequences with shared prefixes, and that is expected to take less time
+ * for a pass over that many positions of which it saves so many rows. */
+int model_shares(const model *m, size_t saved, size_t positions);
 
 /* Computes logp[n_targets] and entropy[n_targets] (NULL: not wanted) of the policy softmax(logits /
  * temperature). keep 1: a model_backward() follows. Errors: GL_EINPUT (token outside the

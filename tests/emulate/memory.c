@@ -178,6 +178,16 @@ static const char *const runs[] = {RUN("float32"), RUN("bfloat16"),
                                    RUN("bfloat16, stochastic_rounding: true")};
 enum { RUNS = 3 };
 
+/* Passes over shared prefixes, by an operation that counts them. */
+static size_t shared_passes;
+static const backend_ops *counted;
+static void count_shared(backend *b, void *out, void *lse, const void *qk, const void *qkv,
+                         packed_rows rows, shared_rows shared, head_shape shape) {
+  ++shared_passes;
+  counted->attention_shared(b, out, lse, qk, qkv, rows, shared, shape);
+}
+
+/* Shares prompts, for which the runs are too small otherwise. */
 TEST(the_plan_covers_what_a_run_takes) {
   for (size_t i = 0; i < 2; ++i) {
     backend *other = device(), *idle = device(); /* one measures, one stands for the run's own */
@@ -189,7 +199,14 @@ TEST(the_plan_covers_what_a_run_takes) {
     llm_fixture f = llm_open(runs[i], 5);
     memory_need need;
     ASSERT_OK(memory_need_of(&need, &f.llm->spec, f.llm->backend, 6, 1, 1, &err));
+    backend_ops counting = *(counted = f.llm->backend->ops);
+    counting.attention_shared = count_shared;
+    f.llm->backend->ops = &counting;
+    f.llm->backend->copies_shared = 0;
+    shared_passes = 0;
     llm_train(&f, 0, 2, metrics);
+    f.llm->backend->ops = counted;
+    CU_ASSERT(shared_passes >= 2);
     llm_score(&f);
     const size_t peak = emulate_memory_peak() - before;
     CU_ASSERT(peak <= need.total);

@@ -165,9 +165,10 @@ static void attention_case(case_run *r, const size_t *s) {
  * each other, in its last one a sequence goes on within what its parent goes on from. Those of 1
  * and 2 have a prompt and some responses, and more positions than rows, so that a backend which
  * copies the positions does so in parts. */
+enum { TREE_SEQUENCES = 300 };
 typedef struct tree_packing {
   size_t sequences, trees;
-  int32_t own[8], parent[8], before[8], tree[4];
+  int32_t own[TREE_SEQUENCES], parent[TREE_SEQUENCES], before[TREE_SEQUENCES], tree[4];
 } tree_packing;
 static const tree_packing tree_packings[] = {
     {7, 3, {3, 1, 2, 2, 2, 2, 1}, {0, 0, 1, 3, 4, 4, 5}, {0, 2, 3, 0, 0, 2, 1}, {0, 3, 4, 7}},
@@ -180,11 +181,24 @@ static const tree_packing tree_packings[] = {
      {0, 8}},
 };
 
-/* shape: tree_packing, q, kv, dim */
+/* A prompt of 2 and 300 responses of 3. */
+static void many_responses(tree_packing *t) {
+  *t = (tree_packing){300, 1, {5}, {0}, {0}, {0, 300}};
+  for (size_t i = 1; i < t->sequences; ++i) {
+    t->own[i] = 3;
+    t->before[i] = 2;
+  }
+}
+
+/* shape: tree_packing (3: many_responses), q, kv, dim */
 static void attention_shared_case(case_run *r, const size_t *s) {
-  const tree_packing *t = &tree_packings[s[0]];
+  tree_packing packing, *t = &packing;
   const head_shape h = {s[1], s[2], s[3]};
-  int32_t start[9] = {0}, full[9] = {0};
+  int32_t start[TREE_SEQUENCES + 1] = {0}, full[TREE_SEQUENCES + 1] = {0};
+  if (s[0] < 3)
+    packing = tree_packings[s[0]];
+  else
+    many_responses(&packing);
   packed_rows p = {.sequences = t->sequences};
   for (size_t i = 0; i < t->sequences; ++i) {
     const int32_t n = t->own[i] + t->before[i];
@@ -538,14 +552,15 @@ static const backend_case cases[] = {
     {"attention_shared",
      attention_shared_case,
      2,
-     7,
+     8,
      {{0, 1, 1, 2},
       {0, 4, 2, 20},
       {1, 2, 2, 16},
       {2, 4, 1, 10},
       {1, 2, 1, 64},
       {2, 4, 2, 128},
-      {1, 6, 2, 128}}},
+      {1, 6, 2, 128},
+      {3, 2, 1, 8}}},
     {"attention_cached",
      cached_case,
      2,

@@ -11,8 +11,7 @@
 
 static const unsigned THREADS = 128;
 
-/* Sequences [first, first + n) of the batch, which have `rows` positions. `longest` is the most
- * that one of them may have. */
+/* Sequences [first, first + n) of the batch, which have `rows` positions. */
 struct chunk {
   packed_rows packed;
   shared_rows shared;

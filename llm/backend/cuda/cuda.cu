@@ -133,6 +133,7 @@ static void fill_operations(cuda_backend *b, number_type type) {
 #include "llm/backend/operations.h"
   b->base.ops = ops;
   b->base.kind = BACKEND_CUDA;
+  b->base.copies_shared = 1;
   b->base.type = type;
   b->base.master = NUMBER_F32;
   b->base.element = type == NUMBER_BF16 ? 2 : 4;

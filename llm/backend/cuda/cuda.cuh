@@ -8,8 +8,8 @@
  *   heads.cu             norm and rotary embedding of attention heads
  *   product_rows.cu      the product operations, and row-wise products
  *   blas.cu              all other products, by cuBLASLt; blas_plans.c stores its plans and choices
- *   attention.cu         attention forward and backward; attention_mma.cu for tensor cores,
- *                        attention_wgmma.cu for those of compute capability 9.0
+ *   attention.cu         attention forward and backward; attention_shared.cu for shared prefixes,
+ * attention_mma.cu for tensor cores, attention_wgmma.cu for those of compute capability 9.0
  *   output.cu            log-probabilities over the vocabulary, in chunks
  *   decode.cu            key/value cache and attention of generation
  *   sample.cu            sampling of tokens; the tokens that top-k and top-p keep; distorted logits

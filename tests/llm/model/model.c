@@ -378,16 +378,16 @@ TEST(wrong_trees_are_refused) {
   gl_error_clear(&err);
 }
 
-/* On a device few saved rows of a small model do not pay for the copies of each layer's attention.
- */
+/* Copies of all positions pay where enough rows are saved. */
 TEST(a_device_shares_where_that_saves_enough_rows) {
   small_model s;
+  const size_t many = (size_t)1 << 40;
   small_model_make(&s, NUMBER_F32, 0, 6);
-  CU_ASSERT(model_shares(s.m, 0));
-  s.b->kind = BACKEND_CUDA;
-  CU_ASSERT(!model_shares(s.m, 1000));
-  CU_ASSERT(model_shares(s.m, (size_t)1 << 40));
-  s.b->kind = BACKEND_CPU;
+  CU_ASSERT(model_shares(s.m, 0, many));
+  s.b->copies_shared = 1;
+  CU_ASSERT(!model_shares(s.m, 1000, 2000));
+  CU_ASSERT(model_shares(s.m, many, 1000));
+  CU_ASSERT(!model_shares(s.m, many / 1024, many));
 }
 
 /* A backend without the operations is not given shared prefixes. */
@@ -397,13 +397,13 @@ TEST(a_backend_that_cannot_share_says_so) {
   double logp[ALL_TARGETS];
   int32_t target[ALL_TARGETS] = {0};
   small_model_make(&s, NUMBER_F32, 0, 6);
-  CU_ASSERT(model_shares(s.m, 1));
+  CU_ASSERT(model_shares(s.m, 1, 1));
   const backend_ops *all = s.b->ops;
   backend_ops some = *all;
   some.attention_shared = NULL;
   some.attention_shared_backward = NULL;
   s.b->ops = &some;
-  CU_ASSERT(!model_shares(s.m, SIZE_MAX));
+  CU_ASSERT(!model_shares(s.m, SIZE_MAX, 1));
   const packed_tokens own = {8, 4, ALL_TARGETS, own_start, own_tokens, own_after, target};
   const shared_tokens shared = {1, one_tree, parents, befores};
   CU_ASSERT_EQUAL(forward_shared(s.m, &own, &shared, 0, logp, &err), GL_EINTERNAL);
