@@ -150,7 +150,8 @@ gl_status token_pack_add_kept(token_pack *p, const int32_t *response, const uint
   assert(p->shape.words == 0 || p->watched.words == 0 || p->shape.words == p->watched.words);
   const size_t rows = p->n_prompt + n - 1;
   const common_part common = find_common(p, response, n);
-  *added = p->n_sequences == 0 || p->n_tokens + rows - common.rows <= most;
+  *added =
+      p->n_sequences == 0 || (p->n_tokens + rows - common.rows <= most && p->n_targets + n <= most);
   if (!*added) return GL_OK;
   const size_t first = common.with != NULL ? common.with->first : 0;
   size_t sequence = common.with != NULL ? common.with->sequence : 0;

@@ -58,8 +58,8 @@ void token_pack_watch(token_pack *p, const kept_shape *shape);
 /* Responses added from now on, until the pack is cleared, are to prompt[n], n > 0. */
 void token_pack_prompt(token_pack *p, const int32_t *prompt, size_t n);
 /* Adds response[n], n > 0, to the prompt. The last token is a target but not a packed row. If a
- * pack that is not empty would exceed `most` tokens, *added is 0 and nothing changes. Errors:
- * GL_ENOMEM. */
+ * pack that is not empty could exceed `most` tokens or targets, *added is 0 and nothing changes.
+ * Errors: GL_ENOMEM. */
 gl_status token_pack_add(token_pack *p, const int32_t *response, size_t n, size_t most, int *added,
                          gl_error *err);
 /* token_pack_add() with the kept set of each token, kept [n], if the pack renormalises over kept

@@ -13,6 +13,23 @@ SUITE("llm: learner");
 /* Whose responses are short enough to be often the same. */
 #define SHORT BEGIN "task: {kind: sorting, length: 3, values: 3, reward: graded}, max_tokens: 4"
 
+/* --- packs --- */
+
+/* Memory is planned for as many targets as tokens. With a shared prompt of one token each response
+ * has two rows of its own and three targets: the third would be within the tokens, and is not
+ * within the targets. */
+TEST(a_pack_has_no_more_targets_than_tokens_are_planned) {
+  static const int32_t prompt[] = {1}, response[3][3] = {{2, 3, 4}, {3, 4, 5}, {4, 5, 6}};
+  token_pack p = {0};
+  int added[3];
+  token_pack_clear(&p, 1);
+  token_pack_prompt(&p, prompt, 1);
+  for (size_t i = 0; i < 3; ++i) ASSERT_OK(token_pack_add(&p, response[i], 3, 8, &added[i], &err));
+  CU_ASSERT(added[0] && added[1] && !added[2]);
+  CU_ASSERT(p.n_tokens == 5 && p.n_targets == 6);
+  token_pack_fini(&p);
+}
+
 /* --- the gradient --- */
 
 static int has_coefficient(const update_table *s, size_t i) {
