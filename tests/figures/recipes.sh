@@ -15,7 +15,7 @@ small="world.model.layers=1 world.warmup.steps=20 world.evaluation.prompts=8 tra
 tiny="$small world.model.hidden=16 world.model.heads=2"
 
 # Recipes whose shortened form trains a transformer.
-shortened_llm="weights_in_flight confirmation_mixture long_regime long_regime_larger long_regime_weights long_regime_variance long_regime_sgd long_regime_settings paper_divergence long_regime_countdown long_regime_tuned staleness_rate staleness_rate_medium staleness_rate_unclipped staleness_rate_larger which_wrong which_wrong_placebo long_regime_far remedies_again remedies_half_rate mixture_shares remedies remedies_stale tuned gepo_parts_sorting screening benchmarks \
+shortened_llm="weights_in_flight confirmation_mixture long_regime long_regime_larger long_regime_weights long_regime_variance long_regime_sgd long_regime_settings paper_divergence long_regime_countdown long_regime_tuned staleness_rate staleness_rate_medium staleness_rate_unclipped staleness_rate_far staleness_rate_larger which_wrong which_wrong_placebo long_regime_far remedies_again remedies_half_rate mixture_shares remedies remedies_stale tuned gepo_parts_sorting screening benchmarks \
 released_online released_delay paper_online paper_delay llm_delay_sweep llm_quick llm_exact_bias llm_exact_gradient"
 
 shortened() { # RECIPE
@@ -41,7 +41,7 @@ shortened() { # RECIPE
     long_regime_countdown | long_regime_settings | remedies_again) study $1 $tiny 'world.warmup={steps: 20}' 'sweep.seed=[1]' ;;
     long_regime_tuned) study $1 $tiny 'world.warmup={steps: 20}' 'sweep.seed=[1, 2]' tune=null ;;
     long_regime) study $1 $tiny 'world.warmup={steps: 20}' 'sweep.seed=[1, 2]' 'sweep.optimizer.lr=[2.0e-4]' ;;
-    staleness_rate | staleness_rate_medium | staleness_rate_unclipped) study $1 $tiny 'world.warmup={steps: 20}' 'sweep.seed=[1]' 'sweep.optimizer.lr=[2.0e-4]' ;;
+    staleness_rate | staleness_rate_medium | staleness_rate_unclipped | staleness_rate_far) study $1 $tiny 'world.warmup={steps: 20}' 'sweep.seed=[1]' 'sweep.optimizer.lr=[2.0e-4]' ;;
     staleness_rate_larger) study $1 $tiny world.model.kv_heads=2 world.backend=cpu world.dtype=float32 'world.warmup={steps: 20}' 'sweep.seed=[1]' 'sweep.optimizer.lr=[2.0e-5]' ;;
     long_regime_larger) study $1 $tiny world.model.kv_heads=2 world.backend=cpu world.dtype=float32 'world.warmup={steps: 20}' 'sweep.seed=[1]' ;;
     two_bits) study $1 steps=100 eval_every=20 'sweep.optimizer.lr=[1, 16]' 'sweep.seed=[11, 12]'; outcomes $1 ;;
