@@ -319,7 +319,8 @@ static void put_warning(table *t, const diagnosis *d, const watched_metric *w,
     if (isnan(rate.value)) continue;
     known = true;
     const size_t at = drift_alarm(w->value, w->n, low_side == 1, &rule);
-    if (at == w->n) continue;
+    const interval warned = rate_interval(d, w->m, low_side == 1, "warned_share");
+    if (at == w->n || warned.value == 0) continue; /* the side warned of no collapse */
     ++counts->alarms;
     table_row(t);
     table_text(t, metric_about(w->m)->name);
@@ -331,7 +332,7 @@ static void put_warning(table *t, const diagnosis *d, const watched_metric *w,
       position_of_update(place, d, at);
     table_text(t, place);
     interval_cell(t, rate);
-    interval_cell(t, rate_interval(d, w->m, low_side == 1, "warned_share"));
+    interval_cell(t, warned);
     table_text(t, w->from);
   }
   counts->known += known;

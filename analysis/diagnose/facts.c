@@ -181,20 +181,29 @@ static void line_rows(const diagnosis *d, bool of_factor, double *sums) {
   }
 }
 
+static block_statistic block_parts;
+
+gl_status divide_by_lag(const double *rows, size_t n, uint64_t entity, interval part[LINE_PARTS],
+                        gl_error *err) {
+  enum { K = LINE_SUMS + 2 };
+  size_t fresh = 0;
+  gl_status status =
+      block_bootstrap(&(block_sums){rows, n, K, block_parts, LINE_PARTS, entity}, part, err);
+  for (size_t u = 0; u < n; ++u) fresh += rows[K * u + LINE_SUMS] > 0;
+  for (int k = 0; k < LINE_PARTS && fresh > 0 && fresh < DIAGNOSE_FEWEST; ++k)
+    if (k != PART_SLOPE) part[k].low = part[k].high = NAN;
+  return status;
+}
+
 /* Divides the divergence into a floor at lag 0 and a part that grows with the lag; needs tokens
  * with known lags. */
 static gl_status parts_from_lags(diagnosis *d, double *sums, gl_error *err) {
   divergence_facts *to = &d->divergence;
   interval factor[LINE_PARTS];
   line_rows(d, false, sums);
-  gl_status status = block_bootstrap(
-      &(block_sums){sums, d->n_updates, LINE_SUMS + 2, block_parts, LINE_PARTS, ENTITY_PARTS},
-      to->part, err);
+  gl_status status = divide_by_lag(sums, d->n_updates, ENTITY_PARTS, to->part, err);
   line_rows(d, true, sums);
-  if (status == GL_OK)
-    status = block_bootstrap(
-        &(block_sums){sums, d->n_updates, LINE_SUMS + 2, block_parts, LINE_PARTS, ENTITY_FACTOR},
-        factor, err);
+  if (status == GL_OK) status = divide_by_lag(sums, d->n_updates, ENTITY_FACTOR, factor, err);
   if (status != GL_OK) return status;
   to->floor_factor = factor[PART_FLOOR];
   const bool has_0 = to->lag[0].lag == 0;
@@ -298,7 +307,7 @@ void block_line(const double *total, double *out) {
   out[0] = (total[3] - out[1] * total[1]) / n;
 }
 
-void block_parts(const double *total, double *out) {
+static void block_parts(const double *total, double *out) {
   double line[2];
   block_line(total, line);
   const double mean = total[3] / total[0];

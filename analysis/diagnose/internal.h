@@ -81,6 +81,8 @@ typedef enum series_role {
   SERIES_WAIT,      /* part of the step in which the trainer waits for responses */
   SERIES_GENERATE,
   SERIES_TRAIN,
+  SERIES_TRAIN_PART, /* work of the learner that SERIES_TRAIN does not count: log-probabilities */
+  SERIES_ASIDE, /* evaluations and checkpoints, which some trainers count as a part of the step */
   SERIES_SYNC,
   SERIES_ENVIRONMENT,
   SERIES_STALENESS, /* of any definition, see role_series.definition */
@@ -153,9 +155,7 @@ block_statistic block_ratio;
 block_statistic block_deviation;
 /* Input: LINE_SUMS sums. Output: intercept and slope. */
 block_statistic block_line;
-/* block_parts: divides mean k3 into a part at lag 0 and a part that grows with the lag. Input: the
- * LINE_SUMS sums of k3 (y) against lag (x), then number and sum of k3 of the tokens at lag 0. (Also
- * used with exp(|l|) for k3.) Output: LINE_PARTS numbers. */
+/* Parts of the mean k3 (or exp(|l|)): at lag 0, and what grows with the lag. */
 typedef enum line_part {
   PART_FLOOR,             /* mean at lag 0; the intercept, at least 0, if no token has lag 0 */
   PART_SLOPE,             /* increase per version of lag */
@@ -164,7 +164,12 @@ typedef enum line_part {
   PART_AGE_FRACTION,
   LINE_PARTS
 } line_part;
-block_statistic block_parts;
+/* Computes the parts from rows [n][LINE_SUMS + 2], one for each update: the LINE_SUMS sums of k3
+ * (y) against lag (x), then number and sum of k3 of the tokens at lag 0. If only a few updates have
+ * such tokens, fewer than DIAGNOSE_FEWEST, what depends on them has no interval. Errors: GL_ENOMEM.
+ */
+gl_status divide_by_lag(const double *rows, size_t n, uint64_t entity, interval part[LINE_PARTS],
+                        gl_error *err);
 void line_add(double sums[LINE_SUMS], double x, double y, double weight);
 
 /* Numbers of members of token_sums, and of the means in lag_facts that are computed from them. */

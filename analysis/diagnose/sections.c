@@ -107,6 +107,20 @@ static const char *log_fields(const trainer_info *t, char text[128]) {
 
 /* --- 1 --- */
 
+/* Names the series with values that are no numbers, such as a loss after a run has diverged. */
+static void put_not_numbers(table *to, const diagnosis *d) {
+  enum { NAMED = 5 };
+  size_t n = 0;
+  for (size_t i = 0; d->gathered != NULL && i < d->gathered->n_series; ++i) {
+    const gathered_series *s = &d->gathered->series[i];
+    if (s->n_nan == 0 || ++n > NAMED) continue;
+    table_line(to,
+               "%s is not a number at %zu step%s, first at step %.10g; the means leave them out.",
+               s->metric, s->n_nan, s->n_nan == 1 ? "" : "s", s->nan_step[0]);
+  }
+  if (n > NAMED) table_line(to, "So are %zu more series.", n - NAMED);
+}
+
 static void section_read(table *to, const diagnosis *d) {
   const trainer_info *trainer = trainer_of(d);
   char all_lines[2048] = "";
@@ -144,6 +158,7 @@ static void section_read(table *to, const diagnosis *d) {
     number_row(t, "tokens left out: log-probability not finite", alone(d->not_finite), "tokens",
                log);
   sources_table(to, d);
+  put_not_numbers(to, d);
   if (d->restarts > 0)
     table_line(to,
                "Steps go back %zu time%s: restarts, or several runs. Staleness begins at 0 after "

@@ -7,6 +7,12 @@
 #include <math.h>
 #include <string.h>
 
+/* Logged at steps with a transfer alone, whose seconds are in the next step (async_grpo_trainer.py:
+ * perf/step_s ends before the transfer). */
+#define TRL_SYNC "perf/weight_sync_s"
+/* Counts from the beginning of the run. */
+#define VERL_DROPPED "fully_async/count/dropped_stale_samples"
+
 /* Names of series by trainer, at their source:
  *   TRL 1.16.0 trl/experimental/async_grpo/async_grpo_trainer.py, trl/trainer/grpo_trainer.py
  *   prime-rl 0.8.0 src/prime_rl/trainer/rl/train.py, src/prime_rl/orchestrator/orchestrator.py
@@ -46,7 +52,18 @@ static const struct {
     {"timing/train_critic_and_policy", SERIES_TRAIN, NULL},
     {"timing/policy_train", SERIES_TRAIN, NULL},
     {"timing_s/trainer_ops", SERIES_TRAIN, NULL},
-    {"perf/weight_sync_s", SERIES_SYNC, NULL},
+    {"timing_s/old_log_prob", SERIES_TRAIN_PART, NULL},
+    {"timing_s/ref", SERIES_TRAIN_PART, NULL},
+    {"timing_s/values", SERIES_TRAIN_PART, NULL},
+    {"timing_s/adv", SERIES_TRAIN_PART, NULL},
+    {"timing_s/update_critic", SERIES_TRAIN_PART, NULL},
+    {"timing/train/policy_and_reference_logprobs", SERIES_TRAIN_PART, NULL},
+    {"timing/train/logprob_inference_prep", SERIES_TRAIN_PART, NULL},
+    {"timing/train/training_prep", SERIES_TRAIN_PART, NULL},
+    {"timing_s/testing", SERIES_ASIDE, NULL},
+    {"timing_s/save_checkpoint", SERIES_ASIDE, NULL},
+    {"timing/train/checkpointing", SERIES_ASIDE, NULL},
+    {TRL_SYNC, SERIES_SYNC, NULL},
     {"time/broadcast_weights", SERIES_SYNC, NULL},
     {"perf/update_weights_time", SERIES_SYNC, NULL},
     {"timing_s/update_weights", SERIES_SYNC, NULL},
@@ -78,7 +95,7 @@ static const struct {
     {"sample/dropped_stale_total", SERIES_DROPPED, NULL},
     {"off_policy/dropped", SERIES_DROPPED, NULL},
     {"off_policy/evicted_samples", SERIES_DROPPED, NULL},
-    {"fully_async/count/dropped_stale_samples", SERIES_DROPPED, NULL},
+    {VERL_DROPPED, SERIES_DROPPED, NULL},
     {"async/num_groups_dropped", SERIES_DROPPED, NULL},
     {"async/keep_rate", SERIES_KEEP_RATE, NULL},
     {"mismatch_kl/all/mean", SERIES_KL, NULL},
@@ -139,6 +156,110 @@ static void find_waiting_of_verl(diagnosis *d) {
       d->series[i].role = SERIES_WAIT;
 }
 
+/* --- series made from others, at the steps of the step times --- */
+
+/* The value at a step; NaN if there is none. Steps ascend, and so do the calls with one *at. */
+static double series_value_at(const gathered_series *s, double step, size_t *at) {
+  while (*at < s->n && s->step[*at] < step) ++*at;
+  return *at < s->n && s->step[*at] == step ? s->value[*at] : NAN;
+}
+
+/* to [n] += the values of s at these steps; `missing` where it has none. */
+static void add_values_at(double *to, const gathered_series *s, const double *step, size_t n,
+                          double missing) {
+  for (size_t i = 0, at = 0; i < n; ++i) {
+    const double value = series_value_at(s, step[i], &at);
+    to[i] += isnan(value) ? missing : value;
+  }
+}
+
+/* Replaces the first series of a role by one that has a value at each of these steps: its own, or 0
+ * where it has none, plus those of all series of another role (SERIES_TRAIN_PART; else its own).
+ * Nothing happens if the log has no such series. */
+static gl_status complete_series(diagnosis *d, series_role role, double missing, series_role parts,
+                                 const gathered_series *steps, gl_error *err) {
+  role_series *to = (role_series *)series_of(d, role);
+  if (to == NULL) return GL_OK;
+  const size_t n = steps->n;
+  gathered_series *made = ARENA_ARRAY(&d->memory, gathered_series, 1);
+  double *value = ARENA_ARRAY(&d->memory, double, n + 1);
+  char name[256];
+  size_t more = 0;
+  gl_status status = arena_check(&d->memory, "the series of a log", err);
+  if (status != GL_OK) return status;
+  add_values_at(value, to->from, steps->step, n, missing);
+  for (size_t i = 0; i < d->n_series && parts != role; ++i)
+    if (d->series[i].role == parts) {
+      add_values_at(value, d->series[i].from, steps->step, n, 0);
+      ++more;
+    }
+  *made = *to->from;
+  if (strcmp(made->file, steps->file) == 0)
+    made->line = steps->line;
+  else
+    made->line = NULL;
+  made->step = steps->step;
+  made->value = value;
+  made->n = n;
+  snprintf(name, sizeof name, "%s and %zu more", made->metric, more);
+  if (more > 0) made->metric = arena_text(&d->memory, name);
+  to->from = made;
+  return arena_check(&d->memory, "the series of a log", err);
+}
+
+/* Moves the values of a completed series to the next step. */
+static void move_to_next(double *value, size_t n) {
+  for (size_t i = n; i-- > 1;) value[i] = value[i - 1];
+  if (n > 0) value[0] = 0;
+}
+
+/* Takes evaluations and checkpoints out of the step, where the step is long enough to contain them
+ * beside its other parts: some trainers count them in, others do not. */
+static gl_status take_aside_out(diagnosis *d, gl_error *err) {
+  static const series_role inside[] = {SERIES_WAIT, SERIES_GENERATE, SERIES_TRAIN, SERIES_SYNC,
+                                       SERIES_ENVIRONMENT};
+  if (series_of(d, SERIES_ASIDE) == NULL) return GL_OK;
+  const gathered_series *steps = series_of(d, SERIES_STEP_TIME)->from;
+  double *aside = ARENA_ARRAY(&d->memory, double, steps->n + 1);
+  double *parts = ARENA_ARRAY(&d->memory, double, steps->n + 1);
+  gl_status status = arena_check(&d->memory, "the series of a log", err);
+  if (status == GL_OK)
+    status = complete_series(d, SERIES_STEP_TIME, NAN, SERIES_STEP_TIME, steps, err);
+  if (status != GL_OK) return status;
+  for (size_t i = 0; i < d->n_series; ++i)
+    if (d->series[i].role == SERIES_ASIDE)
+      add_values_at(aside, d->series[i].from, steps->step, steps->n, 0);
+  for (size_t k = 0; k < sizeof inside / sizeof *inside; ++k)
+    if (series_of(d, inside[k]) != NULL)
+      add_values_at(parts, series_of(d, inside[k])->from, steps->step, steps->n, 0);
+  double *value = series_of(d, SERIES_STEP_TIME)->from->value;
+  for (size_t i = 0; i < steps->n; ++i)
+    if (value[i] >= aside[i] + parts[i]) value[i] -= aside[i];
+  return GL_OK;
+}
+
+/* Seconds of the learner are a sum, transfers and rewards are 0 where a step has none, and the step
+ * has neither evaluations nor checkpoints. A dropped response counts at the step that dropped it.
+ */
+static gl_status complete_times(diagnosis *d, gl_error *err) {
+  const role_series *time = series_of(d, SERIES_STEP_TIME);
+  if (time == NULL) return GL_OK;
+  const gathered_series *steps = time->from;
+  const role_series *sync = series_of(d, SERIES_SYNC), *dropped = series_of(d, SERIES_DROPPED);
+  const bool is_next = sync != NULL && series_ends_with(sync->from->metric, TRL_SYNC);
+  const bool is_total = dropped != NULL && series_ends_with(dropped->from->metric, VERL_DROPPED);
+  gl_status status = complete_series(d, SERIES_TRAIN, NAN, SERIES_TRAIN_PART, steps, err);
+  if (status == GL_OK) status = complete_series(d, SERIES_SYNC, 0, SERIES_SYNC, steps, err);
+  if (status == GL_OK && is_next) move_to_next(sync->from->value, steps->n);
+  if (status == GL_OK)
+    status = complete_series(d, SERIES_ENVIRONMENT, 0, SERIES_ENVIRONMENT, steps, err);
+  if (status == GL_OK)
+    status = complete_series(d, SERIES_DROPPED, is_total ? NAN : 0, SERIES_DROPPED, steps, err);
+  for (size_t i = steps->n; status == GL_OK && is_total && i-- > 1;)
+    dropped->from->value[i] -= dropped->from->value[i - 1];
+  return status == GL_OK ? take_aside_out(d, err) : status;
+}
+
 gl_status diagnosis_add_series(diagnosis *d, const gathered *from, gl_error *err) {
   const bool waits = logs_wait_as_gen(from);
   for (size_t k = 0; k < N_NAMES; ++k)
@@ -155,7 +276,7 @@ gl_status diagnosis_add_series(diagnosis *d, const gathered *from, gl_error *err
   find_waiting_of_verl(d);
   d->n_all_series += from->n_series;
   d->gathered = from;
-  return GL_OK;
+  return complete_times(d, err);
 }
 
 const role_series *series_of(const diagnosis *d, series_role role) {
@@ -175,14 +296,6 @@ const gathered_series *diagnosis_series(const diagnosis *d, diagnose_series_kind
                                       [DIAGNOSE_STALENESS_MOST] = SERIES_STALENESS_MOST};
   const role_series *s = series_of(d, roles[kind]);
   return s != NULL ? s->from : NULL;
-}
-
-/* --- joining series at their steps --- */
-
-/* The value at a step; NaN if there is none. Steps ascend, and so do the calls with one *at. */
-static double series_value_at(const gathered_series *s, double step, size_t *at) {
-  while (*at < s->n && s->step[*at] < step) ++*at;
-  return *at < s->n && s->step[*at] == step ? s->value[*at] : NAN;
 }
 
 /* --- time --- */
@@ -326,9 +439,7 @@ static gl_status divergence_of_series(diagnosis *d, double *rows, gl_error *err)
     if (lag == 0) row[LINE_SUMS] = 1, row[LINE_SUMS + 1] = kl->value[i];
   }
   to->why = staleness == NULL ? "the log has no staleness" : "the staleness does not vary";
-  if (status == GL_OK && n > 0)
-    status =
-        block_bootstrap(&(block_sums){rows, n, K, block_parts, LINE_PARTS, 221}, to->part, err);
+  if (status == GL_OK && n > 0) status = divide_by_lag(rows, n, 221, to->part, err);
   if (status != GL_OK || n == 0 || isnan(to->part[PART_FLOOR].value)) return status;
   double fresh = 0;
   for (size_t i = 0; i < n; ++i) fresh += rows[K * i + LINE_SUMS];

@@ -108,18 +108,18 @@ gl_status calibrate_log_read(calibrate_log *out, const char *const *files, size_
   const gather_request request = {.files = files,
                                   .n_files = n_files,
                                   .shape = {.columns = COLUMNS_ARE_METRICS, .format = format}};
-  diagnosis *d = NULL;
   *out = (calibrate_log){.n = 0};
   gl_status status = gather(&out->from, &request, err);
-  if (status == GL_OK) status = diagnosis_new(&d, &(diagnose_request){.trainer = NULL}, err);
-  if (status == GL_OK) status = diagnosis_add_series(d, &out->from, err);
-  if (status == GL_OK) status = set_series(out, d, err);
-  diagnosis_free(d);
+  if (status == GL_OK)
+    status = diagnosis_new(&out->roles, &(diagnose_request){.trainer = NULL}, err);
+  if (status == GL_OK) status = diagnosis_add_series(out->roles, &out->from, err);
+  if (status == GL_OK) status = set_series(out, out->roles, err);
   return status;
 }
 
 void calibrate_log_fini(calibrate_log *log) {
   for (size_t k = 0; k < CALIBRATE_SERIES; ++k) free(log->value[k]);
+  diagnosis_free(log->roles);
   gathered_fini(&log->from);
   *log = (calibrate_log){.n = 0};
 }

@@ -3,6 +3,7 @@
 #ifndef GEPOLAB_EXPERIMENTS_CLOCK_CALIBRATE_H
 #define GEPOLAB_EXPERIMENTS_CLOCK_CALIBRATE_H
 
+#include "analysis/diagnose/diagnose.h"
 #include "analysis/import/gather.h"
 #include "core/base/table.h"
 #include "core/config/config.h"
@@ -31,7 +32,8 @@ typedef struct calibrate_log {
   double *value[CALIBRATE_SERIES];    /* [n] by step; NaN: none at this step. Owned */
   const double *step;                 /* [n] as the log counts them; borrowed */
   size_t n;
-  gathered from; /* owns the names and steps */
+  gathered from;    /* owns the names and steps */
+  diagnosis *roles; /* owns those of series that are made from others */
 } calibrate_log;
 
 /* Reads a log with a number for each step, of a format that analysis/import knows. format: its

@@ -232,7 +232,8 @@ static double learner_seconds(const describing *d, size_t i) {
   const double idle = log_at(d, waits ? CALIBRATE_WAIT : CALIBRATE_GENERATION, i);
   const double left = d->log->value[CALIBRATE_STEP][i] - idle - log_at(d, CALIBRATE_SYNC, i) -
                       log_at(d, CALIBRATE_ENVIRONMENT, i);
-  const double rest = waits || log_has(d, CALIBRATE_GENERATION) ? fmax(left, 0) : NAN;
+  const bool is_known = !isnan(left) && (waits || log_has(d, CALIBRATE_GENERATION));
+  const double rest = is_known ? fmax(left, 0) : NAN;
   return log_has(d, CALIBRATE_TRAINER) ? fmax(d->log->value[CALIBRATE_TRAINER][i], rest) : rest;
 }
 
@@ -597,7 +598,7 @@ static gl_status tune_speed(describing *d, gl_error *err) {
   enum { ROUNDS = 4 };
   calibrate_log half = d->fitted;
   half.n = d->log->n / 2;
-  const calibrate_request q = {.log = &half, .first = 0.1, .seeds = CHECK_SEEDS};
+  const calibrate_request q = {.log = &half, .first = 0.5, .seeds = CHECK_SEEDS};
   char text[100];
   const double before = d->tokens_per_s;
   gl_status status = GL_OK;
@@ -672,7 +673,11 @@ static gl_status described_check(describing *d, gl_error *err) {
   if (status == GL_OK) status = calibrate(&c, logged, &q, err);
   if (status == GL_OK) say_check(d, &c);
   cfg_free(logged);
-  return status;
+  if (status != GL_EINPUT) return status;
+  /* a part of the log has too few values, of which the whole has enough */
+  table_line(d->said, "check    the clock is not compared with the log: %s", err->text);
+  gl_error_clear(err);
+  return GL_OK;
 }
 
 /* --- the description --- */

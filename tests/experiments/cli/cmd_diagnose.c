@@ -1,5 +1,6 @@
 /* gepolab diagnose on made-up logs: the page, JSON, recipes, refusals. */
 #include "tests/support/cli.h"
+#include "tests/support/json.h"
 #include "tests/support/made_log.h"
 #include "tests/support/suite.h"
 
@@ -141,6 +142,137 @@ TEST(what_limits_a_serial_trainer_is_named) {
   /* The same where trajectories are stale: now it is waiting, and 0.3 of a step is the limit. */
   check_serial(0.4, 0.1, 0.05, 2, "generation_bound");
   check_serial(0.2, 0.1, 0.05, 2, NULL);
+}
+
+/* The value of a quantity in a section's tables; NaN: there is none. */
+static double value_in_page(const cJSON *page, const char *section, const char *rows,
+                            const char *name) {
+  const cJSON *row;
+  cJSON_ArrayForEach(row, cJSON_GetObjectItem(cJSON_GetObjectItem(page, section), rows)) {
+    const char *found = cJSON_GetStringValue(cJSON_GetObjectItem(row, "quantity"));
+    if (found != NULL && strcmp(found, name) == 0) return number_at(row, "value.value");
+  }
+  return NAN;
+}
+
+/* Writes n lines with `each`, every fourth also with `sometimes`. */
+static char *write_steps(char folder[64], char path[128], const char *name, int n, const char *each,
+                         const char *sometimes) {
+  cli_scratch_make(folder);
+  FILE *to = fopen(cli_path(path, folder, name), "w");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(to);
+  for (int u = 1; u <= n; ++u)
+    fprintf(to, "{\"step\": %d, %s%s}\n", u, each, u % 4 == 0 ? sometimes : "");
+  CU_ASSERT_EQUAL(fclose(to), 0);
+  return path;
+}
+
+/* TRL logs a transfer of weights at the steps that have one, and its seconds are in the step after.
+ */
+TEST(transfers_that_most_steps_lack_are_a_part_of_the_time) {
+  char folder[64], path[128];
+  cli_scratch_make(folder);
+  FILE *to = fopen(cli_path(path, folder, "log.jsonl"), "w");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(to);
+  for (int u = 1; u <= 40; ++u)
+    fprintf(to,
+            "{\"step\": %d, \"perf/fwd_bwd_s\": 4, \"perf/rollout_wait_s\": 1, \"perf/step_s\": "
+            "%d%s}\n",
+            u, u % 4 == 1 && u > 1 ? 13 : 5, u % 4 == 0 ? ", \"perf/weight_sync_s\": 8" : "");
+  CU_ASSERT_EQUAL(fclose(to), 0);
+  cJSON *j = CLI_JSON("diagnose", path, "--json");
+  ASSERT_CLOSE(value_in_page(j, "speed", "seconds", "step"), (31 * 5 + 9 * 13) / 40.0, 1e-9);
+  ASSERT_CLOSE(value_in_page(j, "speed", "seconds", "weight sync"), 9 * 8 / 40.0, 1e-9);
+  ASSERT_CLOSE(value_in_page(j, "speed", "seconds", "trainer"), 4, 1e-9);
+}
+
+/* verl's learner computes log-probabilities before it updates. */
+TEST(all_work_of_the_learner_is_the_trainers) {
+  char folder[64], path[128];
+  cJSON *j = CLI_JSON(
+      "diagnose",
+      write_steps(folder, path, "verl.jsonl", 24,
+                  "\"data\": {\"timing_s/step\": 220, \"timing_s/gen\": 100, "
+                  "\"timing_s/old_log_prob\": 30, "
+                  "\"timing_s/ref\": 29, \"timing_s/adv\": 1, \"timing_s/update_actor\": 60}",
+                  ""),
+      "--json");
+  ASSERT_CLOSE(value_in_page(j, "speed", "seconds", "trainer"), 120, 1e-9);
+  ASSERT_CLOSE(value_in_page(j, "speed", "seconds", "most that asynchrony can bring"), 220 / 120.0,
+               1e-9);
+}
+
+/* An evaluation within the step is no work of the step; one beside it has not been in it. */
+TEST(evaluations_are_no_part_of_a_step) {
+  for (int inside = 0; inside < 2; ++inside) {
+    char folder[64], path[128];
+    cli_scratch_make(folder);
+    FILE *to = fopen(cli_path(path, folder, "verl.jsonl"), "w");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(to);
+    for (int u = 1; u <= 24; ++u)
+      fprintf(to,
+              "{\"step\": %d, \"data\": {\"timing_s/gen\": 50, \"timing_s/update_actor\": 40, "
+              "\"timing_s/step\": %d%s}}\n",
+              u, u % 4 == 0 && inside ? 590 : 90, u % 4 == 0 ? ", \"timing_s/testing\": 500" : "");
+    CU_ASSERT_EQUAL(fclose(to), 0);
+    cJSON *j = CLI_JSON("diagnose", path, "--json");
+    ASSERT_CLOSE(value_in_page(j, "speed", "seconds", "step"), 90, 1e-9);
+  }
+}
+
+/* verl counts dropped samples from the beginning of the run; TRL logs no step without one. */
+TEST(dropped_responses_are_those_of_a_step) {
+  char folder[64], path[128];
+  cli_scratch_make(folder);
+  FILE *to = fopen(cli_path(path, folder, "verl.jsonl"), "w");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(to);
+  for (int u = 1; u <= 40; ++u)
+    fprintf(to,
+            "{\"step\": %d, \"data\": {\"timing_s/step\": 9, \"timing_s/gen\": 1, "
+            "\"timing_s/update_actor\": 8, "
+            "\"fully_async/count/dropped_stale_samples\": %d}}\n",
+            u, 2 * u);
+  CU_ASSERT_EQUAL(fclose(to), 0);
+  cJSON *j = CLI_JSON("diagnose", path, "--json");
+  ASSERT_CLOSE(value_in_page(j, "staleness", "trend_and_dropping", "dropped in a step"), 2, 1e-9);
+  j = CLI_JSON("diagnose",
+               write_steps(folder, path, "trl.jsonl", 40,
+                           "\"perf/step_s\": 5, \"perf/rollout_wait_s\": 1",
+                           ", \"sample/dropped_stale_total\": 6"),
+               "--json");
+  ASSERT_CLOSE(value_in_page(j, "staleness", "trend_and_dropping", "dropped in a step"), 1.5, 1e-9);
+}
+
+TEST(values_that_are_no_numbers_are_told) {
+  char folder[64], path[128];
+  cli_scratch_make(folder);
+  FILE *to = fopen(cli_path(path, folder, "verl.jsonl"), "w");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(to);
+  for (int u = 1; u <= 30; ++u)
+    fprintf(to,
+            "{\"step\": %d, \"data\": {\"timing_s/step\": 9, \"actor/pg_loss\": %s, "
+            "\"critic/score/mean\": %g}}\n",
+            u, u > 20 ? "null" : "0.1", 0.02 * u);
+  CU_ASSERT_EQUAL(fclose(to), 0);
+  cli_result r = CLI("diagnose", path);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "actor/pg_loss is not a number at 10 steps"));
+  /* The reward has doubled, which is no warning. */
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "alarms: 0"));
+}
+
+/* A floor from one update of lag 0 has no interval, so it is no finding. */
+TEST(one_fresh_update_gives_no_interval) {
+  char folder[64], path[128];
+  cli_scratch_make(folder);
+  FILE *to = fopen(cli_path(path, folder, "prime.jsonl"), "w");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(to);
+  for (int u = 0; u < 40; ++u)
+    fprintf(to, "{\"step\": %d, \"kl_k3\": %g, \"staleness\": %d}\n", u + 1, 0.05 + 0.001 * (u % 3),
+            u > 0);
+  CU_ASSERT_EQUAL(fclose(to), 0);
+  cJSON *j = CLI_JSON("diagnose", path, "--json");
+  CU_ASSERT_EQUAL(
+      cJSON_GetArraySize(cJSON_GetObjectItem(cJSON_GetObjectItem(j, "changes"), "findings")), 0);
 }
 
 /* A CSV whose first column is the seconds of a step: the step is another one. */

@@ -154,6 +154,15 @@ TEST(a_run_that_waits_gives_its_distributions) {
   CU_ASSERT(fabs(number_at(j, "log.check.staleness.error")) < 0.1);
 }
 
+/* Short logs are read, too: a quarter of their steps are enough to tune the speed. */
+TEST(a_short_log_of_a_run_that_waits_is_read) {
+  char folder[64], path[128];
+  cli_scratch_make(folder);
+  write_asynchronous(cli_path(path, folder, "verl.jsonl"), 90);
+  cJSON *j = CLI_JSON("plan", path, GIVEN, QUICK, "--json", "cluster.delay=2");
+  CU_ASSERT(fabs(number_at(j, "log.check.step_s.error")) < 0.15);
+}
+
 /* The description that --describe prints gives the same plan as the log. */
 TEST(the_description_can_be_kept) {
   char folder[64], path[128], kept[128], json[128];
