@@ -513,8 +513,24 @@ static int compare_points(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Sorts the values by step. m: scratch. */
-static gl_status sort_points(arena *m, gathered_series *s, gl_error *err) {
+/* A log that a restart continues, which goes back to a step after its first one: removes the values
+ * that are written again. Returns their number; 0 if the log goes back to its beginning or before,
+ * as several runs do that are one file. */
+static size_t replace_restarted(gathered_series *s) {
+  size_t n = 0;
+  for (size_t i = 1; i < s->n; i++)
+    if (s->step[i] <= s->step[i - 1] && s->step[i] <= s->step[0]) return 0;
+  for (size_t i = 0; i < s->n; i++) {
+    while (n > 0 && s->step[i] <= s->step[n - 1]) n--;
+    s->step[n] = s->step[i], s->value[n] = s->value[i], s->line[n++] = s->line[i];
+  }
+  const size_t replaced = s->n - n;
+  s->n = s->n_all = n;
+  return replaced;
+}
+
+/* Sorts the values by step. m: scratch. *replaced += values that a restart wrote again. */
+static gl_status sort_points(arena *m, gathered_series *s, size_t *replaced, gl_error *err) {
   size_t i = 1;
   while (i < s->n && s->step[i - 1] < s->step[i]) i++;
   if (i >= s->n) return GL_OK;
@@ -522,16 +538,20 @@ static gl_status sort_points(arena *m, gathered_series *s, gl_error *err) {
   if (!p) return gl_fail_memory(err, "steps");
   for (i = 0; i < s->n; i++) p[i] = (point){s->step[i], s->value[i], s->line[i]};
   qsort(p, s->n, sizeof *p, compare_points);
-  gl_status status = GL_OK;
-  for (i = 0; i < s->n && status == GL_OK; i++) {
-    s->step[i] = p[i].step, s->value[i] = p[i].value, s->line[i] = p[i].line;
-    if (i > 0 && p[i - 1].step == p[i].step)
-      status = gl_fail(err, GL_EINPUT,
-                       "%s: the run '%s' has two values of %s at step %g; if they are of several "
-                       "runs, give these a column 'seed' or 'run', else remove one",
-                       s->file, s->run, s->metric, p[i].step);
+  for (i = 1; i < s->n && p[i - 1].step < p[i].step;) i++;
+  if (i < s->n) {
+    const size_t again = replace_restarted(s);
+    *replaced += again;
+    return again > 0
+               ? GL_OK
+               : gl_fail(err, GL_EINPUT,
+                         "%s: the run '%s' has two values of %s at step %g; if they are of several "
+                         "runs, give these a column 'seed' or 'run', else remove one",
+                         s->file, s->run, s->metric, p[i].step);
   }
-  return status;
+  for (i = 0; i < s->n; i++)
+    s->step[i] = p[i].step, s->value[i] = p[i].value, s->line[i] = p[i].line;
+  return GL_OK;
 }
 
 static double last_step(const gathered_series *s) {
@@ -667,8 +687,15 @@ static gl_status arrange_series(gathered *g, const gather_request *q, gl_error *
     status = gl_fail(err, GL_EINPUT,
                      "none of the files is a study, and evaluation sets are a study's; say of "
                      "exports which benchmark each is of: --label FILE=NAME");
+  size_t replaced = 0;
+  char note[160];
   for (size_t i = 0; i < g->n_series && status == GL_OK; i++)
-    status = sort_points(&g->memory, &g->series[i], err);
+    status = sort_points(&g->memory, &g->series[i], &replaced, err);
+  snprintf(note, sizeof note,
+           "%zu values were written again at steps that a log had reached, by a restart; the later "
+           "values are used",
+           replaced);
+  if (status == GL_OK && replaced > 0) status = gather_note(g, note, err);
   if (status == GL_OK && q->group_by) number_replicates(g);
   if (status == GL_OK) status = label_scores(g, err);
   if (status == GL_OK) status = keep_tags(g, err);

@@ -99,6 +99,7 @@ typedef struct sheet {
   size_t *line; /* [n_rows] line in the file, from 1 */
   size_t n_rows;
   bool is_json; /* JSON Lines, whose members are named by content */
+  bool is_cut;  /* the last line, without its end, was left out */
   char *texts;  /* texts of the cells, each null-terminated */
   size_t n_texts, n_left_out;
   size_t cell_room, row_room, text_room;

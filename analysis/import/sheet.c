@@ -120,6 +120,14 @@ static gl_status read_csv_headings(sheet *s, csv_reader *r) {
   return status;
 }
 
+/* Removes the last row if its line, which could not be read, is the last one and has no end: a
+ * writer was at work, or stopped in the middle. Returns whether it did. */
+static bool drop_cut_row(sheet *s, bool has_end) {
+  if (has_end || s->n_rows < 2) return false;
+  s->n_cells = s->row[--s->n_rows];
+  return s->is_cut = true;
+}
+
 static gl_status read_csv_row(sheet *s, csv_reader *r, gl_error *err) {
   gl_status status = begin_row(s, r->line, err);
   size_t column = 0;
@@ -145,6 +153,10 @@ static gl_status read_separated(sheet *s, const char *text, size_t size, char se
   if (status != GL_OK) return status;
   status = read_csv_headings(s, &r);
   while (status == GL_OK && csv_line(&r)) status = read_csv_row(s, &r, err);
+  if (status == GL_EINPUT && drop_cut_row(s, r.line_end != text + size)) {
+    gl_error_clear(err);
+    status = GL_OK;
+  }
   csv_end(&r);
   return status;
 }
@@ -198,10 +210,7 @@ static void read_json_value(json_line *l) {
   json_reader *r = &l->json;
   const char first = json_peek(r);
   const size_t from = r->at;
-  if (first == '\0' && r->at < r->size) {
-    json_fail(r, "expected a value; JSON has no NaN and no infinities: write them as "
-                 "\"NaN\" or \"Infinity\", which are counted, or null where nothing was measured");
-  } else if (first == '{') {
+  if (first == '{') {
     read_json_object(l);
   } else if (first == 'n') {
     json_null(r);
@@ -246,6 +255,7 @@ static gl_status read_json_line(sheet *s, const char *text, size_t size, size_t 
   json_line l = {.to = s, .last = last, .line = line, .err = err};
   json_begin(&l.json, text, size, s->name, err);
   l.json.first_line = line;
+  l.json.python_numbers = 1;
   gl_status status = begin_row(s, line, err);
   if (status != GL_OK) return status;
   if (json_peek(&l.json) != '{')
@@ -271,6 +281,10 @@ static gl_status read_json_lines(sheet *s, const char *text, size_t size, gl_err
                   s->name, line);
     else if (p + blank < stop)
       status = read_json_line(s, p, (size_t)(stop - p), line, last, err);
+    if (status == GL_EINPUT && drop_cut_row(s, newline != NULL)) {
+      gl_error_clear(err);
+      status = GL_OK;
+    }
     p = newline ? newline + 1 : end;
   }
   return status;

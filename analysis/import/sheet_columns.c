@@ -35,7 +35,8 @@ typedef struct shape {
   column_role *of;                                             /* [n_columns] */
   size_t step, run, replicate, seed, benchmark, metric, value; /* columns; n_columns: absent */
   series_table *table;
-  hash_table known; /* index of the series by key */
+  size_t n_without_step; /* lines */
+  hash_table known;      /* index of the series by key */
   gl_error *err;
 } shape;
 
@@ -350,6 +351,10 @@ static gl_status read_sheet_row(shape *s, size_t row, const char *file_run, int 
   char own[SECOND_NAME];
   series w = {.run = file_run, .metric = "", .label = ""};
   double step;
+  if (sheet_text(s->from, row, s->step) == NULL) { /* an evaluation of W&B's, for example */
+    ++s->n_without_step;
+    return GL_OK;
+  }
   gl_status status = number_in_cell(s, row, s->step, &step);
   if (status == GL_OK && !isfinite(step))
     status = sheet_fail(s->from, row, s->step, s->err, "the line has no step in column '%.60s'",
@@ -385,6 +390,24 @@ static char *run_of_file(arena *m, const char *path) {
   return run;
 }
 
+/* Many lines have no step: names the columns that all lines have, one of which may be meant. */
+static gl_status fail_lines_without_step(shape *s) {
+  char list[300] = "";
+  size_t n = 0;
+  for (size_t i = 0; i < s->from->n_columns && n < sizeof list; i++) {
+    size_t row = 0;
+    while (row < s->from->n_rows && sheet_text(s->from, row, i) != NULL) row++;
+    if (row == s->from->n_rows)
+      n += (size_t)snprintf(list + n, sizeof list - n, "%s'%.60s'", n > 0 ? ", " : "",
+                            s->from->heading[i]);
+  }
+  return gl_fail(
+      s->err, GL_EINPUT,
+      "%s: %zu of %zu lines have no step in column '%.60s'; name another, --x COLUMN%s%s",
+      s->from->name, s->n_without_step, s->from->n_rows, s->table->axis,
+      n > 0 ? "; in all lines are: " : "; no column is in all lines", list);
+}
+
 static gl_status read_series_of_sheet(shape *s) {
   int are_metrics = 0;
   gl_status status = read_sheet_headings(s);
@@ -396,6 +419,16 @@ static gl_status read_series_of_sheet(shape *s) {
   status = arena_check(m, "series", s->err);
   for (size_t row = 0; row < s->from->n_rows && status == GL_OK; row++)
     status = read_sheet_row(s, row, file_run, are_metrics);
+  if (status == GL_OK && s->n_without_step > s->from->n_rows / 4)
+    status = fail_lines_without_step(s);
+  if (status == GL_OK && s->n_without_step > 0)
+    status = series_note(s->table, s->err,
+                         "%s: %zu lines have no step in column '%.60s' and were left out",
+                         s->from->name, s->n_without_step, s->table->axis);
+  if (status == GL_OK && s->from->is_cut)
+    status = series_note(s->table, s->err,
+                         "%s: the last line is cut off and was left out; is the run still going?",
+                         s->from->name);
   if (status == GL_OK && s->table->n_series == 0)
     status = fail_heading(s, "there is no number in it beside the step");
   return status;

@@ -19,6 +19,7 @@
 
 typedef struct diagnose_options {
   const char *algorithm, *trainer, *page, *recipe;
+  const char *step, *log_format; /* of logs by step */
   size_t change;
   int json;
   token_request log;
@@ -210,9 +211,10 @@ static gl_status read_logs(diagnosis *d, diagnose_files *f, const diagnose_optio
                            gathered *from_series, gl_error *err) {
   gl_status status = f->n_tokens > 0 ? read_token_logs(d, f, q, err) : GL_OK;
   if (status != GL_OK || f->n_series == 0) return status;
-  const gather_request request = {.files = (const char *const *)f->series,
-                                  .n_files = f->n_series,
-                                  .shape = {.columns = COLUMNS_ARE_METRICS}};
+  const gather_request request = {
+      .files = (const char *const *)f->series,
+      .n_files = f->n_series,
+      .shape = {.step = q->step, .columns = COLUMNS_ARE_METRICS, .format = q->log_format}};
   status = gather(from_series, &request, err);
   tell_gathered(from_series);
   return status == GL_OK ? diagnosis_add_series(d, from_series, err) : status;
@@ -260,7 +262,10 @@ static gl_status run_diagnose(args *a, gl_error *err) {
        &q.trainer},
       {"format", 0, ARGS_TEXT, "NAME", "read the logs as this format of token-level logs",
        &q.log.format},
-      {"group-size", 0, ARGS_COUNT, "N", "groups are N consecutive responses", &q.log.group_size}};
+      {"group-size", 0, ARGS_COUNT, "N", "groups are N consecutive responses", &q.log.group_size},
+      {"x", 'x', ARGS_TEXT, "COLUMN", "the column that holds the step of a log by step", &q.step},
+      {"log-format", 0, ARGS_TEXT, "NAME", "of logs by step (`gepolab list formats`)",
+       &q.log_format}};
   gl_status status = args_parse(a, ARGS_OPTIONS(options), err);
   if (status != GL_OK || a->help) return status;
   return diagnose_logs(a, &q, err);

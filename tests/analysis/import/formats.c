@@ -159,7 +159,7 @@ TEST(what_is_not_clear_is_refused_with_place_and_remedy) {
       {"step,gepo,loss\n1,2,3\n", "'gepo' is not; say what the columns are: --columns"},
       {"step,gepo,gepo\n1,2,3\n", "two columns are headed 'gepo'; name them apart"},
       {"step,gepo\n1,good\n", "f:2:3: 'good' in column 'gepo' is not a number; write"},
-      {"step,gepo\n,2\n", "f:2:1: the line has no step"},
+      {"step,gepo\n,2\n", "f: 1 of 1 lines have no step in column 'step'; name another, --x"},
       {"step,gepo\n1\n", "f:2:2: the line has fewer cells"},
       {"step,gepo\n1,2,3\n", "f:2:5: the line has more cells"},
       {"step,gepo\n1,\"2\n", "f:2:3: a quote opens here and does not close"},
@@ -170,7 +170,7 @@ TEST(what_is_not_clear_is_refused_with_place_and_remedy) {
       {"run,step,metric\na,1,b\n", "there is a column 'metric' and none 'value'"},
       {"run,step,kl\n,1,2\n", "f:2:1: the line has no name in column 'run'"},
       {"run,seed,step,kl\na,x,1,2\n", "f:2:3: the seed 'x' is not a whole number"},
-      {"{\"step\": 1, \"kl\": NaN}\n", "f:1:19: expected a value; JSON has no NaN"},
+      {"{\"step\": 1, \"kl\": NaN,}\n", "f:1:"},
       {"{\"step\": 1, \"kl\":", "f:1:18: expected a value; the text is cut short"},
       {"# panel\tsource\n0\tmeasured\n", "the data of a figure that gepolab drew; give the"},
       {"{\"step\": 1}\n{\"step\": 2,}\n", "f:2:"},
@@ -185,6 +185,24 @@ TEST(what_is_not_clear_is_refused_with_place_and_remedy) {
     if (!strstr(err.text, cases[i].says)) fprintf(stderr, "%s\n", err.text);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, cases[i].says));
   }
+}
+
+/* What a writer leaves that is at work or has stopped, Python's numbers, and lines of another kind.
+ */
+TEST(files_of_running_trainers_are_read) {
+  gl_error err = {0};
+  CU_ASSERT_EQUAL(
+      parse("step,kl,x\n1,2,3\n2,3,4\n3,4", &(shape_request){.columns = COLUMNS_ARE_METRICS}, &err),
+      GL_OK);
+  CU_ASSERT_EQUAL(
+      parse("{\"step\": 1, \"kl\": 1}\n{\"step\": 2, \"kl\": NaN}\n{\"step\": 3, \"k", NULL, &err),
+      GL_OK);
+  CU_ASSERT_EQUAL(parse("{\"step\": 1, \"kl\": 1}\n{\"eval\": 2}\n{\"step\": 2, \"kl\": "
+                        "1}\n{\"step\": 3, \"kl\": 1}\n",
+                        NULL, &err),
+                  GL_OK);
+  CU_ASSERT_EQUAL(parse("{\"a\": 0, \"step\": 1}\n{\"a\": 1, \"kl\": 2}\n", NULL, &err), GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "in all lines are: 'a'"));
 }
 
 TEST(what_columns_are_can_be_said) {

@@ -310,6 +310,17 @@ TEST(wrong_requests_are_refused_with_their_remedy) {
   refused(&q, "step 0.5 of the run 'gepo' is not a whole number of updates");
   write_other("step,gepo\n1,1\n1,2\n");
   refused(&q, "the run 'gepo' has two values of score at step 1");
+  write_other("step,gepo\n1,1\n2,1\n1,2\n2,2\n"); /* two runs */
+  refused(&q, "the run 'gepo' has two values of score at step 1");
+  /* A restart from a checkpoint of update 2. */
+  gathered g;
+  write_other("step,gepo\n1,1\n2,2\n3,3\n4,4\n3,5\n4,6\n5,7\n");
+  ASSERT_OK(gather(&g, &q, &err));
+  CU_ASSERT_EQUAL_FATAL(g.series[0].n, 5);
+  CU_ASSERT(g.series[0].value[2] == 5 && g.series[0].value[4] == 7);
+  CU_ASSERT_EQUAL_FATAL(g.n_notes, 1);
+  CU_ASSERT_PTR_NOT_NULL(strstr(g.notes[0], "2 values were written again"));
+  gathered_fini(&g);
   write_other("run,step,train/step_diff,staleness\na,1,1,2\n");
   refused(&q, "are both read as staleness; say what one of them is");
   write_other("run,step,frobnication\na,1,1\n");
