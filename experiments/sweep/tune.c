@@ -266,7 +266,11 @@ size_t tune_runs(const tune_plan *p, size_t cells) {
 
 double tune_score(const run_result *o, size_t steps) {
   if (o->status == RUN_FAILED) return NAN;
-  if (o->n_steps < steps) return 0.0;
+  if (o->n_steps < steps) {
+    double least = 0;
+    for (size_t i = 0; i < o->n_evals; ++i) least = fmin(least, o->evals[i].eval_score);
+    return least;
+  }
   return run_result_scores(o).last_quarter;
 }
 

@@ -47,7 +47,8 @@ size_t tune_settings(const tune_plan *p, size_t rung);
 /* Number of runs in all rungs; 0 without `tune`. cells: number of cells of the plan's grid. */
 size_t tune_runs(const tune_plan *p, size_t cells);
 
-/* Score of a tuning run with `steps` planned updates. */
+/* Score of a tuning run with `steps` planned updates: its mean over the last quarter. A run that
+ * diverged before its end has its least evaluation, at most 0; a failed run NaN. */
 double tune_score(const run_result *o, size_t steps);
 
 /* Sets in[i] = 1 for the runs of a rung, given the scores of earlier rungs, and 0 for all others.

@@ -112,6 +112,21 @@ TEST(the_best_setting_of_each_algorithm_is_chosen) {
   bench_close(&b);
 }
 
+/* No score of a run that diverged is better than that of a run which did not, where rewards are
+ * negative, too. */
+TEST(a_run_that_diverged_scores_no_more_than_its_worst_evaluation) {
+  eval_record evals[] = {{.step = 0, .eval_score = -1.5},
+                         {.step = 4, .eval_score = -3},
+                         {.step = 8, .eval_score = -1}};
+  run_result run = {.status = RUN_DIVERGED, .n_steps = 9, .evals = evals, .n_evals = 3};
+  CU_ASSERT_EQUAL(tune_score(&run, 10), -3);
+  CU_ASSERT_EQUAL(tune_score(&run, 9), -1);
+  for (size_t i = 0; i < 3; ++i) evals[i].eval_score = -evals[i].eval_score;
+  CU_ASSERT_EQUAL(tune_score(&run, 10), 0);
+  run.status = RUN_FAILED;
+  CU_ASSERT(isnan(tune_score(&run, 10)));
+}
+
 /* Nine rates in rungs of 10, 30 and 90 updates: 9, 3 and 1 of them. The best of the short runs, 9,
  * is not the best of those of 30 updates, 8, and 7 has never been among the best. */
 TEST(halving_makes_longer_runs_of_fewer_settings) {
