@@ -107,7 +107,7 @@ static const double collapse = 0.1; /* fraction of the best score */
 
 static void note_collapse(run_result *o) {
   run_scores s = run_result_scores(o);
-  if (o->status != RUN_DONE || !(s.last < collapse * s.best)) return;
+  if (o->status != RUN_DONE || !(s.best > 0 && s.last < collapse * s.best)) return;
   o->status = RUN_DIVERGED;
   snprintf(o->reason, sizeof o->reason,
            "score lost: the last one, %.4g, is below a tenth of the best, %.4g", s.last, s.best);

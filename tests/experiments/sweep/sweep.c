@@ -127,6 +127,17 @@ TEST(the_bar_goes_on_from_what_the_file_has) {
   CU_ASSERT(drawn >= 2);
 }
 
+/* The best score is -1, so a tenth of it is above every score. */
+TEST(a_run_with_negative_scores_has_not_lost_its_score) {
+  bench b;
+  cli_study_make(&b, "negative.yaml",
+                 "name: negative\nsteps: 100\neval_every: 10\n"
+                 "world: {kind: bandit, rewards: [-1, -2, -3]}\nsweep: {seed: [1, 2]}\n");
+  cli_result r = CLI("sweep", b.recipe, "-o", b.db, "-q", "--json");
+  CU_ASSERT_EQUAL(printed_number(&r, "done"), 2);
+  CU_ASSERT_EQUAL(printed_number(&r, "diverged"), 0);
+}
+
 TEST(a_dry_run_counts_and_writes_nothing) {
   bench b;
   bench_make(&b);
