@@ -255,7 +255,9 @@ void signals_catch(void) {
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, NULL);
   sigaction(SIGTERM, &action, NULL);
-  sigaction(SIGHUP, &action, NULL);
+  struct sigaction inherited;
+  if (sigaction(SIGHUP, NULL, &inherited) == 0 && inherited.sa_handler != SIG_IGN)
+    sigaction(SIGHUP, &action, NULL);
 }
 
 void signals_catch_term(void) {

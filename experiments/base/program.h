@@ -90,7 +90,8 @@ char *seconds_text(double s, char text[SECONDS_TEXT_SIZE]);
  * its steps whether there was one. */
 
 /* From this call on the first SIGINT, SIGTERM or SIGHUP is recorded instead of ending the process;
- * a second of the same kind ends it. */
+ * a second of the same kind ends it. A SIGHUP that the caller ignores stays ignored, as under
+ * nohup. */
 void signals_catch(void);
 /* From this call on every SIGTERM is recorded, never only the first; other signals are unchanged.
  * For workers, which their parent stops with SIGTERM. */

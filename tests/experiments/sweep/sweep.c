@@ -127,6 +127,19 @@ TEST(the_bar_goes_on_from_what_the_file_has) {
   CU_ASSERT(drawn >= 2);
 }
 
+/* As nohup starts it. */
+TEST(a_sweep_that_ignores_hangups_goes_on_after_one) {
+  bench b;
+  bench_make(&b);
+  void (*before)(int) = signal(SIGHUP, SIG_IGN);
+  pid_t pid = CLI_START("sweep", b.recipe, "-o", b.db, "-j", "1", "-q", "steps=2000"), worker = 0;
+  signal(SIGHUP, before);
+  cli_wait_for_children(pid, &worker, 1);
+  kill(pid, SIGHUP);
+  CU_ASSERT_EQUAL(cli_wait(pid), 0);
+  CU_ASSERT_EQUAL(finished_cells(b.db), 16);
+}
+
 /* The best score is -1, so a tenth of it is above every score. */
 TEST(a_run_with_negative_scores_has_not_lost_its_score) {
   bench b;
