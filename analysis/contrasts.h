@@ -49,8 +49,8 @@ bool contrast_has_run(const results *r, const contrast_field *f);
 /* When a contrast was written, by the recipes that the study holds. */
 typedef enum contrast_origin {
   CONTRAST_ORIGIN_UNKNOWN, /* the study holds no recipe */
-  CONTRAST_DECLARED,       /* the contrast is in a recipe that was swept into the study */
-  CONTRAST_AFTERWARDS, /* in no swept recipe: the contrast was written or changed after the runs */
+  CONTRAST_DECLARED,       /* the contrast is in a recipe that the study holds */
+  CONTRAST_AFTERWARDS, /* in no such recipe: the contrast was written or changed after the runs */
   CONTRAST_ORIGINS
 } contrast_origin;
 

@@ -237,39 +237,6 @@ static gl_status read_declared(declared_contrasts *out, cfg_doc **doc, const cha
   return status;
 }
 
-/* State of find_origins(): contrasts to look for in the recipes of a study. */
-typedef struct origin_search {
-  declared_contrasts *of;
-  gl_status status;
-  gl_error *err;
-} origin_search;
-
-/* Marks the contrasts that this recipe of the study declares. */
-static int find_in_recipe(void *self, const char *json) {
-  origin_search *s = self;
-  declared_contrasts known = {0};
-  cfg_doc *doc = NULL;
-  s->status = cfg_load_text(&doc, json, strlen(json), "the study's recipe", s->err);
-  if (s->status == GL_OK) s->status = declared_contrasts_read(&known, doc, s->err);
-  for (size_t i = 0; i < s->of->n && s->status == GL_OK; i++) {
-    contrast *c = &s->of->contrast[i];
-    if (c->origin == CONTRAST_ORIGIN_UNKNOWN) c->origin = CONTRAST_AFTERWARDS;
-    for (size_t k = 0; k < known.n; k++)
-      if (contrast_is_same(c, &known.contrast[k])) c->origin = CONTRAST_DECLARED;
-  }
-  declared_contrasts_fini(&known);
-  cfg_free(doc);
-  return s->status == GL_OK;
-}
-
-/* Sets the origin of each contrast: whether a recipe that was swept into the study declares it. */
-static gl_status find_origins(declared_contrasts *d, store *from, const char *study,
-                              gl_error *err) {
-  origin_search s = {d, GL_OK, err};
-  const gl_status status = store_recipes(from, study, find_in_recipe, &s, err);
-  return status == GL_OK ? s.status : status;
-}
-
 typedef struct contrasts_request {
   const char *study; /* NULL: the only study of the file */
   table_format format;
@@ -301,7 +268,7 @@ static gl_status compare_declared(const char *file, const char *declared,
   if (status == GL_OK) status = store_open(&from, file, STORE_READ, err);
   if (status == GL_OK) status = print_unfinished(from, file, err);
   if (status == GL_OK) status = results_load(&r, from, q->study, err);
-  if (status == GL_OK) status = find_origins(&d, from, r->study, err);
+  if (status == GL_OK) status = declared_contrasts_origins(&d, from, r->study, err);
   if (status == GL_OK) status = report_contrasts(r, &d, q, err);
   results_free(r);
   store_close(from);
@@ -335,8 +302,8 @@ const command command_contrasts = {
         "p-values are adjusted over all contrasts of the recipe (Holm). The last column is the\n"
         "power: the fraction of pairs that must differ, all in one direction, to be detected\n"
         "with probability 0.8.\n"
-        "`written` says when the contrast was declared: before the runs, if it is in a recipe\n"
-        "that was swept into the study, else after the runs, which makes it exploratory.",
+        "`written` says when the contrast was declared: before the runs, if the study's recipe\n"
+        "had it before the first run ended, else after the runs, which makes it exploratory.",
     .examples = "  gepolab analyze --table contrasts confirmation.db confirmation\n"
                 "  gepolab analyze --table contrasts study.db recipe.yaml --json",
     .run = run_contrasts};

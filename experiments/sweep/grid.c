@@ -5,6 +5,7 @@
 #include "core/base/json.h"
 #include "core/config/config.h"
 #include "core/config/fields.h"
+#include "core/store/store.h"
 #include "experiments/base/memory.h"
 #include "experiments/recipe/recipe.h"
 
@@ -822,6 +823,72 @@ gl_status declared_contrasts_check(const cfg_doc *doc, const sweep_cells *cells,
                         d.contrast[i].name, arm->field[f].value);
     }
   }
+  declared_contrasts_fini(&d);
+  return status;
+}
+
+/* --- when contrasts were written --- */
+
+/* State of declared_contrasts_origins(): contrasts to look for in the recipes of a study. */
+typedef struct origin_search {
+  declared_contrasts *of;
+  gl_status status;
+  gl_error *err;
+} origin_search;
+
+/* Marks the contrasts that this recipe of the study declares. */
+static int find_in_recipe(void *self, const char *json) {
+  origin_search *s = self;
+  declared_contrasts known = {0};
+  cfg_doc *doc = NULL;
+  s->status = cfg_load_text(&doc, json, strlen(json), "the study's recipe", s->err);
+  if (s->status == GL_OK) s->status = declared_contrasts_read(&known, doc, s->err);
+  for (size_t i = 0; i < s->of->n && s->status == GL_OK; ++i) {
+    contrast *c = &s->of->contrast[i];
+    if (c->origin == CONTRAST_ORIGIN_UNKNOWN) c->origin = CONTRAST_AFTERWARDS;
+    for (size_t k = 0; k < known.n; ++k)
+      if (contrast_is_same(c, &known.contrast[k])) c->origin = CONTRAST_DECLARED;
+  }
+  declared_contrasts_fini(&known);
+  cfg_free(doc);
+  return s->status == GL_OK;
+}
+
+gl_status declared_contrasts_origins(declared_contrasts *d, store *from, const char *study,
+                                     gl_error *err) {
+  origin_search s = {d, GL_OK, err};
+  const gl_status status = store_recipes(from, study, find_in_recipe, &s, err);
+  return status == GL_OK ? s.status : status;
+}
+
+gl_status declared_contrasts_forget_later(cfg_doc *doc, store *of, const char *study,
+                                          gl_error *err) {
+  declared_contrasts d = {0};
+  study_progress p = {0};
+  char *kept = NULL;
+  size_t size = 0, n = 0;
+  gl_status status = declared_contrasts_read(&d, doc, err);
+  if (status == GL_OK && d.n > 0) status = store_progress(of, study, &p, err);
+  const int begun = p.done + p.diverged + p.superseded > 0;
+  if (status == GL_OK && begun) status = declared_contrasts_origins(&d, of, study, err);
+  if (status == GL_OK && begun) {
+    FILE *to = must_have(open_memstream(&kept, &size), "the contrasts");
+    fputs("contrasts=[", to);
+    for (size_t i = 0; i < d.n; ++i) {
+      if (d.contrast[i].origin != CONTRAST_DECLARED) continue;
+      char *one = must_have(cfg_canonical(cfg_at(cfg_find(cfg_root(doc), "contrasts"), i)),
+                            "the contrasts");
+      fprintf(to, "%s%s", n++ > 0 ? "," : "", one);
+      free(one);
+    }
+    fputc(']', to);
+    must_succeed(fclose(to) == 0, "the contrasts");
+    if (n == 0)
+      cfg_remove(doc, "contrasts");
+    else if (n < d.n)
+      status = cfg_override(doc, kept, err);
+  }
+  free(kept);
   declared_contrasts_fini(&d);
   return status;
 }

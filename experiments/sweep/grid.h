@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/config/config.h"
 #include "core/policy/algorithm.h"
+#include "core/store/store.h"
 #include "experiments/recipe/designs.h"
 
 #include <stddef.h>
@@ -115,5 +116,13 @@ void declared_contrasts_fini(declared_contrasts *d);
 /* Checks the contrasts without storing them. Errors: also GL_EINPUT for an algorithm that no cell
  * of the sweep has. */
 gl_status declared_contrasts_check(const cfg_doc *doc, const sweep_cells *cells, gl_error *err);
+
+/* Sets the origin of each contrast: whether a recipe that the study holds declares it. */
+gl_status declared_contrasts_origins(declared_contrasts *d, store *from, const char *study,
+                                     gl_error *err);
+/* If the study has finished runs, removes the contrasts that no recipe of it declares from doc: the
+ * contrasts of the recipes that a study holds were declared before its runs. */
+gl_status declared_contrasts_forget_later(cfg_doc *doc, store *of, const char *study,
+                                          gl_error *err);
 
 #endif

@@ -528,10 +528,18 @@ static size_t plan_cells(planned_cell *to, const sweep_cells *from, const unsign
  * the tuning runs with in[i] != 0, and the grid. Tuning runs of later rungs are added after the
  * previous rung. */
 static gl_status put_plan(const sweep *s, const unsigned char *in, int with_grid) {
+  cfg_doc *kept = NULL;
+  gl_status status = cfg_copy(&kept, s->doc, s->err);
+  if (status == GL_OK)
+    status = declared_contrasts_forget_later(kept, s->store, s->base.name, s->err);
+  if (status != GL_OK) {
+    cfg_free(kept);
+    return status;
+  }
   planned_cell *cells =
       MUST_ARRAY(planned_cell, s->tuning.n_cells + s->cells.n_cells, "the plan of the study");
   char *recipe_text =
-      must_have(cfg_canonical_in(cfg_root(s->doc), s->key_names), "the plan of the study");
+      must_have(cfg_canonical_in(cfg_root(kept), s->key_names), "the plan of the study");
   study_plan plan = {.study = s->base.name,
                      .recipe = recipe_text,
                      .shard = s->options->ranks.index,
@@ -540,9 +548,10 @@ static gl_status put_plan(const sweep *s, const unsigned char *in, int with_grid
                      .replaces = with_grid && s->options->replaces_plan};
   plan.n = plan_cells(cells, &s->tuning, in);
   if (with_grid) plan.n += plan_cells(cells + plan.n, &s->cells, NULL);
-  const gl_status status = store_put_plan(s->store, &plan, s->err);
+  status = store_put_plan(s->store, &plan, s->err);
   free(recipe_text);
   free(cells);
+  cfg_free(kept);
   return status;
 }
 

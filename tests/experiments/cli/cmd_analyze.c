@@ -224,6 +224,33 @@ TEST(a_contrast_that_was_written_after_the_runs_is_called_so) {
   CU_ASSERT_PTR_NOT_NULL(strstr(after.out, "exploratory"));
 }
 
+/* The number of contrasts that are called so. */
+static int written(const char *study, const char *from, const char *when) {
+  const cJSON *list = member_at(CLI_JSON("contrasts", study, from, "--json"), "contrasts"), *one;
+  int n = 0;
+  cJSON_ArrayForEach(one, list) n += strcmp(text_at(one, "written"), when) == 0;
+  return n;
+}
+
+TEST(a_contrast_that_a_later_sweep_adds_is_written_after_the_runs) {
+  static const char other[] = "  - {name: level, measure: last_level, of: {algorithm: grpo, "
+                              "optimizer.lr: 0.5}, against: {algorithm: grpo, optimizer.lr: "
+                              "1.0e-9}}\n";
+  char folder[64], at[128], both_at[128], study[128], text[sizeof declared + sizeof other];
+  cli_scratch_make(folder);
+  cli_write(cli_path(at, folder, "rates.yaml"), declared, sizeof declared - 1);
+  const int n = snprintf(text, sizeof text, "%s%s", declared, other);
+  cli_write(cli_path(both_at, folder, "both.yaml"), text, (size_t)n);
+  cli_path(study, folder, "study.db");
+  CU_ASSERT(CLI_GIVES(0, "sweep", at, "-o", study, "sweep.seed=[1,2]"));
+  CU_ASSERT(CLI_GIVES(0, "sweep", at, "-o", study));
+  CU_ASSERT_EQUAL(written(study, at, "before the runs"), 1);
+  CU_ASSERT(CLI_GIVES(0, "sweep", both_at, "-o", study, "--replace-plan"));
+  CU_ASSERT(CLI_GIVES(0, "sweep", both_at, "-o", study));
+  CU_ASSERT_EQUAL(written(study, both_at, "before the runs"), 1);
+  CU_ASSERT_EQUAL(written(study, both_at, "after the runs"), 1);
+}
+
 TEST(wrong_contrasts_stop_a_sweep_before_it_begins) {
   static const struct {
     const char *contrasts, *says;
