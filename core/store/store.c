@@ -74,7 +74,7 @@ static gl_status lock_writer(store *s, int *made, gl_error *err) {
 
 int store_is_being_written(const char *path) {
   struct flock byte = writer_byte();
-  const int file = open(path, O_RDWR | O_CLOEXEC);
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return 0;
   const int known = fcntl(file, F_OFD_GETLK, &byte) == 0;
   close(file);

@@ -107,7 +107,8 @@ static gl_status status_read_file(file_status *out, const char *path, size_t mos
   store *s = NULL;
   char **names = NULL;
   size_t n = 0;
-  *out = (file_status){.path = path};
+  /* asked first: what is read after the writer has gone is all that it wrote */
+  *out = (file_status){.path = path, .being_written = store_is_being_written(path)};
   gl_status status = store_open(&s, path, STORE_READ, err);
   if (status == GL_OK) status = store_begin_reading(s, err);
   if (status == GL_OK) status = store_studies(s, &names, &n, err);
@@ -117,7 +118,6 @@ static gl_status status_read_file(file_status *out, const char *path, size_t mos
   if (s != NULL) store_end_reading(s);
   store_close(s);
   free(names);
-  out->being_written = store_is_being_written(path);
   return status;
 }
 
@@ -267,13 +267,12 @@ static gl_status fail_if_incomplete(const file_status *f, gl_error *err) {
  */
 static gl_status status_show(const char *path, const status_options *o, gl_error *err) {
   gl_status status = GL_OK;
-  int was_written = 0, ends = 0;
+  int ends = 0;
   while (status == GL_OK && !ends) {
     file_status f;
     status = status_read_file(&f, path, o->shown, err);
     if (status == GL_OK) status = status_print_file(&f, o, err);
-    ends = !o->watch || all_complete(&f) || (was_written && !f.being_written);
-    was_written = f.being_written;
+    ends = !o->watch || all_complete(&f) || !f.being_written;
     if (status == GL_OK && ends && o->exit_code) status = fail_if_incomplete(&f, err);
     file_status_fini(&f);
     if (status == GL_OK && fflush(stdout) != 0)

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 SUITE("cli: status");
@@ -242,6 +243,17 @@ TEST(watching_ends_when_all_is_there) {
   CU_ASSERT(n >= 2);
   CU_ASSERT_PTR_NOT_NULL_FATAL(last);
   CU_ASSERT_PTR_NOT_NULL(strstr(last, "\"complete\":true"));
+}
+
+TEST(watching_what_nothing_writes_ends_at_once) {
+  bench b;
+  bench_make(&b);
+  kill_at_once(&b, "name=small");
+  pid_t pid = CLI_START("status", b.db, "--watch", "--every", "600");
+  int how = 0;
+  for (int wait = 0; wait < 2000 && waitpid(pid, &how, WNOHANG) == 0; ++wait) cli_sleep_ms(5);
+  CU_ASSERT(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+  if (kill(pid, SIGKILL) == 0) cli_wait(pid);
 }
 
 /* --- where results would be lost --- */
