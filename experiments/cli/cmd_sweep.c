@@ -304,6 +304,33 @@ static gl_status sweep_print_report(const sweep_report *r, gl_status status,
                  r->failed, r->cells);
 }
 
+/* Calls note_unused() for each algorithm of the sweep, unless other fields that it reads are
+ * swept. */
+static void note_unused_in_sweep(const cfg_doc *doc) {
+  sweep_grid grid;
+  gl_error err = {0};
+  unsigned told = 0;
+  const cfg_node *algorithms = NULL;
+  if (sweep_grid_read(&grid, doc, &err) != GL_OK) return; /* sweep_run() tells why */
+  for (size_t i = 0; i < grid.n_axes; ++i) {
+    const char *path = grid.axes[i].path;
+    if (strcmp(path, "algorithm") == 0)
+      algorithms = grid.axes[i].values;
+    else if (cfg_design_named(path) != NULL || strcmp(path, "steps") == 0 ||
+             cfg_path_is_inside(path, "algorithm") || cfg_path_is_inside(path, "optimizer"))
+      return;
+  }
+  for (size_t i = 0; i < (algorithms != NULL ? cfg_size(algorithms) : 1); ++i) {
+    cfg_doc *one = NULL;
+    recipe r;
+    gl_status status = cfg_copy(&one, doc, &err);
+    if (status == GL_OK && algorithms != NULL)
+      status = cfg_set(one, "algorithm", cfg_at(algorithms, i), &err);
+    if (status == GL_OK && recipe_read(&r, one, &err) == GL_OK) note_unused(&r, &told);
+    cfg_free(one);
+  }
+}
+
 static gl_status sweep_and_report(const cfg_doc *doc, sweep_options *options, int json,
                                   gl_error *err) {
   sweep_report report;
@@ -381,6 +408,7 @@ static gl_status sweep_run_sweep(args *a, gl_error *err) {
   if (status == GL_OK) {
     if (o.workers == 0) o.workers = o.ranks.mpi ? 1 : processors();
     o.progress = quiet || (o.ranks.mpi && o.ranks.index > 0) ? PROGRESS_SILENT : PROGRESS_AUTO;
+    if (!o.ranks.mpi || o.ranks.index == 0) note_unused_in_sweep(of.doc);
     signals_catch();
     status = dry ? sweep_dry_run(of.doc, &o, json, err) : sweep_and_report(of.doc, &o, json, err);
   }

@@ -32,21 +32,27 @@ gl_status one_recipe_load(one_recipe *o, gl_error *err) {
   return status == GL_OK ? args_read_files(a, o->doc, err) : status;
 }
 
-/* Says of a stated width that the algorithm's clip does not use it, and of a stated warm-up that it
- * is longer than the run. */
-static void note_unused(const recipe *r) {
+/* Returns 1 the first time that it is called with this bit of the notes. */
+static int is_new_note(unsigned *told, unsigned bit) {
+  const int is_new = (*told & bit) == 0;
+  *told |= bit;
+  return is_new;
+}
+
+void note_unused(const recipe *r, unsigned *told) {
+  enum { NO_CLIP = 1, NO_LOWER_SIDE = 4, WARMUP = 8 };
   static const char *const widths[] = {"eps_low", "eps_high"};
   const policy_algorithm *a = &r->algorithm;
   for (size_t i = 0; i < 2 && r->algorithm_at != NULL; ++i) {
     const cfg_node *stated = cfg_find(r->algorithm_at, widths[i]);
     if (stated == NULL || cfg_is_null(stated)) continue;
-    if (a->clip == CLIP_NONE)
+    if (a->clip == CLIP_NONE && is_new_note(told, NO_CLIP << i))
       fprintf(
           stderr,
           "gepolab: note: algorithm.%s is the width of a clip and has no effect with clip: none; "
           "set algorithm.clip, or leave it out\n",
           widths[i]);
-    else if (i == 0 && a->clip == CLIP_PPO && a->eps_low >= 1)
+    else if (i == 0 && a->clip == CLIP_PPO && a->eps_low >= 1 && is_new_note(told, NO_LOWER_SIDE))
       fprintf(
           stderr,
           "gepolab: note: algorithm.eps_low is %g, and a ratio is never below 1 - %g: the lower "
@@ -56,7 +62,8 @@ static void note_unused(const recipe *r) {
   const cfg_node *warmup = r->optimizer != NULL ? cfg_find(r->optimizer, "warmup") : NULL;
   const double steps = (double)r->steps;
   double rise = 0;
-  if (warmup != NULL && cfg_overridden(warmup) != NULL && cfg_number(warmup, &rise) && rise > steps)
+  if (warmup != NULL && cfg_overridden(warmup) != NULL && cfg_number(warmup, &rise) &&
+      rise > steps && is_new_note(told, WARMUP))
     fprintf(stderr,
             "gepolab: note: optimizer.warmup is %g updates and the run has %g: the rate never "
             "reaches optimizer.lr\n",
@@ -68,7 +75,8 @@ gl_status one_recipe_read(one_recipe *o, gl_error *err) {
   if (status != GL_OK) return status;
   const gl_status read =
       recipe_say_command(o->doc, o->words->command->name, recipe_read(&o->r, o->doc, err), err);
-  if (read == GL_OK) note_unused(&o->r);
+  unsigned told = 0;
+  if (read == GL_OK) note_unused(&o->r, &told);
   return read;
 }
 

@@ -27,6 +27,10 @@ typedef struct one_recipe {
 gl_status one_recipe_load(one_recipe *o, gl_error *err);
 /* Fills in doc and r. GL_EINPUT as recipe_load() and recipe_read(). */
 gl_status one_recipe_read(one_recipe *o, gl_error *err);
+/* Says of a stated width that the algorithm's clip does not use it, and of a stated warm-up that it
+ * is longer than the run. *told: the notes that were printed, which are not repeated; at first 0.
+ */
+void note_unused(const recipe *r, unsigned *told);
 
 /* --- options for several files --- */
 

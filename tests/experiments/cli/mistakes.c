@@ -394,6 +394,17 @@ TEST(what_has_no_effect_is_noted) {
                      "algorithm.eps_low=0.9", "optimizer.warmup=1000");
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "no effect with clip: none"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "never reaches optimizer.lr"));
+  r = CLI("sweep", "quickstart", "--dry-run", "steps=2", "optimizer.warmup=5000",
+          "sweep.algorithm=[{base: grpo, clip: none, eps_low: 0.1}, {base: gspo, clip: none, "
+          "eps_low: 0.2}, grpo]",
+          "sweep.seed=[1, 2]");
+  const char *note = strstr(r.err, "no effect with clip: none");
+  CU_ASSERT(note != NULL && strstr(note + 1, "no effect with clip: none") == NULL);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "never reaches optimizer.lr"));
+  r = CLI("sweep", "quickstart", "--dry-run", "steps=2", "algorithm.eps_low=0.1",
+          "sweep.algorithm.clip=[none, ppo]");
+  CU_ASSERT_EQUAL(r.code, 0);
+  CU_ASSERT_PTR_NULL(strstr(r.err, "no effect"));
   r = CLI("run", "quickstart", "-q", "steps=2", "algorithm=gspo", "algorithm.eps_low=3");
   CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "a ratio is never below 1 - 3"));
   r = CLI("run", "quickstart", "-q", "steps=2", "algorithm.eps_high=9", "algorithm=grpo");
