@@ -413,8 +413,14 @@ gl_status stability_init(stability *s, const results *from, const outcome_rule *
                    .algorithms = from->algorithms,
                    .n_algorithms = from->n_algorithms,
                    .rule = *rule};
-  size_t evaluated = 0;
-  for (size_t i = 0; i < from->n_runs; i++) evaluated += from->runs[i].n_evals > 0;
+  size_t evaluated = 0, failed = 0;
+  for (size_t i = 0; i < from->n_runs; i++) {
+    evaluated += from->runs[i].n_evals > 0;
+    failed += from->runs[i].status == RUN_FAILED;
+  }
+  if (evaluated == 0 && failed > 0 && failed == from->n_runs)
+    return gl_fail(err, GL_EINPUT, "no run of %s has finished: all %zu failed", from->study,
+                   failed);
   if (evaluated == 0)
     return gl_fail(err, GL_EINPUT,
                    "%s has no evaluations, by which runs are judged; set eval_every in its recipe",

@@ -257,6 +257,19 @@ static results *made(void) {
   return r;
 }
 
+TEST(a_study_of_failed_runs_has_no_finished_run) {
+  results *r = results_new("failed");
+  stability s;
+  gl_error why = {0};
+  const outcome_rule rule = outcome_rule_default();
+  add_run(r, "grpo", 0, 1e-3, 1, 2, RUN_FAILED);
+  ASSERT_OK(results_arrange(r, &err));
+  CU_ASSERT_EQUAL(stability_init(&s, r, &rule, &why), GL_EINPUT);
+  CU_ASSERT_PTR_NOT_NULL(strstr(why.text, "no run of failed has finished"));
+  stability_fini(&s);
+  results_free(r);
+}
+
 static const stability_cell *cell_at(const stability *s, const char *algorithm, size_t setting) {
   for (size_t a = 0; a < s->n_algorithms; a++)
     if (strcmp(s->algorithms[a], algorithm) == 0) return &s->cells[setting * s->n_algorithms + a];
