@@ -237,16 +237,94 @@ static gl_status read_declared(declared_contrasts *out, cfg_doc **doc, const cha
   return status;
 }
 
+/* State of find_planned(): for each contrast and each field of its arms, whether the study has a
+ * run with its value, or plans one. */
+typedef struct plan_search {
+  const declared_contrasts *of;
+  unsigned char *found; /* [of->n][2][CONTRAST_FIELDS] */
+  size_t missing;
+} plan_search;
+
+static const contrast_field *field_at(const plan_search *s, size_t i) {
+  const contrast *c = &s->of->contrast[i / (2 * CONTRAST_FIELDS)];
+  const contrast_arm *a = i / CONTRAST_FIELDS % 2 == 0 ? &c->of : &c->against;
+  return i % CONTRAST_FIELDS < a->n ? &a->field[i % CONTRAST_FIELDS] : NULL;
+}
+
+/* Whether a planned cell has that value of the field, or sets its whole section. */
+static bool cell_has(const planned_cell *cell, const cJSON *swept, const contrast_field *f) {
+  if (strcmp(f->path, "algorithm") == 0) return strcmp(cell->algorithm, f->value) == 0;
+  const cJSON *item;
+  cJSON_ArrayForEach(item, swept) {
+    double value;
+    if (strcmp(item->string, f->path) != 0) {
+      if (cfg_path_is_inside(f->path, item->string)) return true;
+    } else if (cJSON_IsNumber(item))
+      return csv_number(f->value, &value) && value == item->valuedouble;
+    else if (cJSON_IsString(item))
+      return strcmp(item->valuestring, f->value) == 0;
+    else
+      return true;
+  }
+  return false;
+}
+
+static int find_in_cell(void *self, const planned_cell *cell) {
+  plan_search *s = self;
+  cJSON *swept = json_tree_of(cell->swept);
+  ++s->missing;
+  for (size_t i = 0; i < s->of->n * 2 * CONTRAST_FIELDS; i++) {
+    const contrast_field *f = field_at(s, i);
+    if (f != NULL && !s->found[i]) s->found[i] = cell_has(cell, swept, f);
+  }
+  cJSON_Delete(swept);
+  return 1;
+}
+
+/* Lets the contrasts wait whose arms have runs or planned cells, if cells are missing. */
+static gl_status let_planned_wait(declared_contrasts *d, const results *r, store *from,
+                                  gl_error *err) {
+  plan_search s = {.of = d};
+  s.found = MUST_ARRAY(unsigned char, d->n * 2 * CONTRAST_FIELDS, "the contrasts");
+  const gl_status status = store_missing(from, r->study, find_in_cell, &s, err);
+  for (size_t i = 0; i < d->n; i++) d->contrast[i].may_wait = s.missing > 0;
+  for (size_t i = 0; i < d->n * 2 * CONTRAST_FIELDS; i++) {
+    const contrast_field *f = field_at(&s, i);
+    if (f != NULL && !s.found[i] && !(contrast_knows(r, f->path) && contrast_has_run(r, f)))
+      d->contrast[i / (2 * CONTRAST_FIELDS)].may_wait = false;
+  }
+  free(s.found);
+  return status;
+}
+
 typedef struct contrasts_request {
   const char *study; /* NULL: the only study of the file */
   table_format format;
   int json, unfinished;
 } contrasts_request;
 
-static gl_status report_contrasts(const results *r, const declared_contrasts *d,
+/* Compares the arms. An error that --unfinished would avoid names it. */
+static gl_status find_contrasts(contrast_result *found, declared_contrasts *d, const results *r,
+                                store *from, const contrasts_request *q, gl_error *err) {
+  gl_status status = q->unfinished ? let_planned_wait(d, r, from, err) : GL_OK;
+  if (status == GL_OK) status = contrasts_find(r, d->contrast, d->n, found, err);
+  if (status != GL_EINPUT || q->unfinished) return status;
+  const gl_error why = *err;
+  gl_error other = {0};
+  if (let_planned_wait(d, r, from, &other) == GL_OK &&
+      contrasts_find(r, d->contrast, d->n, found, &other) == GL_OK) {
+    gl_error_clear(err);
+    gl_fail(err, status,
+            "%s; cells of the study are missing: with --unfinished, contrasts that need them wait",
+            why.text);
+  }
+  return status;
+}
+
+static gl_status report_contrasts(const results *r, declared_contrasts *d, store *from,
                                   const contrasts_request *q, gl_error *err) {
   contrast_result *found = MUST_ARRAY(contrast_result, d->n, "the contrasts");
-  gl_status status = contrasts_find(r, d->contrast, d->n, found, err);
+  gl_status status = find_contrasts(found, d, r, from, q, err);
   if (status == GL_OK) {
     table *t = table_document();
     contrasts_report(t, r, d->contrast, found, d->n);
@@ -264,12 +342,11 @@ static gl_status compare_declared(const char *file, const char *declared,
   store *from = NULL;
   results *r = NULL;
   gl_status status = read_declared(&d, &doc, declared, err);
-  for (size_t i = 0; i < d.n; i++) d.contrast[i].may_wait = q->unfinished;
   if (status == GL_OK) status = store_open(&from, file, STORE_READ, err);
   if (status == GL_OK) status = print_unfinished(from, file, err);
   if (status == GL_OK) status = results_load(&r, from, q->study, err);
   if (status == GL_OK) status = declared_contrasts_origins(&d, from, r->study, err);
-  if (status == GL_OK) status = report_contrasts(r, &d, q, err);
+  if (status == GL_OK) status = report_contrasts(r, &d, from, q, err);
   results_free(r);
   store_close(from);
   declared_contrasts_fini(&d);

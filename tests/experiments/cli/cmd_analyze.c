@@ -251,6 +251,30 @@ TEST(a_contrast_that_a_later_sweep_adds_is_written_after_the_runs) {
   CU_ASSERT_EQUAL(written(study, both_at, "after the runs"), 1);
 }
 
+/* Half of the cells: gepo's are missing. */
+TEST(contrasts_wait_for_planned_cells_alone) {
+#define HALF(of)                                                                                   \
+  "name: half\nsteps: 4\nworld: {kind: bandit, rewards: [1, 0]}\n"                                 \
+  "sweep: {seed: [1, 2], algorithm: [grpo, gepo]}\n"                                               \
+  "contrasts: [{name: c, measure: last, of: {algorithm: " of "}, against: {algorithm: grpo}}]\n"
+  static const char right[] = HALF("gepo"), wrong[] = HALF("geop");
+  char folder[64], at[128], wrong_at[128], study[128], half[160];
+  cli_scratch_make(folder);
+  cli_write(cli_path(at, folder, "half.yaml"), right, sizeof right - 1);
+  cli_write(cli_path(wrong_at, folder, "wrong.yaml"), wrong, sizeof wrong - 1);
+  cli_path(study, folder, "study.db");
+  snprintf(half, sizeof half, "%s.shard0", study);
+  CU_ASSERT(CLI_GIVES(0, "sweep", at, "-o", study, "--shard", "0/2"));
+  REFUSED(2, "--unfinished", "contrasts", half, at);
+  CU_ASSERT(CLI_GIVES(0, "contrasts", half, at, "--unfinished"));
+  cli_result r = CLI("contrasts", half, wrong_at);
+  CU_ASSERT_PTR_NULL(strstr(r.err, "--unfinished"));
+  REFUSED(2, "algorithm = geop", "contrasts", half, wrong_at, "--unfinished");
+  CU_ASSERT(CLI_GIVES(0, "sweep", at, "-o", study));
+  REFUSED(2, "algorithm = geop", "contrasts", study, wrong_at, "--unfinished");
+  CU_ASSERT(CLI_GIVES(0, "contrasts", study, at, "--unfinished"));
+}
+
 TEST(wrong_contrasts_stop_a_sweep_before_it_begins) {
   static const struct {
     const char *contrasts, *says;
