@@ -10,6 +10,7 @@
 #include "experiments/base/program.h"
 #include "experiments/cli/common.h"
 #include "experiments/sweep/forecast.h"
+#include "experiments/sweep/worker_processes.h"
 
 #include <math.h>
 #include <sqlite3.h>
@@ -101,6 +102,27 @@ static gl_status read_study(study_status *out, store *s, const char *name, size_
   return status;
 }
 
+static void add_name(void *self, const char *path) {
+  fprintf(self, " %s", path);
+}
+
+/* Fails if there is no such file, but shards of it. */
+static gl_status refuse_shards_alone(const char *path, gl_error *err) {
+  char *names = NULL;
+  size_t size = 0;
+  if (access(path, F_OK) == 0) return GL_OK;
+  FILE *to = must_have(open_memstream(&names, &size), "the names of shards");
+  const size_t n = ranks_shard_files(path, add_name, to);
+  must_succeed(fclose(to) == 0, "the names of shards");
+  if (n > 0)
+    gl_fail(err, GL_EIO,
+            "there is no %s yet, but there are shards of it; join them with `gepolab "
+            "study merge %s%s`, or give their names",
+            path, path, names);
+  free(names);
+  return n > 0 ? GL_EIO : GL_OK;
+}
+
 /* Reads all studies of the file in one transaction and closes the file before anything is printed,
  * so that a paused terminal does not block a sweep. */
 static gl_status status_read_file(file_status *out, const char *path, size_t most, gl_error *err) {
@@ -109,7 +131,8 @@ static gl_status status_read_file(file_status *out, const char *path, size_t mos
   size_t n = 0;
   /* asked first: what is read after the writer has gone is all that it wrote */
   *out = (file_status){.path = path, .being_written = store_is_being_written(path)};
-  gl_status status = store_open(&s, path, STORE_READ, err);
+  gl_status status = refuse_shards_alone(path, err);
+  if (status == GL_OK) status = store_open(&s, path, STORE_READ, err);
   if (status == GL_OK) status = store_begin_reading(s, err);
   if (status == GL_OK) status = store_studies(s, &names, &n, err);
   out->studies = MUST_ARRAY(study_status, n, "the studies of a file");

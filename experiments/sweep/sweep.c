@@ -474,6 +474,52 @@ static gl_status sweep_check(sweep *s) {
   return status;
 }
 
+/* --- shards of another number --- */
+
+/* The number of shards of the recipe's study in the file; 0 if it has none of it. */
+static size_t shards_in(const sweep *s, const char *path) {
+  store *file = NULL;
+  study_progress p = {0};
+  if (access(path, F_OK) == 0 && store_open(&file, path, STORE_READ, NULL) == GL_OK)
+    (void)store_progress(file, s->base.name, &p, NULL);
+  store_close(file);
+  return p.planned > 0 && p.shards == 0 ? 1 : p.shards;
+}
+
+/* Keeps the first shard whose runs this sweep does not find. */
+typedef struct other_shard {
+  const sweep *sweep;
+  char path[PATH_MAX];
+  size_t shards;
+} other_shard;
+
+static void find_other_shard(void *self, const char *path) {
+  other_shard *o = self;
+  if (o->shards > 0) return;
+  const size_t shards = shards_in(o->sweep, path);
+  if (shards == 0 || shards == o->sweep->options->ranks.count) return;
+  o->shards = shards;
+  snprintf(o->path, sizeof o->path, "%s", path);
+}
+
+/* Notes shards beside the file that are of another number than this sweep's, unless they were
+ * merged into the file that it writes. */
+static void note_other_shards(const sweep *s) {
+  const char *file = s->options->file;
+  const ranks *r = &s->options->ranks;
+  char text[2 * PATH_MAX + 400];
+  other_shard o = {.sweep = s};
+  if (file == NULL || (r->mpi && r->index > 0)) return;
+  ranks_shard_files(file, find_other_shard, &o);
+  if (o.shards == 0 || (r->count == 1 && shards_in(s, file) == o.shards)) return;
+  snprintf(text, sizeof text,
+           "%s is of a sweep in %zu shards. This sweep does not use its runs and makes them again; "
+           "to keep them, stop, join the shards with `gepolab study merge %s %s.shard*`, and sweep "
+           "into %s without shards",
+           o.path, o.shards, file, file, file);
+  sweep_note(NULL, text);
+}
+
 /* Lists the cells again if the file's study has old key names. */
 static gl_status follow_key_names(sweep *s) {
   gl_status status = store_key_names(s->store, s->base.name, &s->key_names, s->err);
@@ -599,6 +645,7 @@ gl_status sweep_run(sweep_report *out, const cfg_doc *doc, const sweep_options *
   sweep s = {.options = options, .doc = doc, .report = out, .err = err};
   char path[PATH_MAX];
   gl_status status = sweep_check(&s);
+  if (status == GL_OK) note_other_shards(&s);
   if (status == GL_OK)
     status =
         ranks_path(path, sizeof path, options->file, &options->ranks, options->ranks.index, err);
@@ -817,6 +864,7 @@ gl_status sweep_look_ahead(sweep_survey *out, const cfg_doc *doc, const sweep_op
   selection tuning = {0}, grid = {0};
   *out = (sweep_survey){0};
   gl_status status = sweep_check(&s);
+  if (status == GL_OK) note_other_shards(&s);
   if (status == GL_OK) {
     out->study = s.base.name;
     out->grid = s.grid;

@@ -7,6 +7,7 @@
 #include "experiments/base/program.h"
 #include "experiments/recipe/recipe.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -468,4 +469,30 @@ gl_status ranks_path(char *path, size_t size, const char *file, const ranks *s, 
   if (length < 0 || (size_t)length >= size)
     return gl_fail(err, GL_EINPUT, "the path '%.100s…' is too long", file);
   return GL_OK;
+}
+
+size_t ranks_shard_files(const char *file, void (*each)(void *self, const char *path), void *self) {
+  const char *slash = strrchr(file, '/'), *name = slash != NULL ? slash + 1 : file;
+  char *folder = slash == NULL
+                     ? must_copy(".", "the names of shards")
+                     : must_textf("the names of shards", "%.*s", (int)(name - file), file),
+       *start = must_textf("the names of shards", "%s.shard", name);
+  struct dirent **entry = NULL;
+  size_t n = 0;
+  const int entries = scandir(folder, &entry, NULL, versionsort);
+  for (int i = 0; i < entries; ++i) {
+    const char *found = entry[i]->d_name, *number = found + strlen(start);
+    if (strncmp(found, start, strlen(start)) == 0 && *number != '\0' &&
+        number[strspn(number, "0123456789")] == '\0') {
+      char *path = must_textf("the names of shards", "%.*s%s", (int)(name - file), file, found);
+      each(self, path);
+      free(path);
+      ++n;
+    }
+    free(entry[i]);
+  }
+  free(entry);
+  free(start);
+  free(folder);
+  return n;
 }

@@ -78,5 +78,8 @@ void ranks_end(ranks *s);
 /* Writes FILE.shardI to path, or FILE if there is only one shard. */
 gl_status ranks_path(char *path, size_t size, const char *file, const ranks *s, size_t index,
                      gl_error *err);
+/* Calls each() for the files FILE.shardI that exist, in the order of I, and returns their number.
+ */
+size_t ranks_shard_files(const char *file, void (*each)(void *self, const char *path), void *self);
 
 #endif

@@ -165,6 +165,27 @@ TEST(a_shard_that_was_not_joined_is_named) {
   CU_ASSERT(CLI_GIVES(0, "status", b.db, "--exit-code"));
 }
 
+TEST(shards_of_another_number_are_not_passed_over_in_silence) {
+  static const char says[] = "is of a sweep in 2 shards";
+  bench b;
+  char part[2][160];
+  bench_make(&b);
+  for (int i = 0; i < 2; ++i) {
+    snprintf(part[i], sizeof part[i], "%s.shard%d", b.db, i);
+    cli_result r = CLI("sweep", b.recipe, "-o", b.db, "-q", "--shard", i == 0 ? "0/2" : "1/2");
+    CU_ASSERT_PTR_NULL(strstr(r.err, says));
+  }
+  REFUSED(1, part[1], "status", b.db);
+  cli_result r = CLI("sweep", b.recipe, "-o", b.db, "-q", "--shard", "2/4", "--dry-run");
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, says));
+  r = CLI("sweep", b.recipe, "-o", b.db, "-q", "--dry-run");
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, says));
+  CU_ASSERT(CLI_GIVES(0, "merge", b.db, part[0], part[1]));
+  r = CLI("sweep", b.recipe, "-o", b.db, "-q", "--json");
+  CU_ASSERT_PTR_NULL(strstr(r.err, says));
+  CU_ASSERT_EQUAL(printed_number(&r, "already_finished"), 8);
+}
+
 /* --- plans --- */
 
 TEST(plans_of_a_study_add_up_and_can_be_replaced) {
