@@ -353,8 +353,17 @@ static int tunes(const sweep *s, size_t i) {
   return !s->options->ranks.mpi || sweep_is_mine(s, i);
 }
 
-/* Makes the missing runs of a rung. The progress bar includes these and the whole grid. */
-static gl_status make_tuning_runs(sweep *s, const unsigned char *in) {
+/* Adds the runs of later rungs to those that the progress bar expects. */
+static void expect_rungs_after(sweep *s, size_t rung) {
+  while (++rung < s->plan.rungs)
+    for (size_t i = 0; i < s->tuning.n_cells; ++i)
+      if (tunes(s, i) && tune_stands_for(&s->plan, rung, i))
+        sweep_progress_expect(&s->progress, &s->tuning, &i, 1);
+}
+
+/* Makes the missing runs of a rung. The progress bar includes these, later rungs and the whole
+ * grid. */
+static gl_status make_tuning_runs(sweep *s, size_t rung, const unsigned char *in) {
   phase p = {.sweep = s, .cells = &s->tuning};
   size_t known = 0;
   p.jobs = MUST_ARRAY(size_t, s->tuning.n_cells, "the tuning runs");
@@ -369,6 +378,7 @@ static gl_status make_tuning_runs(sweep *s, const unsigned char *in) {
   }
   sweep_progress_phase(&s->progress, "tuning", known);
   sweep_progress_expect(&s->progress, &s->tuning, p.jobs, p.n_jobs);
+  expect_rungs_after(s, rung);
   expect_grid(s);
   const gl_status status = run_phase(&p, keep_score);
   free(p.jobs);
@@ -382,7 +392,7 @@ static gl_status put_plan(const sweep *s, const unsigned char *in, int with_grid
 static gl_status make_rung(sweep *s, size_t rung, unsigned char *in, gl_status status) {
   if (status == GL_OK) status = tune_rung(in, &s->plan, &s->tuning, s->score, rung, s->err);
   if (status == GL_OK && rung > 0) status = put_plan(s, in, 0);
-  if (status == GL_OK) status = make_tuning_runs(s, in);
+  if (status == GL_OK) status = make_tuning_runs(s, rung, in);
   if (status == GL_OK) status = refuse_failed_tuning(s);
   return ranks_share(&s->options->ranks, s->score, s->tuning.n_cells, status);
 }
@@ -716,8 +726,7 @@ static gl_status left_to_tune(sweep *s, sweep_survey *out, selection *left) {
     const int open = left->n > 0;
     if (!open) status = tune_rung(in, p, &s->tuning, s->score, rung, s->err);
     for (size_t i = 0; i < s->tuning.n_cells && status == GL_OK; ++i) {
-      const size_t of = i / p->settings % p->rungs, setting = i % p->settings;
-      const int tried = open ? of == rung && setting < tune_settings(p, rung) : in[i];
+      const int tried = open ? tune_stands_for(p, rung, i) : in[i];
       if (tried && (open || s->score[i] == -INFINITY))
         left->job[left->n++] = i;
       else if (tried)

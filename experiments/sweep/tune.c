@@ -255,6 +255,10 @@ size_t tune_settings(const tune_plan *p, size_t rung) {
   return n;
 }
 
+int tune_stands_for(const tune_plan *p, size_t rung, size_t i) {
+  return i / p->settings % p->rungs == rung && i % p->settings < tune_settings(p, rung);
+}
+
 size_t tune_runs(const tune_plan *p, size_t cells) {
   size_t n = 0;
   for (size_t k = 0; k < p->rungs && p->grid.n_axes > 0; ++k)

@@ -44,6 +44,9 @@ void tune_plan_fini(tune_plan *p);
 
 /* Number of settings per algorithm in a rung (from 0). */
 size_t tune_settings(const tune_plan *p, size_t rung);
+/* Returns 1 if run i of the plan's grid stands for a run of that rung while its settings are not
+ * known: it has one of as many first settings. */
+int tune_stands_for(const tune_plan *p, size_t rung, size_t i);
 /* Number of runs in all rungs; 0 without `tune`. cells: number of cells of the plan's grid. */
 size_t tune_runs(const tune_plan *p, size_t cells);
 

@@ -137,6 +137,11 @@ TEST(halving_makes_longer_runs_of_fewer_settings) {
   CU_ASSERT_EQUAL(tune_runs(&b.plan, b.cells.n_cells), 2 * 2 * (9 + 3 + 1));
   static const size_t steps[] = {10, 30, 90};
   static const size_t left[] = {9, 3, 1};
+  size_t stand_for[3] = {0};
+  for (size_t i = 0; i < 3 * b.cells.n_cells; ++i)
+    stand_for[i % 3] +=
+        tune_stands_for(&b.plan, i % 3, i / 3) && b.cells.cells[i / 3].steps == steps[i % 3];
+  for (size_t rung = 0; rung < 3; ++rung) CU_ASSERT_EQUAL(stand_for[rung], 4 * left[rung]);
   for (size_t i = 0; i < b.cells.n_cells; ++i) b.score[i] = -INFINITY;
   for (size_t rung = 0; rung < 3; ++rung) {
     size_t n = 0;
