@@ -138,6 +138,10 @@ static gl_status status_read_file(file_status *out, const char *path, size_t mos
   out->studies = MUST_ARRAY(study_status, n, "the studies of a file");
   for (; out->n < n && status == GL_OK; ++out->n)
     status = read_study(&out->studies[out->n], s, names[out->n], most, err);
+  for (size_t i = 0; i < out->n && out->being_written; ++i) {
+    sweep_outlook *o = &out->studies[i].outlook;
+    o->left_s = sweep_outlook_left_s(o, (double)time(NULL));
+  }
   if (s != NULL) store_end_reading(s);
   store_close(s);
   free(names);
@@ -161,7 +165,10 @@ static void put_outlook(table *t, const study_status *s, int being_written) {
   char left[SECONDS_TEXT_SIZE];
   if (!being_written || is_complete(s)) return;
   if (isnan(s->outlook.per_s))
-    table_line(t, "  time        not known yet: too few runs have finished");
+    table_line(t, "  time        not known yet: no run has finished");
+  else if (s->outlook.at_most)
+    table_line(t, "  time        at most about %s left, as the last run took",
+               seconds_text(s->outlook.left_s, left));
   else
     table_line(t, "  time        %.3g runs a second lately, about %s left", s->outlook.per_s,
                seconds_text(s->outlook.left_s, left));

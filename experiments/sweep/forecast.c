@@ -4,6 +4,7 @@
 #include "experiments/sweep/forecast.h"
 
 #include "core/base/json.h"
+#include "core/config/config.h"
 #include "core/store/store.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/program.h"
@@ -224,6 +225,7 @@ enum { LATELY = 20, PAUSE_S = 60 };
 typedef struct recent {
   double begun_s, ended_s; /* range of these runs, seconds since 1970 */
   double work_s;           /* as costs_left_s() counts them: as long as the mean of their kind */
+  double took_s;           /* sum of their durations */
   size_t n;
 } recent;
 
@@ -282,16 +284,66 @@ static gl_status read_recent(recent *out, costs *c, store *s, const char *study,
     out->ended_s = fmax(out->ended_s, ended);
     out->work_s += costs_run_s(costs_of(c, (const char *)sqlite3_column_text(q, 2),
                                         (const char *)sqlite3_column_text(q, 3)));
+    out->took_s += took;
     ++out->n;
   }
   return query_end(q, s, code, status, err);
 }
 
+/* --- numbers of updates --- */
+
+/* The recipe of a study that was swept with one recipe alone; else all is 0. */
+typedef struct study_recipe {
+  cfg_doc *doc;
+  size_t n, steps; /* n: recipes of the study; steps: updates of a run that its cell does not set */
+  sweep_grid grid;
+  tune_plan plan;
+} study_recipe;
+
+/* "steps" of a recipe or of swept fields; 0 if not there. */
+static size_t stated_steps(const char *json) {
+  if (strstr(json, "\"steps\":") == NULL) return 0;
+  cJSON *fields = json_tree_of(json);
+  const double steps = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(fields, "steps"));
+  cJSON_Delete(fields);
+  return steps >= 1 && steps < 1e15 ? (size_t)steps : 0;
+}
+
+static int study_recipe_read(void *self, const char *json) {
+  study_recipe *r = self;
+  if (r->n++ > 0) return 0;
+  r->steps = stated_steps(json);
+  if (cfg_load_text(&r->doc, json, strlen(json), "the study's recipe", NULL) != GL_OK ||
+      sweep_grid_read(&r->grid, r->doc, NULL) != GL_OK ||
+      tune_plan_read(&r->plan, r->doc, &r->grid, r->steps, NULL) != GL_OK)
+    r->plan = (tune_plan){.rungs = 1};
+  return 1;
+}
+
+static void study_recipe_fini(study_recipe *r) {
+  tune_plan_fini(&r->plan);
+  cfg_free(r->doc);
+  *r = (study_recipe){.plan.rungs = 1};
+}
+
+static gl_status study_recipe_init(study_recipe *r, store *s, const char *study, gl_error *err) {
+  *r = (study_recipe){.plan.rungs = 1};
+  const gl_status status = store_recipes(s, study, study_recipe_read, r, err);
+  if (r->n > 1) study_recipe_fini(r);
+  return status;
+}
+
+/* 0: unknown. */
+static size_t updates_of(const study_recipe *r, const char *swept) {
+  const size_t steps = stated_steps(swept);
+  return steps > 0 ? steps : r->steps;
+}
+
 /* --- tuning --- */
 
-/* Reads the durations of tuning runs, and which tuning runs are still to be made. Assumes that they
- * make as many updates as the runs of the grid. */
-static gl_status read_tuning(costs *c, store *s, const char *study, gl_error *err) {
+/* Reads the durations of tuning runs, and which tuning runs are still to be made. */
+static gl_status read_tuning(costs *c, const study_recipe *r, store *s, const char *study,
+                             gl_error *err) {
   char *const sql[] = {
       finished_runs(s, "SELECT algorithm, swept, wall_s FROM ended WHERE tuning AND wall_s IS NOT"
                        " NULL"),
@@ -311,39 +363,114 @@ static gl_status read_tuning(costs *c, store *s, const char *study, gl_error *er
       const char *algorithm = (const char *)sqlite3_column_text(q, 0),
                  *swept = (const char *)sqlite3_column_text(q, 1);
       must_succeed(algorithm != NULL && swept != NULL, "the times of runs");
+      const size_t updates = updates_of(r, swept);
       if (missing)
-        costs_expect(costs_of(c, algorithm, swept), 0);
+        costs_expect(costs_of(c, algorithm, swept), updates);
       else
-        costs_learn(costs_of(c, algorithm, swept), sqlite3_column_double(q, 2), 1);
+        costs_learn(costs_of(c, algorithm, swept), sqlite3_column_double(q, 2),
+                    updates > 0 ? updates : 1);
     }
     status = query_end(q, s, code, status, err);
   }
   return status;
 }
 
+/* Number of updates of a run of that rung. */
+static size_t rung_updates(const tune_plan *p, size_t rung) {
+  double updates = 0;
+  (void)cfg_number(cfg_at(cfg_find(cfg_root(p->steps), "steps"), rung), &updates);
+  return (size_t)updates;
+}
+
+/* Expects one algorithm's runs of rungs that are not planned yet: runs[k] are planned of rung k. */
+static void expect_rungs_of(costs *c, const char *algorithm, const tune_plan *p,
+                            const size_t *runs) {
+  for (size_t k = 1; k < p->rungs; ++k) {
+    char swept[48];
+    const size_t updates = rung_updates(p, k);
+    if (runs[k] > 0) continue;
+    snprintf(swept, sizeof swept, "{\"steps\":%zu}", updates);
+    for (size_t n = runs[0] / p->settings * tune_settings(p, k); n > 0; --n)
+      costs_expect(costs_of(c, algorithm, swept), updates);
+  }
+}
+
+/* Expects the runs of rungs that are not planned yet. */
+static gl_status expect_rungs(costs *c, const tune_plan *p, store *s, const char *study,
+                              gl_error *err) {
+  sqlite3_stmt *q = NULL;
+  char *algorithm = NULL;
+  if (p->rungs < 2) return GL_OK;
+  size_t *runs = MUST_ARRAY(size_t, p->rungs, "the times of runs");
+  gl_status status = query(&q, s,
+                           must_have(sqlite3_mprintf("SELECT algorithm, swept FROM plan WHERE study"
+                                                     " = ?1 AND tuning = 1 ORDER BY algorithm"),
+                                     "the times of runs"),
+                           study, err);
+  int code = status == GL_OK ? sqlite3_step(q) : SQLITE_DONE;
+  for (; code == SQLITE_ROW; code = sqlite3_step(q)) {
+    const char *name = (const char *)sqlite3_column_text(q, 0),
+               *swept = (const char *)sqlite3_column_text(q, 1);
+    must_succeed(name != NULL && swept != NULL, "the times of runs");
+    if (algorithm == NULL || strcmp(algorithm, name) != 0) {
+      if (algorithm != NULL) expect_rungs_of(c, algorithm, p, runs);
+      free(algorithm);
+      algorithm = must_copy(name, "the times of runs");
+      memset(runs, 0, p->rungs * sizeof *runs);
+    }
+    const size_t updates = stated_steps(swept);
+    for (size_t k = 0; k < p->rungs; ++k) runs[k] += rung_updates(p, k) == updates;
+  }
+  if (algorithm != NULL) expect_rungs_of(c, algorithm, p, runs);
+  free(algorithm);
+  free(runs);
+  return query_end(q, s, code, status, err);
+}
+
 /* --- time estimates --- */
 
+/* What expect_cell() needs. */
+typedef struct expecting {
+  costs *costs;
+  const study_recipe *recipe;
+} expecting;
+
 static int expect_cell(void *self, const planned_cell *cell) {
-  costs_expect(costs_of(self, cell->algorithm, cell->swept), 0);
+  const expecting *e = self;
+  costs_expect(costs_of(e->costs, cell->algorithm, cell->swept),
+               updates_of(e->recipe, cell->swept));
   return 1;
 }
 
 gl_status sweep_outlook_read(sweep_outlook *out, store *s, const char *study, gl_error *err) {
   recent lately;
-  *out = (sweep_outlook){.per_s = NAN, .left_s = NAN};
+  study_recipe r;
+  *out = (sweep_outlook){.per_s = NAN, .left_s = NAN, .ended_s = NAN, .run_s = NAN};
   costs *c = costs_new();
-  gl_status status = costs_read(c, s, study, err);
-  if (status == GL_OK) status = read_tuning(c, s, study, err);
+  gl_status status = study_recipe_init(&r, s, study, err);
+  if (status == GL_OK) status = costs_read(c, s, study, err);
+  if (status == GL_OK) status = read_tuning(c, &r, s, study, err);
   if (status == GL_OK) status = read_recent(&lately, c, s, study, err);
-  if (status == GL_OK) status = store_missing(s, study, expect_cell, c, err);
-  if (status == GL_OK && lately.n >= 2) {
+  expecting e = {c, &r};
+  if (status == GL_OK) status = store_missing(s, study, expect_cell, &e, err);
+  if (status == GL_OK) status = expect_rungs(c, &r.plan, s, study, err);
+  if (status == GL_OK && lately.n > 0) {
     /* end times are whole seconds */
     const double span = fmax(lately.ended_s - lately.begun_s, 1);
     out->per_s = (double)lately.n / span;
     out->left_s = costs_left_s(c) * span / lately.work_s;
+    out->ended_s = lately.ended_s;
+    out->run_s = lately.took_s / (double)lately.n;
+    out->at_most = lately.n == 1;
   }
+  study_recipe_fini(&r);
   costs_free(c);
   return status;
+}
+
+double sweep_outlook_left_s(const sweep_outlook *o, double now_s) {
+  if (isnan(o->left_s)) return NAN;
+  return fmax(o->left_s - fmax(fmin(now_s - o->ended_s, o->run_s), 0), 0);
 }
 
 /* --- watching a sweep --- */

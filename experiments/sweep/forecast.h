@@ -67,15 +67,24 @@ gl_status costs_read(costs *c, store *s, const char *study, gl_error *err);
 /* --- recent throughput --- */
 
 typedef struct sweep_outlook {
-  double per_s;  /* finished runs per second, over the most recent ones; NaN: too few */
-  double left_s; /* seconds until the missing runs are done at the recent degree of parallelism;
-                    NaN: unknown */
+  double per_s;  /* finished runs per second, over the most recent ones; NaN: none */
+  double left_s; /* seconds until the missing runs are done at the recent degree of parallelism,
+                    from the end of the last run; NaN: unknown */
+  double ended_s, run_s; /* the end of the last run, seconds since 1970, and the mean duration of
+                            the recent ones; NaN: none */
+  int at_most; /* 1: only one run is recent. Others may run beside it, so left_s may be too long */
 } sweep_outlook;
 
 /* Estimates for one study in the store, over tuning runs and cells of the grid. Missing runs are
  * expected to take as long as finished runs of their kind (costs_…), with as many in parallel as
- * the last twenty runs had. Tuning runs of files before format 4 have no durations. */
+ * the last twenty runs had. If the study was swept with one recipe, their numbers of updates and
+ * the later rungs of its tuning are known. Tuning runs of files before format 4 have no durations.
+ */
 gl_status sweep_outlook_read(sweep_outlook *out, store *s, const char *study, gl_error *err);
+/* The seconds left of a study that is being written, at that time (seconds since 1970): what has
+ * passed since the end of the last run counts, but no more than a run takes, because the sweep may
+ * have been stopped since. NaN: unknown. */
+double sweep_outlook_left_s(const sweep_outlook *o, double now_s);
 
 /* --- watching a sweep --- */
 

@@ -323,3 +323,45 @@ TEST(tuning_runs_say_how_long_it_will_take) {
   ASSERT_CLOSE(o.left_s, 60, 1e-9);
   store_close(s);
 }
+
+/* Eight settings in rungs of 23 and of 90 updates, of which two go on, then two cells of 90. Half
+ * of the first rung has been made, at 0.1 s an update. */
+TEST(the_time_left_knows_lengths_and_later_rungs) {
+  static const char recipe[] = "{\"name\":\"s\",\"steps\":90,\"sweep\":{\"algorithm\":[\"grpo\"],"
+                               "\"seed\":[1,2]},\"tune\":{\"halving\":"
+                               "{\"eta\":4,\"rungs\":2},\"lr\":[1,2,3,4,5,6,7,8],\"seeds\":[101]},"
+                               "\"world\":{\"kind\":\"bandit\"}}";
+  planned_cell cells[10];
+  char places[10][8], swept[10][64], finished[32];
+  sweep_outlook o;
+  bench b;
+  bench_make(&b);
+  for (int i = 0; i < 10; ++i) {
+    snprintf(places[i], sizeof places[i], "p%d", i);
+    snprintf(swept[i], sizeof swept[i], "{\"optimizer.lr\":%d,\"steps\":23}", i + 1);
+    cells[i] = (planned_cell){.tuning = i < 8,
+                              .place = places[i],
+                              .ordinal = i,
+                              .algorithm = "grpo",
+                              .seed = 1,
+                              .swept = i < 8 ? swept[i] : "{}"};
+  }
+  store *s = store_opened(b.db, STORE_WRITE);
+  const study_plan plan = {.study = "s", .recipe = recipe, .shards = 1, .cells = cells, .n = 10};
+  CU_ASSERT_EQUAL(store_put_plan(s, &plan, NULL), GL_OK);
+  CU_ASSERT_EQUAL(sweep_outlook_read(&o, s, "s", NULL), GL_OK);
+  CU_ASSERT(isnan(sweep_outlook_left_s(&o, 0)));
+  for (int i = 0; i < 4; ++i) {
+    snprintf(finished, sizeof finished, "2026-11-22T08:30:%02dZ", 10 + 23 * i / 10);
+    CU_ASSERT_EQUAL(store_put_score(s, &(score_record){places[i], "{}", 0.5, 2.3, finished}, NULL),
+                    GL_OK);
+    CU_ASSERT_EQUAL(sweep_outlook_read(&o, s, "s", NULL), GL_OK);
+    CU_ASSERT_EQUAL(o.at_most, i == 0);
+  }
+  store_close(s);
+  const double run = 2.3, long_run = 9;
+  const double span = 6 + run; /* from 10 s to 16 s, and the first run */
+  ASSERT_CLOSE(o.left_s, (4 * run + 2 * long_run + 2 * long_run) * span / (4 * run), 1e-6);
+  ASSERT_CLOSE(sweep_outlook_left_s(&o, o.ended_s + 1), o.left_s - 1, 1e-9);
+  ASSERT_CLOSE(sweep_outlook_left_s(&o, o.ended_s + 1e6), o.left_s - run, 1e-9);
+}
