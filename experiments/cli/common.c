@@ -40,7 +40,8 @@ static int is_new_note(unsigned *told, unsigned bit) {
 }
 
 void note_unused(const recipe *r, unsigned *told) {
-  enum { NO_CLIP = 1, NO_LOWER_SIDE = 4, WARMUP = 8 };
+  static const unsigned NO_CLIP = 1, NO_LOWER_SIDE = 4,
+                        WARMUP = 8; /* NO_CLIP << 1 for the second width */
   static const char *const widths[] = {"eps_low", "eps_high"};
   const policy_algorithm *a = &r->algorithm;
   for (size_t i = 0; i < 2 && r->algorithm_at != NULL; ++i) {
