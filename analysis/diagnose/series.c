@@ -173,10 +173,10 @@ static void add_values_at(double *to, const gathered_series *s, const double *st
   }
 }
 
-/* Replaces the first series of a role by one that has a value at each of these steps: its own, or 0
- * where it has none, plus those of all series of another role (SERIES_TRAIN_PART; else its own).
- * Nothing happens if the log has no such series. */
-static gl_status complete_series(diagnosis *d, series_role role, double missing, series_role parts,
+/* Replaces the first series of a role by one that has a value at each of these steps: its own, or
+ * `missing` where it has none. SERIES_TRAIN also gets the values of all SERIES_TRAIN_PART. Nothing
+ * happens if the log has no such series. */
+static gl_status complete_series(diagnosis *d, series_role role, double missing,
                                  const gathered_series *steps, gl_error *err) {
   role_series *to = (role_series *)series_of(d, role);
   if (to == NULL) return GL_OK;
@@ -188,16 +188,13 @@ static gl_status complete_series(diagnosis *d, series_role role, double missing,
   gl_status status = arena_check(&d->memory, "the series of a log", err);
   if (status != GL_OK) return status;
   add_values_at(value, to->from, steps->step, n, missing);
-  for (size_t i = 0; i < d->n_series && parts != role; ++i)
-    if (d->series[i].role == parts) {
+  for (size_t i = 0; i < d->n_series && role == SERIES_TRAIN; ++i)
+    if (d->series[i].role == SERIES_TRAIN_PART) {
       add_values_at(value, d->series[i].from, steps->step, n, 0);
       ++more;
     }
   *made = *to->from;
-  if (strcmp(made->file, steps->file) == 0)
-    made->line = steps->line;
-  else
-    made->line = NULL;
+  made->line = strcmp(made->file, steps->file) == 0 ? steps->line : NULL;
   made->step = steps->step;
   made->value = value;
   made->n = n;
@@ -223,8 +220,7 @@ static gl_status take_aside_out(diagnosis *d, gl_error *err) {
   double *aside = ARENA_ARRAY(&d->memory, double, steps->n + 1);
   double *parts = ARENA_ARRAY(&d->memory, double, steps->n + 1);
   gl_status status = arena_check(&d->memory, "the series of a log", err);
-  if (status == GL_OK)
-    status = complete_series(d, SERIES_STEP_TIME, NAN, SERIES_STEP_TIME, steps, err);
+  if (status == GL_OK) status = complete_series(d, SERIES_STEP_TIME, NAN, steps, err);
   if (status != GL_OK) return status;
   for (size_t i = 0; i < d->n_series; ++i)
     if (d->series[i].role == SERIES_ASIDE)
@@ -248,13 +244,11 @@ static gl_status complete_times(diagnosis *d, gl_error *err) {
   const role_series *sync = series_of(d, SERIES_SYNC), *dropped = series_of(d, SERIES_DROPPED);
   const bool is_next = sync != NULL && series_ends_with(sync->from->metric, TRL_SYNC);
   const bool is_total = dropped != NULL && series_ends_with(dropped->from->metric, VERL_DROPPED);
-  gl_status status = complete_series(d, SERIES_TRAIN, NAN, SERIES_TRAIN_PART, steps, err);
-  if (status == GL_OK) status = complete_series(d, SERIES_SYNC, 0, SERIES_SYNC, steps, err);
+  gl_status status = complete_series(d, SERIES_TRAIN, NAN, steps, err);
+  if (status == GL_OK) status = complete_series(d, SERIES_SYNC, 0, steps, err);
   if (status == GL_OK && is_next) move_to_next(sync->from->value, steps->n);
-  if (status == GL_OK)
-    status = complete_series(d, SERIES_ENVIRONMENT, 0, SERIES_ENVIRONMENT, steps, err);
-  if (status == GL_OK)
-    status = complete_series(d, SERIES_DROPPED, is_total ? NAN : 0, SERIES_DROPPED, steps, err);
+  if (status == GL_OK) status = complete_series(d, SERIES_ENVIRONMENT, 0, steps, err);
+  if (status == GL_OK) status = complete_series(d, SERIES_DROPPED, is_total ? NAN : 0, steps, err);
   for (size_t i = steps->n; status == GL_OK && is_total && i-- > 1;)
     dropped->from->value[i] -= dropped->from->value[i - 1];
   return status == GL_OK ? take_aside_out(d, err) : status;

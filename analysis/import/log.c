@@ -271,10 +271,7 @@ gl_status log_read(log_builder *b, log_line *read_line, void *context, series_ta
   bool cut = false;
   gl_status status = b->status;
   if (status == GL_OK) status = log_lines(b->file, read_line, context, &cut, b->err);
-  if (status == GL_OK && cut)
-    status = series_note(b->table, b->err,
-                         "%s: the last line is cut off and was left out; is the run still going?",
-                         b->file->name);
+  if (status == GL_OK && cut) status = series_note_cut(b->table, b->file->name, b->err);
   return log_end(b, status, out);
 }
 

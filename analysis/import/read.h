@@ -60,6 +60,8 @@ gl_status series_add(series_table *table, const series *like, gl_error *err);
  * GL_ENOMEM. */
 gl_status series_append(series *s, double step, double value, size_t line, gl_error *err);
 
+/* Adds the note that the last line of a file is cut off. Errors: GL_ENOMEM. */
+gl_status series_note_cut(series_table *table, const char *file, gl_error *err);
 /* Adds a note, printf-style. Errors: GL_ENOMEM. */
 gl_status series_note(series_table *table, gl_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

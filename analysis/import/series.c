@@ -38,6 +38,11 @@ gl_status series_note(series_table *table, gl_error *err, const char *format, ..
   return arena_check(&table->memory, "notes", err);
 }
 
+gl_status series_note_cut(series_table *table, const char *file, gl_error *err) {
+  return series_note(
+      table, err, "%s: the last line is cut off and was left out; is the run still going?", file);
+}
+
 gl_status series_add(series_table *table, const series *like, gl_error *err) {
   arena *m = &table->memory;
   series *s = ARRAY_ADD(table->series, table->n_series);

@@ -120,12 +120,14 @@ static gl_status read_csv_headings(sheet *s, csv_reader *r) {
   return status;
 }
 
-/* Removes the last row if its line, which could not be read, is the last one and has no end: a
- * writer was at work, or stopped in the middle. Returns whether it did. */
-static bool drop_cut_row(sheet *s, bool has_end) {
-  if (has_end || s->n_rows < 2) return false;
+/* Leaves out the last row if reading its line failed with `status`, and the line has no end: a
+ * writer was at work, or stopped in the middle. Returns the new status. */
+static gl_status leave_out_cut_row(sheet *s, gl_status status, bool has_end, gl_error *err) {
+  if (status != GL_EINPUT || has_end || s->n_rows < 2) return status;
   s->n_cells = s->row[--s->n_rows];
-  return s->is_cut = true;
+  s->is_cut = true;
+  gl_error_clear(err);
+  return GL_OK;
 }
 
 static gl_status read_csv_row(sheet *s, csv_reader *r, gl_error *err) {
@@ -153,10 +155,7 @@ static gl_status read_separated(sheet *s, const char *text, size_t size, char se
   if (status != GL_OK) return status;
   status = read_csv_headings(s, &r);
   while (status == GL_OK && csv_line(&r)) status = read_csv_row(s, &r, err);
-  if (status == GL_EINPUT && drop_cut_row(s, r.line_end != text + size)) {
-    gl_error_clear(err);
-    status = GL_OK;
-  }
+  status = leave_out_cut_row(s, status, r.line_end != text + size, err);
   csv_end(&r);
   return status;
 }
@@ -281,10 +280,7 @@ static gl_status read_json_lines(sheet *s, const char *text, size_t size, gl_err
                   s->name, line);
     else if (p + blank < stop)
       status = read_json_line(s, p, (size_t)(stop - p), line, last, err);
-    if (status == GL_EINPUT && drop_cut_row(s, newline != NULL)) {
-      gl_error_clear(err);
-      status = GL_OK;
-    }
+    status = leave_out_cut_row(s, status, newline != NULL, err);
     p = newline ? newline + 1 : end;
   }
   return status;

@@ -425,10 +425,7 @@ static gl_status read_series_of_sheet(shape *s) {
     status = series_note(s->table, s->err,
                          "%s: %zu lines have no step in column '%.60s' and were left out",
                          s->from->name, s->n_without_step, s->table->axis);
-  if (status == GL_OK && s->from->is_cut)
-    status = series_note(s->table, s->err,
-                         "%s: the last line is cut off and was left out; is the run still going?",
-                         s->from->name);
+  if (status == GL_OK && s->from->is_cut) status = series_note_cut(s->table, s->from->name, s->err);
   if (status == GL_OK && s->table->n_series == 0)
     status = fail_heading(s, "there is no number in it beside the step");
   return status;

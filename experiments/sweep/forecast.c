@@ -179,13 +179,20 @@ double costs_wait_s(const costs *c, size_t workers) {
 
 /* --- from a study --- */
 
+/* "steps" of a recipe or of swept fields (JSON); 0 if not there, or json is NULL. */
+static size_t stated_steps(const char *json) {
+  if (json == NULL || strstr(json, "\"steps\":") == NULL) return 0;
+  cJSON *fields = json_tree_of(json);
+  const double steps = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(fields, "steps"));
+  cJSON_Delete(fields);
+  return steps >= 1 && steps < 1e15 ? (size_t)steps : 0;
+}
+
 /* Planned number of updates of a run: its last update, or for a diverged run the number in its
  * recipe. */
 static size_t planned_updates(sqlite3_stmt *q) {
-  cJSON *made_from = json_tree_of((const char *)sqlite3_column_text(q, 4));
-  const double steps = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(made_from, "steps"));
-  cJSON_Delete(made_from);
-  if (steps >= 1 && steps < 1e15) return (size_t)steps;
+  const size_t stated = stated_steps((const char *)sqlite3_column_text(q, 4));
+  if (stated > 0) return stated;
   const sqlite3_int64 made = sqlite3_column_int64(q, 3);
   return made > 0 ? (size_t)made : 0;
 }
@@ -299,15 +306,6 @@ typedef struct study_recipe {
   sweep_grid grid;
   tune_plan plan;
 } study_recipe;
-
-/* "steps" of a recipe or of swept fields; 0 if not there. */
-static size_t stated_steps(const char *json) {
-  if (strstr(json, "\"steps\":") == NULL) return 0;
-  cJSON *fields = json_tree_of(json);
-  const double steps = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(fields, "steps"));
-  cJSON_Delete(fields);
-  return steps >= 1 && steps < 1e15 ? (size_t)steps : 0;
-}
 
 static int study_recipe_read(void *self, const char *json) {
   study_recipe *r = self;

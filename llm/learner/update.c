@@ -155,6 +155,7 @@ static bool takes(const set_pass *p, size_t j) {
 static int packs_shared(const set_pass *p, const model *m, walk at) {
   const response_list *s = p->list;
   size_t group = SIZE_MAX, packed = 0, saved = 0;
+  if (model_shares(m, 0, 0)) return 1; /* sharing costs nothing */
   for (; at.at < at.end && packed < p->l->spec.micro_batch; ++at.at) {
     if (!takes(p, at.at)) continue;
     const size_t g = s->group_of[s->response[at.at]];

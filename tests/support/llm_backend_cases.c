@@ -161,10 +161,10 @@ static void attention_case(case_run *r, const size_t *s) {
   case_keep(r, "dqkv", dqkv, qkv_n); /* its queries and keys were drawn and stay */
 }
 
-/* Trees of sequences with shared prefixes by number. In the first tree of 0 sequences go on from
- * each other, in its last one a sequence goes on within what its parent goes on from. Those of 1
- * and 2 have a prompt and some responses, and more positions than rows, so that a backend which
- * copies the positions does so in parts. */
+/* Trees of sequences with shared prefixes by number. In the first tree of 0 each sequence shares
+ * all tokens of the one before it; in its last tree a sequence shares a part of the prefix that its
+ * parent shares. Those of 1 and 2 have a prompt and some responses, and more positions than rows,
+ * so that a backend which copies the positions does so in parts. */
 enum { TREE_SEQUENCES = 300 };
 typedef struct tree_packing {
   size_t sequences, trees;
