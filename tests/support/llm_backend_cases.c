@@ -161,8 +161,8 @@ static void attention_case(case_run *r, const size_t *s) {
   case_keep(r, "dqkv", dqkv, qkv_n); /* its queries and keys were drawn and stay */
 }
 
-/* Trees of sequences with shared prefixes by number. In the first tree of 0 each sequence shares
- * all tokens of the one before it; in its last tree a sequence shares a part of the prefix that its
+/* Trees of sequences with shared prefixes by number. In the first tree of 0 each sequence shares a
+ * prefix of the one before it; in its last tree a sequence shares a part of the prefix that its
  * parent shares. Those of 1 and 2 have a prompt and some responses, and more positions than rows,
  * so that a backend which copies the positions does so in parts. */
 enum { TREE_SEQUENCES = 300 };
