@@ -49,7 +49,9 @@ gepolab_status gepolab_algorithm_field(const gepolab_algorithm *algorithm, const
   for (size_t i = 0; i < n; ++i) {
     names[i] = policy_fields_at(i)->name;
     if (strcmp(names[i], name) != 0) continue;
+    const locale_t caller = library_use_c_locale();
     policy_algorithm_field(&algorithm->own, i, text);
+    uselocale(caller);
     return GEPOLAB_OK;
   }
   return library_fail(err, GL_EINPUT, "no algorithm has a field '%s'%s", name,

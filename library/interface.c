@@ -9,6 +9,7 @@
 #include "toy/lab/estimator_moments.h"
 
 #include <gen/version.h>
+#include <locale.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,6 +61,11 @@ int gepolab_interface(void) {
   return GEPOLAB_INTERFACE;
 }
 
+locale_t library_use_c_locale(void) {
+  /* The locale "C" is never freed: the C library has one object for it. */
+  return uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0));
+}
+
 /* --- objects made from recipe text --- */
 
 /* The tables of recipe fields that the clock needs, and of other top-level fields. Weak: in a
@@ -97,12 +103,14 @@ gepolab_status library_new(void **out, const library_kind *kind, const library_s
   gl_error own = {0};
   cfg_doc *doc = NULL;
   const cfg_node *from = NULL;
+  const locale_t caller = library_use_c_locale();
   *out = NULL;
   void *made = calloc(1, kind->size);
   gl_status status = made == NULL ? gl_fail_memory(&own, kind->what) : GL_OK;
   if (status == GL_OK) status = load(&doc, &from, kind, source, &own);
   if (status == GL_OK) status = kind->fill(made, from, more, &own);
   cfg_free(doc);
+  uselocale(caller);
   if (status == GL_OK) {
     *out = made;
     return GEPOLAB_OK;

@@ -8,6 +8,7 @@
 #include "core/policy/algorithm.h"
 #include "library/gepolab.h"
 
+#include <locale.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +22,10 @@ gepolab_status library_failed(gepolab_error *to, const gl_error *from);
  */
 gepolab_status library_fail(gepolab_error *to, gl_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Sets the locale of this thread to "C" and returns the one before, for uselocale(). Numbers are
+ * read and written in this locale, so that a decimal comma of the caller's changes none. */
+locale_t library_use_c_locale(void);
 
 /* A kind of object that a ..._new() function makes from a recipe or from one value of a recipe. */
 typedef struct library_kind {

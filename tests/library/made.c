@@ -6,6 +6,7 @@
 #include "tests/support/files.h"
 #include "tests/support/suite.h"
 
+#include <locale.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,6 +79,39 @@ static double median_of(const char *text) {
   CU_ASSERT_EQUAL(gepolab_delay_quantile(dist, 0.5, &median, NULL), GEPOLAB_OK);
   gepolab_delay_free(dist);
   return median;
+}
+
+/* A locale with a decimal comma, made in a folder; 0 if this machine cannot make one. */
+static locale_t locale_with_comma(const char *folder) {
+  char command[FILES_PATH + 80];
+  snprintf(command, sizeof command, "localedef -i de_DE -f UTF-8 %s/de_DE.UTF-8 2>/dev/null",
+           folder);
+  if (system(command) != 0) return (locale_t)0;
+  setenv("LOCPATH", folder, 1);
+  const locale_t made = newlocale(LC_ALL_MASK, "de_DE.UTF-8", (locale_t)0);
+  unsetenv("LOCPATH");
+  return made;
+}
+
+TEST(numbers_do_not_depend_on_the_callers_locale) {
+  char folder[64], text[GEPOLAB_FIELD_SIZE] = "";
+  gepolab_algorithm *algorithm = NULL;
+  cli_scratch_make(folder);
+  const locale_t comma = locale_with_comma(folder);
+  files_remove(folder);
+  if (comma == (locale_t)0) SKIP("no locale with a decimal comma can be made");
+  const double median = median_of("{distribution: exponential, mean: 2.5}");
+  const locale_t before = uselocale(comma);
+  const double same = median_of("{distribution: exponential, mean: 2.5}");
+  const gepolab_status made =
+      gepolab_algorithm_new(&algorithm, "{base: grpo, eps_low: 0.25}", NULL);
+  if (made == GEPOLAB_OK) gepolab_algorithm_field(algorithm, "eps_low", text, NULL);
+  CU_ASSERT(uselocale(before) == comma);
+  freelocale(comma);
+  gepolab_algorithm_free(algorithm);
+  CU_ASSERT_EQUAL(made, GEPOLAB_OK);
+  CU_ASSERT_EQUAL(same, median);
+  CU_ASSERT_STRING_EQUAL(text, "0.25");
 }
 
 TEST(dists_have_units_of_time) {
