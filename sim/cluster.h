@@ -162,6 +162,8 @@ const char *cluster_site_at(const cluster_spec *spec, size_t i);
 const char *cluster_source_at(const cluster_spec *spec, size_t i);
 /* The number of samplers. */
 size_t cluster_samplers(const cluster_spec *spec);
+/* The number of batches that an update takes. */
+size_t cluster_batches(const cluster_spec *spec);
 /* A distribution of the section. `group` is 0 for distributions of the learner. */
 typedef struct cluster_dist {
   const char *field; /* "cluster.delay", static */

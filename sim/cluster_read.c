@@ -721,6 +721,10 @@ size_t cluster_samplers(const cluster_spec *spec) {
   return spec->n_samplers;
 }
 
+size_t cluster_batches(const cluster_spec *spec) {
+  return spec->batches;
+}
+
 /* Repair times are skipped if there are no crashes. */
 bool cluster_dist_at(const cluster_spec *spec, size_t i, cluster_dist *out) {
   for (group_dist which = 0; which < GROUP_DISTS; ++which)

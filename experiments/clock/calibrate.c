@@ -226,9 +226,7 @@ static gl_status generation_factor(double *out, const cfg_doc *doc, gl_error *er
     status = gl_fail(err, GL_EINPUT,
                      "the recipe has no cluster, so it has no clock; try `gepolab list presets`");
   if (status == GL_OK) status = cluster_parse(&spec, r.cluster, r.groups, r.group_size, err);
-  const cfg_node *batches = status == GL_OK ? cfg_find(r.cluster, "learner.batches") : NULL;
-  const double n = batches != NULL ? strtod(cfg_text(batches), NULL) : 1;
-  if (status == GL_OK) *out = (double)cluster_samplers(spec) / (n >= 1 ? n : 1);
+  if (status == GL_OK) *out = (double)cluster_samplers(spec) / (double)cluster_batches(spec);
   cluster_free(spec);
   return status;
 }

@@ -84,6 +84,17 @@ TEST(constants_are_predicted_exactly) {
   CU_ASSERT_PTR_NULL(cJSON_GetStringValue(cJSON_GetObjectItem(j, "wrong_first")));
 }
 
+/* Where the recipe does not state the batches of an update, they are the preset's: one a sampler.
+ */
+TEST(batches_of_an_update_are_those_of_the_cluster) {
+  char folder[64], path[128];
+  cli_scratch_make(folder);
+  write_planted(cli_path(path, folder, "log.jsonl"), &(planted){.is_constant = true});
+  cJSON *j = CLI_JSON("calibrate", path, "quickstart", "cluster={preset: sync, samplers: 4}",
+                      "--json", "--seeds", "2");
+  CU_ASSERT(fabs(prediction(j, "seconds of a step", "predicted") - 50) < 1e-6);
+}
+
 /* One distribution of the second half is another one: it is named, and no other. */
 TEST(the_distribution_that_changes_is_named) {
   static const struct {
