@@ -305,7 +305,7 @@ static gl_status clock_run(sim_clock *c, gl_error *err) {
       c->ledger.wake_learner = false;
       status = learner_wake(c, err);
     }
-    if (status == GL_OK && c->ledger.freed && c->spec->ahead < INT64_MAX)
+    if (status == GL_OK && c->ledger.freed && c->spec->ahead < INT64_MAX && !c->restarts.is_down)
       status = clock_wake_gated(c, err);
     if (status != GL_OK) return status;
     quiet = c->learner.version == seen ? quiet + 1 : 0;

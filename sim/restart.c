@@ -165,7 +165,7 @@ gl_status restart_begin(sim_clock *c, gl_error *err) {
   for (uint32_t i = 0; i < c->spec->n_samplers && freezes; ++i) move_sampler(c, i, down);
   learner_stop(c, last_checkpoint(c), spec->keeps, down);
   status = filter_events(c, down, err);
-  c->ledger.freed = 0;
+  if (!freezes) c->ledger.freed = 0; /* all samplers start again */
   c->ledger.wake_learner = false;
   return status == GL_OK ? clock_post(c, c->now + down, RESTART_ENDS, 0, 0, err) : status;
 }
