@@ -432,14 +432,14 @@ void ledger_end_unit(sim_clock *c, uint32_t slot, unit_fate fate);
 /* The source of the next unit to be started: with quotas the one that has fewest at the gate,
  * relative to its quota; otherwise one at random. */
 uint32_t ledger_next_source(const sim_clock *c);
-/* ledger_begin: a unit was started and its lengths are known. The following functions: it waits at
- * the learner; it ended with this fate. */
+/* ledger_begin: a unit was started and its lengths are known. The following functions: it starts
+ * (+1) or ends (-1) waiting at the learner; it ended with this fate. */
 static inline void ledger_begin(sim_clock *c, uint32_t slot) {
   ++c->ledger.begun;
   ++c->ledger.gate_count;
   if (c->ledger.selects) ledger_begin_unit(c, slot);
 }
-void ledger_wait(sim_clock *c, uint32_t slot);
+void ledger_wait(sim_clock *c, uint32_t slot, int sign);
 static inline void ledger_end(sim_clock *c, uint32_t slot, unit_fate fate) {
   ++c->out->fate[fate].units;
   if (c->ledger.selects) ledger_end_unit(c, slot, fate);

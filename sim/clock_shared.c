@@ -379,19 +379,16 @@ void ledger_begin_unit(sim_clock *c, uint32_t slot) {
   if (index < c->ledger.least_live) c->ledger.least_live = index;
 }
 
-void ledger_wait(sim_clock *c, uint32_t slot) {
-  if (c->ledger.live != NULL) ++c->ledger.waits[live_index(c, slot)];
+void ledger_wait(sim_clock *c, uint32_t slot, int sign) {
+  if (c->ledger.live != NULL) c->ledger.waits[live_index(c, slot)] += (uint32_t)sign;
 }
 
 void ledger_end_unit(sim_clock *c, uint32_t slot, unit_fate fate) {
   count_lengths(c, &c->out->fate[fate], slot);
   if (c->spec->n_sources > 0) count_source(c, slot, fate);
   if (c->ledger.live != NULL) {
-    const int64_t index = live_index(c, slot);
-    --c->ledger.live[index];
-    if (fate == FATE_TRAINED || fate == FATE_STALE || fate == FATE_EVICTED)
-      --c->ledger.waits[index];
-    else
+    --c->ledger.live[live_index(c, slot)];
+    if (fate != FATE_TRAINED && fate != FATE_STALE && fate != FATE_EVICTED)
       c->ledger.wake_learner = true; /* the learner may be waiting for it */
   }
   if (fate == FATE_TRAINED)

@@ -38,6 +38,7 @@ static void count_waiting(sim_clock *c, uint32_t slot, int sign) {
   const pooled_batch *p = &c->buffer.pool[slot];
   if (c->spec->tokens > 0) c->learner.waiting_tokens += sign * p->facts.tokens;
   if (c->spec->n_sources > 0) c->learner.waiting_of[p->source] += (size_t)sign;
+  ledger_wait(c, slot, sign);
 }
 
 static void choice_take_out(sim_clock *c, uint32_t slot) {
@@ -266,7 +267,6 @@ static gl_status receive_graded(sim_clock *c, uint32_t slot, gl_error *err) {
   b->pool[slot].facts.arrived_s = c->now;
   buffer_insert(b, slot);
   if (!choice_add(c, slot)) return gl_fail_memory(err, "waiting batches");
-  ledger_wait(c, slot);
   if (c->spec->capacity != 0 && b->waiting > c->spec->capacity) choice_evict(c);
   return learner_wake(c, err);
 }

@@ -367,6 +367,42 @@ TEST(books_balance_with_restarts) {
     }
 }
 
+/* The number of trained units whose version is older than that of a unit of an earlier update. */
+static size_t out_of_order(const schedule *s) {
+  size_t n = 0;
+  int64_t newest = 0, next = 0;
+  for (size_t i = 0; i < s->n_updates; ++i, newest = next)
+    for (size_t k = 0; k < s->updates[i].n_batches; ++k) {
+      const schedule_batch *b = &s->batches[s->updates[i].first_batch + k];
+      const int64_t version = s->segments[b->first_segment].version;
+      n += version < newest;
+      if (version > next) next = version;
+    }
+  return n;
+}
+
+/* Units that wait when a restart loses them are no longer waited for. */
+TEST(rules_that_wait_for_units_hold_with_restarts) {
+  static const char *const survive[] = {"nothing", "nothing, checkpoint_every: 3", "queue",
+                                        "queue, checkpoint_every: 3", "responses"};
+  static const char form[] =
+      "{preset: fifo, samplers: 6, generation: {distribution: lognormal, mu: 2.5, sigma: 1}, %s, "
+      "restarts: {every: {distribution: exponential, mean: 60}, down: 5, keeps: %s}, learner: "
+      "{step: 12, batches: 4, queue: %s}}";
+  for (size_t i = 0; i < sizeof survive / sizeof *survive; ++i) {
+    char text[600];
+    snprintf(text, sizeof text, form, "ahead: 2, window: 2, stale: wait", survive[i],
+             "oldest_version");
+    schedule s = sim_must_build(text, 1, 200);
+    CU_ASSERT(s.restarts.n > 20);
+    CU_ASSERT(s.clock.staleness_max <= 2);
+    snprintf(text, sizeof text, form, "ahead: 3, window: 8", survive[i], "version_order");
+    s = sim_must_build(text, 1, 200);
+    CU_ASSERT(s.restarts.n > 20);
+    CU_ASSERT_EQUAL(out_of_order(&s), 0);
+  }
+}
+
 TEST(restarts_without_a_time_or_with_a_network_are_refused) {
   sim_must_refuse("{preset: sync, restarts: {down: 9}}");
   sim_must_refuse("{preset: sync, restarts: {before: [3, 3]}}");
