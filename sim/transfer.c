@@ -29,6 +29,7 @@ double tally_quantile(const tally *t, double p) {
   for (size_t i = 0; i < tally_classes && t->n > 0; ++i) {
     below += t->count[i];
     if (below < wanted) continue;
+    if (i == 0) return t->least; /* the first class also has all shorter times */
     const double middle = exp2(((double)i + 0.5) / TALLY_PER_OCTAVE + TALLY_LOWEST);
     return fmin(fmax(middle, t->least), t->most);
   }
@@ -246,9 +247,8 @@ gl_status transfer_weights(sim_clock *c, uint32_t i, gl_error *err) {
   transfer_peer *peer = &c->net.peers[i];
   sampler *s = &c->samplers[i];
   if (peer->down != TRANSFER_NONE) {
-    /* a transfer whose bytes do not flow yet will carry the newest weights */
-    const transfer_state state = c->net.pool[peer->down].state;
-    s->resend = state == TRANSFER_FLOWS || state == TRANSFER_RETRANSMITS;
+    /* a transfer that has not begun will carry the newest weights */
+    s->resend = c->net.pool[peer->down].is_begun;
     return GL_OK;
   }
   const uint32_t id = take_transfer(c, i);

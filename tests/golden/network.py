@@ -172,7 +172,7 @@ class Cluster:
 
     def ask_weights(self, s):
         if s.down:
-            s.again = s.down.state == "flows"
+            s.again = s.down.version is not None  # it has begun
             return
         s.down = Transfer(s, self.now, None)
         self.transfers.append(s.down)

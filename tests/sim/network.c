@@ -187,6 +187,40 @@ TEST(an_outage_stops_what_flows) {
   }
 }
 
+/* Version 1 is sent from 60 to 66 s and from 95 to 99 s. Version 2, published at 90 s, follows to
+ * 109 s. */
+TEST(weights_that_an_outage_holds_back_are_followed_by_newer_ones) {
+  schedule s = sim_must_build(
+      "{preset: fifo, samplers: [{site: far}], generation: 10, weights_bytes: 1000, down: "
+      "{bandwidth: 100}, network: {sites: [{name: home}, {name: far, outages: [[66, 95]]}]}, "
+      "learner: {step: 30, batches: 3}}",
+      1, 5);
+  CU_ASSERT_EQUAL(s.batches[10].start_s, 100);
+  CU_ASSERT_EQUAL(s.segments[s.batches[10].first_segment].version, 1);
+  CU_ASSERT_EQUAL(s.segments[s.batches[11].first_segment].version, 2);
+}
+
+/* The outage stops a delta from 40 to 60 s, and at 45 s the sampler loses what it refers to. Full
+ * weights follow from 64 to 74 s. */
+TEST(a_crash_while_an_outage_holds_weights_back_asks_for_full_ones) {
+  schedule s = sim_must_build(
+      "{preset: sync, samplers: [{site: far, mtbf: 45, mttr: 2}], generation: 10, weights_bytes: "
+      "1000, down: {bandwidth: 100}, network: {delta: {share: 0.9}, sites: [{name: home}, {name: "
+      "far, outages: [[40, 60]]}]}, learner: {step: 3}}",
+      1, 3);
+  CU_ASSERT_EQUAL(s.updates[2].start_s, 74 + 10);
+  CU_ASSERT_EQUAL(s.network.fulls, 1);
+}
+
+/* Messages of no size and no delay take no time. */
+TEST(times_of_zero_have_quantiles_of_zero) {
+  schedule s = sim_must_build("{preset: sync, samplers: 2, generation: 10, network: {egress: "
+                              "{bandwidth: 10}}}",
+                              1, 5);
+  CU_ASSERT_EQUAL(s.network.batches.p50, 0);
+  CU_ASSERT_EQUAL(s.network.batches.p95, 0);
+}
+
 /* Up for u = 300 s and down for d = 100 s on average, both exponential: cut off a quarter of the
  * time. The share over a time T has the variance 2 u^2 d^2 / ((u + d)^3 T) of an alternating
  * renewal process; four standard errors, the seed is fixed. */
