@@ -723,6 +723,9 @@ void learner_trace_switch(const sim_clock *c, span_end end, double to_s);
 void learner_stop(sim_clock *c, int64_t version, restart_keeps keeps, double later);
 gl_status learner_end_stop(sim_clock *c, gl_error *err);
 void learner_lose(sim_clock *c, const sim_event *e);
+/* Gradings and switches are counted in full when they begin; subtracts the rest of the one that
+ * this event ends. Other events have no effect. */
+void learner_subtract_rest(sim_clock *c, const sim_event *e);
 gl_status learner_resume(sim_clock *c, gl_error *err);
 
 #endif

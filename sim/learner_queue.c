@@ -561,13 +561,17 @@ gl_status learner_end_stop(sim_clock *c, gl_error *err) {
                         : GL_OK;
 }
 
+void learner_subtract_rest(sim_clock *c, const sim_event *e) {
+  if (e->kind == GPUS_SWITCHED) c->learner.switch_s -= e->time - c->now;
+  if (e->kind == GRADING_ENDS) c->grader.busy_s -= e->time - c->now;
+}
+
 void learner_lose(sim_clock *c, const sim_event *e) {
+  learner_subtract_rest(c, e);
   if (e->kind == GPUS_SWITCHED) {
-    c->learner.switch_s -= e->time - c->now;
     learner_trace_switch(c, SPAN_LOST, c->now);
   } else if (e->kind == GRADING_ENDS) {
     --c->grader.busy;
-    c->grader.busy_s -= e->time - c->now;
     trace_grading(c, (uint32_t)e->data, SPAN_LOST, c->now);
     ledger_discard(c, (uint32_t)e->data, FATE_LOST);
   }

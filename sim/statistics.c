@@ -147,11 +147,25 @@ static void clock_fill_grader(sim_clock *c) {
                       c->now > 0 ? g->busy_s / c->now : 0, (double)g->timed_out};
 }
 
+/* Removes all events, and subtracts what gradings and switches under way would take after the end.
+ */
+static gl_status clock_subtract_rest(sim_clock *c, gl_error *err) {
+  sim_event e;
+  if (c->spec->grader == NULL && c->spec->colocated == NULL) return GL_OK;
+  while (fel_size(&c->events) > 0) {
+    if (!fel_pop(&c->events, &e)) return gl_fail_memory(err, "events");
+    learner_subtract_rest(c, &e);
+  }
+  return GL_OK;
+}
+
 gl_status clock_summarise(sim_clock *c, gl_error *err) {
   gl_status status = schedule_count_staleness(c->out, err);
   if (status != GL_OK) return status;
   clock_fill_record(c);
   clock_fill_counts(c);
+  status = clock_subtract_rest(c, err);
+  if (status != GL_OK) return status;
   ledger_count_pending(c);
   clock_fill_slots(c);
   clock_fill_interrupts(c);
