@@ -417,10 +417,10 @@ void ledger_untrain(sim_clock *c, const schedule_batch *b, int64_t staleness) {
     of->staleness -= staleness;
     of->waited_s -= b->trained_s - b->arrived_s;
     --c->ledger.gate_of[source];
-  ++c->ledger.freed;
   }
   if (c->coupled.hooks != NULL) c->coupled.hooks->discard(c->coupled.hooks->self, b, FATE_LOST);
   --c->ledger.gate_count;
+  ++c->ledger.freed;
 }
 
 void ledger_discard(sim_clock *c, uint32_t slot, unit_fate fate) {

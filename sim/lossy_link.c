@@ -60,7 +60,7 @@ link_trip link_send(const link_spec *spec, link_state *state, rng_stream stream,
     unsigned missing =
         lost_of(spec, state, generator, (unsigned)fmax(1, ceil(bytes / spec->packet_bytes)));
     for (int k = 0; missing > 0 && k < spec->max_retries; ++k, wait *= spec->backoff) {
-      double again = (double)missing * spec->packet_bytes;
+      double again = fmin((double)missing * spec->packet_bytes, bytes);
       trip.end_s += wait + again / spec->bandwidth;
       trip.bytes += again;
       trip.retransmissions += (double)missing;

@@ -182,6 +182,7 @@ TEST(a_link_that_loses_all_gives_up_after_its_retries) {
   CU_ASSERT(!trip.delivered);
   CU_ASSERT_EQUAL(trip.end_s, 10 + 1 + 2 + 4);
   CU_ASSERT_EQUAL(trip.retransmissions, 9);
+  CU_ASSERT_EQUAL(trip.bytes, 4 * 2500);
   gsl_rng_free(g);
 }
 
