@@ -13,8 +13,8 @@
   X(learner_utilisation, "", "fraction of that time at work, 0 to 1")                              \
   X(sampler_utilisation, "", "the same, mean over samplers")                                       \
   X(samples_per_s, "1/s", "responses trained per simulated second")                                \
-  X(bytes_up, "bytes", "sent by the samplers")                                                     \
-  X(bytes_down, "bytes", "sent to the samplers")                                                   \
+  X(bytes_up, "bytes", "sent by the samplers; a message under way at the end counts in full")      \
+  X(bytes_down, "bytes", "sent to the samplers; a message under way at the end counts in full")    \
   X(staleness_mean, "versions", "over trained batches")                                            \
   X(staleness_max, "versions", "largest of a trained batch")                                       \
   X(staleness_p50, "versions", "median over trained batches")                                      \
