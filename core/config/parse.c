@@ -430,8 +430,10 @@ gl_status cfg_parse(cfg_doc *doc, const cfg_source *source, const cfg_input *in,
   c->source = source;
   c->in = *in;
   c->err = &local;
+  if (c->in.size >= 3 && memcmp(c->in.text, "\xef\xbb\xbf", 3) == 0) /* a byte order mark */
+    c->in.text += 3, c->in.size -= 3;
   yaml_parser_set_encoding(&c->yaml, YAML_UTF8_ENCODING);
-  yaml_parser_set_input_string(&c->yaml, (const unsigned char *)in->text, in->size);
+  yaml_parser_set_input_string(&c->yaml, (const unsigned char *)c->in.text, c->in.size);
   *out = NULL;
   gl_status status = compose_document(c, out);
   yaml_event_delete(&c->event);

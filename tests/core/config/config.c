@@ -379,6 +379,7 @@ static const wrong recipes[] = {
     {"", NULL, "r.yaml:1:1: ", "is empty"},
     {"# nothing\n", NULL, "r.yaml:", "is empty"},
     {"name: \x01", NULL, "r.yaml:1:7: ", "byte 0x01"},
+    {"\xef\xbb\xbfsteps: x", NULL, "r.yaml:1:8: ", "whole number"}, /* a byte order mark */
     {"\xff\xfe\xfd", NULL, "r.yaml:1:1: ", "byte 0xff"},
     {"name: \"\\0\"", NULL, "r.yaml:1:7: ", "NUL"},
     {"<<: {b: 1}", NULL, "r.yaml:1:6: ", "unknown key 'b'"},
