@@ -76,8 +76,9 @@ typedef struct method_facts {
 
 /* --- series: series.c --- */
 
+/* Those before SERIES_STALENESS are seconds. */
 typedef enum series_role {
-  SERIES_STEP_TIME, /* seconds of a step of the trainer */
+  SERIES_STEP_TIME, /* of a step of the trainer */
   SERIES_WAIT,      /* part of the step in which the trainer waits for responses */
   SERIES_GENERATE,
   SERIES_TRAIN,
@@ -104,6 +105,8 @@ typedef struct role_series {
 
 /* The first series with the role; NULL if the log has none. */
 const role_series *series_of(const diagnosis *d, series_role role);
+/* Whether series of this name are seconds of a step or of its parts. */
+bool series_is_seconds(const char *name);
 
 /* Parts of a step's duration. */
 typedef enum speed_part {

@@ -107,16 +107,33 @@ static const char *log_fields(const trainer_info *t, char text[128]) {
 
 /* --- 1 --- */
 
-/* Names the series with values that are no numbers, such as a loss after a run has diverged. */
+/* The number of steps at which a series of seconds is below 0; *first: the first of them. */
+static size_t steps_below_0(const gathered_series *s, double *first) {
+  size_t n = 0;
+  for (size_t i = 0; i < s->n && series_is_seconds(s->metric); ++i)
+    if (s->value[i] < 0 && n++ == 0) *first = s->step[i];
+  return n;
+}
+
+static void put_not_usable(table *to, const char *name, const char *what, size_t steps,
+                           double first) {
+  if (steps > 0)
+    table_line(to, "%s is %s at %zu step%s, first at step %.10g; the means leave them out.", name,
+               what, steps, steps == 1 ? "" : "s", first);
+}
+
+/* Names the series with values that are no numbers, such as a loss after a run has diverged, and
+ * those of seconds below 0. */
 static void put_not_numbers(table *to, const diagnosis *d) {
   enum { NAMED = 5 };
   size_t n = 0;
   for (size_t i = 0; d->gathered != NULL && i < d->gathered->n_series; ++i) {
     const gathered_series *s = &d->gathered->series[i];
-    if (s->n_nan == 0 || ++n > NAMED) continue;
-    table_line(to,
-               "%s is not a number at %zu step%s, first at step %.10g; the means leave them out.",
-               s->metric, s->n_nan, s->n_nan == 1 ? "" : "s", s->nan_step[0]);
+    double first = 0;
+    const size_t below = steps_below_0(s, &first);
+    if (s->n_nan + below == 0 || ++n > NAMED) continue;
+    put_not_usable(to, s->metric, "not a number", s->n_nan, s->n_nan > 0 ? s->nan_step[0] : 0);
+    put_not_usable(to, s->metric, "below 0 and no duration", below, first);
   }
   if (n > NAMED) table_line(to, "So are %zu more series.", n - NAMED);
 }

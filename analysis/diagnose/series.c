@@ -114,6 +114,12 @@ static bool series_ends_with(const char *text, const char *end) {
   return n >= m && strcmp(text + n - m, end) == 0 && (n == m || text[n - m - 1] == '/');
 }
 
+bool series_is_seconds(const char *name) {
+  for (size_t k = 0; k < N_NAMES; ++k)
+    if (series_ends_with(name, names[k].name)) return names[k].role < SERIES_STALENESS;
+  return false;
+}
+
 /* verl's fully asynchronous trainer before V1 logs the time that it waits for samples as "gen"
  * (fully_async_trainer.py; detach_utils.py:358 divides it by the step to an idle_ratio). V1: see
  * find_waiting_of_verl(). */
@@ -164,12 +170,13 @@ static double series_value_at(const gathered_series *s, double step, size_t *at)
   return *at < s->n && s->step[*at] == step ? s->value[*at] : NAN;
 }
 
-/* to [n] += the values of s at these steps; `missing` where it has none. */
+/* to [n] += the values of s at these steps; `missing` where it has none, NaN where it is below 0.
+ */
 static void add_values_at(double *to, const gathered_series *s, const double *step, size_t n,
                           double missing) {
   for (size_t i = 0, at = 0; i < n; ++i) {
     const double value = series_value_at(s, step[i], &at);
-    to[i] += isnan(value) ? missing : value;
+    to[i] += isnan(value) ? missing : value < 0 ? NAN : value;
   }
 }
 
@@ -326,16 +333,16 @@ static void block_ratios(const double *total, double *out) {
 }
 
 /* Fills the row of a step; parts that are not logged follow from the others. Returns false if the
- * step lacks a value that the log has elsewhere. */
+ * step lacks a value that the log has elsewhere, or has one below 0. */
 static bool time_row(const diagnosis *d, double step, size_t at[SPEED_PARTS + 1], double *row) {
   const role_series *wait = series_of(d, SERIES_WAIT);
   row[TIME_WAIT] = wait != NULL ? series_value_at(wait->from, step, &at[SPEED_PARTS]) : 0;
   double rest = row[TIME_STEP] - row[TIME_WAIT];
-  bool is_complete = !isnan(row[TIME_WAIT]);
+  bool is_complete = row[TIME_WAIT] >= 0;
   for (int k = 0; k < SPEED_PARTS; ++k) {
     const role_series *s = series_of(d, speed_part_roles[k]);
     row[TIME_PARTS + k] = s != NULL ? series_value_at(s->from, step, &at[k]) : 0;
-    is_complete = is_complete && !isnan(row[TIME_PARTS + k]);
+    is_complete = is_complete && row[TIME_PARTS + k] >= 0;
     if (k != SPEED_GENERATION) rest -= row[TIME_PARTS + k];
   }
   const bool is_serial_log = wait == NULL;

@@ -260,6 +260,26 @@ TEST(values_that_are_no_numbers_are_told) {
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "alarms: 0"));
 }
 
+/* A clock that was set back. Of 40 steps, one has no generation and another no weight sync. */
+TEST(seconds_below_0_are_told_and_left_out) {
+  char folder[64], path[128];
+  cli_scratch_make(folder);
+  FILE *to = fopen(cli_path(path, folder, "verl.jsonl"), "w");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(to);
+  for (int u = 1; u <= 40; ++u)
+    fprintf(to,
+            "{\"step\": %d, \"data\": {\"timing_s/step\": 9, \"timing_s/gen\": %d, "
+            "\"timing_s/update_actor\": 3, \"timing_s/update_weights\": %d}}\n",
+            u, u == 7 ? -500 : 5, u == 9 ? -500 : 1);
+  CU_ASSERT_EQUAL(fclose(to), 0);
+  cli_result r = CLI("diagnose", path);
+  CU_ASSERT_PTR_NOT_NULL(
+      strstr(r.out, "timing_s/gen is below 0 and no duration at 1 step, first at step 7"));
+  cJSON *j = CLI_JSON("diagnose", path, "--json");
+  ASSERT_CLOSE(value_in_page(j, "speed", "seconds", "generation"), 5, 1e-9);
+  ASSERT_CLOSE(value_in_page(j, "speed", "seconds", "weight sync"), 1, 1e-9);
+}
+
 /* A floor from one update of lag 0 has no interval, so it is no finding. */
 TEST(one_fresh_update_gives_no_interval) {
   char folder[64], path[128];
