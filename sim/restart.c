@@ -141,9 +141,11 @@ static gl_status count_in_vain(sim_clock *c, gl_error *err) {
   if (c->learner.version > s->furthest) s->furthest = c->learner.version;
   if (s->without_progress < most_without_progress) return GL_OK;
   return gl_fail(err, GL_ENUMERIC,
-                 "%llu restarts in a row came before version %lld was left behind; look at "
-                 "cluster.restarts: every, at and checkpoint_every",
-                 (unsigned long long)s->without_progress, (long long)s->furthest);
+                 "%llu restarts in a row came before version %lld was left behind; look at %s",
+                 (unsigned long long)s->without_progress, (long long)s->furthest,
+                 c->n_gated == c->spec->n_samplers
+                     ? "ahead and publish_every, because all samplers wait for newer weights"
+                     : "cluster.restarts: every, at and checkpoint_every");
 }
 
 gl_status restart_begin(sim_clock *c, gl_error *err) {

@@ -425,6 +425,20 @@ TEST(restarts_that_let_nothing_be_finished_are_an_error) {
                             &err),
                   GL_ENUMERIC);
   CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "restarts in a row"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "look at cluster.restarts"));
+}
+
+TEST(samplers_that_never_get_newer_weights_are_named_with_restarts) {
+  schedule s;
+  cluster_spec *spec;
+  gl_error err = {0};
+  CU_ASSERT_EQUAL(sim_build(&s, &spec,
+                            "{preset: areal, samplers: 2, generation: 10, ahead: 0, learner: "
+                            "{step: 3, publish_every: 2}, restarts: {every: 100, down: 5, "
+                            "checkpoint_every: 2}}",
+                            1, 3, &err),
+                  GL_ENUMERIC);
+  CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "ahead and publish_every"));
 }
 
 typedef struct span_counts {
