@@ -80,6 +80,15 @@ const cfg_node *cfg_own_at(const cfg_own *own, const char *key, size_t i, const 
 
 /* --- definitions --- */
 
+static const char *const words[] = {"all", "none", "null", "true", "false", "yes", "no", "inf"};
+
+/* Whether the name means something else in recipes. */
+static bool is_other_word(const char *name) {
+  for (size_t i = 0; i < sizeof words / sizeof *words; ++i)
+    if (strcmp(words[i], name) == 0) return true;
+  return false;
+}
+
 static gl_status own_check_name(const own_kind *kind, const char *name, const cfg_node *node,
                                 gl_error *err) {
   enum { LONGEST = 48 };
@@ -96,10 +105,8 @@ static gl_status own_check_name(const own_kind *kind, const char *name, const cf
     return cfg_fail(node, err,
                     "'%s' is a published %s, which a file cannot define again; choose another name",
                     published, kind->noun);
-  static const char *const words[] = {"all", "none", "null", "true", "false", "yes", "no", "inf"};
-  for (size_t i = 0; i < sizeof words / sizeof *words; ++i)
-    if (strcmp(words[i], name) == 0)
-      return cfg_fail(node, err, "'%s' means something else in recipes; choose another name", name);
+  if (is_other_word(name))
+    return cfg_fail(node, err, "'%s' means something else in recipes; choose another name", name);
   return GL_OK;
 }
 
@@ -267,6 +274,31 @@ static const own_entry *own_named(const own_names *n, const cfg_node *scalar) {
   return own_entry_of(n->own, n->kind, cfg_text(scalar));
 }
 
+/* The own name nearest to a mistyped one; NULL if none is near. */
+static const char *own_nearest(const own_names *n, const char *word) {
+  for (size_t most = 1; most <= (strlen(word) + 2) / 3; ++most)
+    for (const cfg_own *own = n->own; own != NULL; own = own->outer)
+      for (size_t i = 0; i < own->n; ++i)
+        if (own->entry[i].kind == n->kind &&
+            cfg_nearest_within(most, word, &own->entry[i].name, 1) != NULL)
+          return own->entry[i].name;
+  return NULL;
+}
+
+/* Refuses a name that is neither published nor defined if it is near one that is defined. All
+ * others are left to the reader of the section. */
+static gl_status own_check_spelling(const own_names *n, const cfg_node *scalar) {
+  if (scalar == NULL || cfg_kind_of(scalar) != CFG_SCALAR) return GL_OK;
+  const char *word = cfg_text(scalar);
+  if (is_other_word(word) || n->kind->published(word) != NULL) return GL_OK;
+  const char *near = own_nearest(n, word);
+  return near == NULL ? GL_OK
+                      : cfg_fail(scalar, n->err,
+                                 "'%.60s' is neither a published %s nor one of your own (did you "
+                                 "mean '%s'?)",
+                                 word, n->kind->noun, near);
+}
+
 /* Replaces a name, or a map with a name and fields, by the fields of definition e. */
 static gl_status own_put(const own_names *n, const cfg_node *node, const own_entry *e) {
   const own_kind *kind = n->kind;
@@ -301,10 +333,11 @@ static gl_status own_replace(const own_names *n, const cfg_node *node) {
     return status;
   case CFG_MAP:
     e = own_named(n, cfg_find(node, n->kind->base));
-    return e != NULL ? own_put(n, node, e) : GL_OK;
+    return e != NULL ? own_put(n, node, e) : own_check_spelling(n, cfg_find(node, n->kind->base));
   case CFG_SCALAR:
-    e = n->kind->is_word ? own_named(n, node) : NULL;
-    return e != NULL ? own_put(n, node, e) : GL_OK;
+    if (!n->kind->is_word) return GL_OK;
+    e = own_named(n, node);
+    return e != NULL ? own_put(n, node, e) : own_check_spelling(n, node);
   }
   return GL_OK;
 }

@@ -95,6 +95,11 @@ TEST(presets_are_taken_for_their_fields) {
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "--presets PRESETS.yaml"));
   REFUSED(2, "of your own is defined in a file: --presets FILE", "sim", "delay_sweep",
           "cluster={preset: my_site}");
+  REFUSED(2, "did you mean 'my_site'?", "sim", "delay_sweep", "--presets", f.rows,
+          "cluster={preset: my_siet}");
+  REFUSED(2, "did you mean 'areal'?", "sim", "delay_sweep", "--presets", f.rows,
+          "cluster={preset: areall}");
+  REFUSED(2, "did you mean 'mine'?", "run", "quickstart", "--algorithms", f.rows, "algorithm=mien");
   REFUSED(2, "policy has no option --presets", "policy", "--presets", f.rows, f.group);
 }
 
