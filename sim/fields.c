@@ -23,8 +23,8 @@ static const field_presets presets = {"cluster.preset", cluster_defaults_at};
 /* The fields of the links of one direction. */
 #define LINK(way)                                                                                  \
   FIELD("cluster." way ".bandwidth", "bandwidth " way, POSITIVE, "bytes/s", "inf",                 \
-        "bandwidth of each link; where it is left out, transmission takes no time",                \
-        .rule = "no limit"),                                                                       \
+        "bandwidth of each link; none: transmission takes no time", .rule = "none",                \
+        .no_limit = true),                                                                         \
       FIELD("cluster." way ".packet_bytes", "packet size " way, REAL(1, 1e12), "bytes", "1500",    \
             "size of a packet"),                                                                   \
       FIELD("cluster." way ".loss", "loss " way, REAL(0, 1), "", "0",                              \
@@ -108,7 +108,8 @@ static const field entries[] = {
           "tokens whose keys and values a sampler can hold. When they are full, the response begun "
           "last is preempted; it continues before a new one is begun, and its keys and values are "
           "computed again at `prefill_tokens_per_s`. Responses begin or continue while 1 % stays "
-          "free"),
+          "free. none: no limit",
+          .rule = "none", .no_limit = true),
     FIELD("cluster.decoding.prefix_cache", "prefix cache", CHOICE("free", "none", "version", "all"),
           "", "free",
           "keys and values of prompts (`prompt_tokens` each, computed at `prefill_tokens_per_s` "
@@ -131,8 +132,9 @@ static const field entries[] = {
     FIELD("cluster.decoding.flops", "operations per second", POSITIVE, "FLOP/s", NULL,
           "of all devices of a sampler together"),
     FIELD("cluster.decoding.memory", "device memory", POSITIVE, "bytes", "inf",
-          "of all devices of a sampler together; what the weights leave holds keys and values",
-          .rule = "no limit"),
+          "of all devices of a sampler together; what the weights leave holds keys and values; "
+          "none: no limit",
+          .rule = "none", .no_limit = true),
     FIELD("cluster.decoding.overhead", "overhead of a step", REAL(0, 10), "s", "0",
           "time of a step besides"),
     FIELD("cluster.concurrency", "concurrency", COUNT(1, 1000000000), "", NULL,
@@ -225,19 +227,20 @@ static const field entries[] = {
           "the lengths of real responses drive the clock"),
     FIELD("cluster.ahead", "ahead", INTEGER(0, INFINITY), "updates", NULL,
           "a sampler begins the b-th batch only when floor(b / batches) is at most the version it "
-          "has + ahead; a batch lost or dropped gives its place back",
-          PRESET(ahead)),
+          "has + ahead; a batch lost or dropped gives its place back. none: no limit",
+          PRESET(ahead), .no_limit = true),
     FIELD(
         "cluster.window", "window", INTEGER(0, INFINITY), "updates", NULL,
         "largest staleness that is trained; staler batches are dropped. With the queue rule "
         "heterorl this is D, which is counted from the newest version trained, so that staleness "
         "up to 2D is trained (`gepolab sim` prints the bound). The gate of `ahead` counts batches "
-        "begun, so those of slow samplers may come too late all the same",
-        .rule = "`ahead`, or no limit with `oversample` and `surplus: carry`; preset heterorl: 32, "
+        "begun, so those of slow samplers may come too late all the same. none: no limit",
+        .no_limit = true,
+        .rule = "`ahead`, or none with `oversample` and `surplus: carry`; preset heterorl: 32, "
                 "or `ahead` if that is less; preset prime_rl and "
                 "prime_rl_08: 8; verl_v1: 31; "
                 "trl_async: 4; tinker: 2; preset verl_async, areal_2, nemo_rl, skyrl_03, streamrl, "
-                "asyncflow, roll_flash and skyrl: no limit"),
+                "asyncflow, roll_flash and skyrl: none"),
     FIELD("cluster.stale", "stale data", CHOICE("discard", "wait", "downweight"), "", "discard",
           "what happens to data staler than `window`: thrown away (discard); none arises, because "
           "the "
@@ -303,7 +306,8 @@ static const field entries[] = {
     FIELD("cluster.grader.time", "grading time", DIST, "s", "none",
           "time of grading one of them. Required"),
     FIELD("cluster.grader.timeout", "grading time-out", POSITIVE, "s", "inf",
-          "time after which grading is given up; it is then rejected", .rule = "none"),
+          "time after which grading is given up; it is then rejected", .rule = "none",
+          .no_limit = true),
     FIELD("cluster.colocated", "colocated", SECTION, "", NULL,
           "samplers are on the learner's GPUs, which change between generation and training: when "
           "enough waits for an update generation stops where it is, and it continues after it: "
@@ -337,7 +341,7 @@ static const field entries[] = {
     FIELD("cluster.environment.time", "time of a call", DIST, "s", "none",
           "time of a call of the environment between two turns. Required"),
     FIELD("cluster.environment.places", "places of the environment", COUNT(1, 1000000000), "", NULL,
-          "calls that run at the same time", .rule = "no limit"),
+          "calls that run at the same time; none: no limit", .rule = "none", .no_limit = true),
     FIELD("cluster.environment.slot", "slot during a call", CHOICE("held", "freed"), "", "held",
           "what happens to a response's decoding slot while the response waits for a place and "
           "during the "
@@ -370,7 +374,7 @@ static const field entries[] = {
     FIELD("cluster.network.egress", "egress", SECTION, "", NULL,
           "the learner's side of the network for weights, shared by all transfers to samplers"),
     FIELD("cluster.network.egress.bandwidth", "egress bandwidth", POSITIVE, "bytes/s", "inf",
-          "of all transfers together"),
+          "of all transfers together; none: no limit", .rule = "none", .no_limit = true),
     FIELD(
         "cluster.network.egress.share", "sharing of the egress", CHOICE("fair", "queue"), "",
         "fair",
@@ -379,7 +383,7 @@ static const field entries[] = {
     FIELD("cluster.network.ingress", "ingress", SECTION, "", NULL,
           "the learner's side of the network for batches, shared by all transfers from samplers"),
     FIELD("cluster.network.ingress.bandwidth", "ingress bandwidth", POSITIVE, "bytes/s", "inf",
-          "of all transfers together"),
+          "of all transfers together; none: no limit", .rule = "none", .no_limit = true),
     FIELD("cluster.network.ingress.share", "sharing of the ingress", CHOICE("fair", "queue"), "",
           "fair", "fair or queue, as of the egress"),
     FIELD("cluster.network.relay", "relay", SECTION, "", NULL,

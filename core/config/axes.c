@@ -137,9 +137,9 @@ static uint32_t number_of_value(comparison *c, const field *f, const cJSON *valu
   if (cJSON_IsNumber(value)) return number_text_once(c, number_text(value->valuedouble, digits));
   if (cJSON_IsBool(value)) return number_text_once(c, cJSON_IsTrue(value) ? "true" : "false");
   if (cJSON_IsString(value)) {
-    const bool is_zero =
+    const bool is_none =
         f != NULL && f->kind == VALUE_NUMBER && strcmp(value->valuestring, "none") == 0;
-    return number_text_once(c, is_zero ? "0" : value->valuestring);
+    return number_text_once(c, !is_none ? value->valuestring : f->no_limit ? "inf" : "0");
   }
   char *whole = cJSON_PrintUnformatted(value);
   const uint32_t number = whole != NULL ? number_text_once(c, whole) : 0;

@@ -108,7 +108,7 @@ const char *field_preset_at(const field *f, size_t i, const char **name,
   const void *at = (const char *)set + f->member;
   if (f->kind == VALUE_CHOICE) return field_choice_at(f, (size_t) * (const int *)at);
   if (f->kind == VALUE_FLAG) return *(const int *)at ? "true" : "false";
-  if (f->number == NUMBER_INTEGER && *(const int64_t *)at == INT64_MAX) return "no limit";
+  if (f->number == NUMBER_INTEGER && *(const int64_t *)at == INT64_MAX) return "none";
   const double value = f->number == NUMBER_INTEGER ? (double)*(const int64_t *)at
                        : f->number == NUMBER_COUNT ? (double)*(const size_t *)at
                                                    : *(const double *)at;
@@ -160,7 +160,7 @@ const char *fields_default(const char *path, field_value value, const void *reci
   if (f == NULL || f->presets == NULL) return f != NULL ? f->fallback : NULL;
   const char *of = field_effective(f->presets->path, value, recipe, named);
   for (size_t i = 0; of != NULL && (preset = field_preset_at(f, i, &name, text)) != NULL; ++i)
-    if (strcmp(name, of) == 0) return strcmp(preset, "no limit") != 0 ? preset : NULL;
+    if (strcmp(name, of) == 0) return f->no_limit && strcmp(preset, "none") == 0 ? NULL : preset;
   return NULL;
 }
 

@@ -82,6 +82,7 @@ typedef struct field {
   field_role role;       /* unless overridden by a sweep or `tune` */
   const char *shorthand; /* the section whose short form sets this field: `task: addition` for
                             `task: {kind: addition}`; NULL: none */
+  bool no_limit;         /* number: `none` and `inf` are accepted, and mean no limit */
   bool is_file;          /* text: a file name, possibly relative to the recipe's folder */
   const char *items[2];  /* list: sections whose fields are also those of the items; NULL: none */
   const field_presets

@@ -582,7 +582,19 @@ double field_noted(cfg_reader *r, const char *key, double value) {
   return value;
 }
 
+/* Whether the recipe states that a field which may be without limit has none. */
+static bool states_no_limit(cfg_reader *r, const char *key, const field *f) {
+  const cfg_node *node = f->no_limit ? ask(r, key) : NULL;
+  if (node == NULL || node->kind != CFG_SCALAR) return false;
+  const cfg_value v = cfg_value_of(node);
+  if (strcmp(node->text, "none") != 0 && (v.kind == CFG_NOT_NUMBER || v.real < INFINITY))
+    return false;
+  record_number(r, key, INFINITY);
+  return true;
+}
+
 static double field_read_real(cfg_reader *r, const char *key, const field *f, double fallback) {
+  if (states_no_limit(r, key, f)) return INFINITY;
   return f->number == NUMBER_POSITIVE ? cfg_positive(r, key, fallback)
                                       : cfg_double(r, key, fallback, f->lo, f->hi);
 }
@@ -600,6 +612,7 @@ double field_real_or(cfg_reader *r, const char *key, double fallback) {
 
 static int64_t field_read_integer(cfg_reader *r, const char *key, const field *f,
                                   int64_t fallback) {
+  if (states_no_limit(r, key, f)) return INT64_MAX;
   return cfg_int(r, key, fallback, (int64_t)f->lo, isinf(f->hi) ? INT64_MAX : (int64_t)f->hi);
 }
 
@@ -616,6 +629,7 @@ int64_t field_integer_or(cfg_reader *r, const char *key, int64_t fallback) {
 }
 
 static size_t field_read_count(cfg_reader *r, const char *key, const field *f, size_t fallback) {
+  if (states_no_limit(r, key, f)) return SIZE_MAX;
   return cfg_count(r, key, fallback, (size_t)f->lo, isinf(f->hi) ? SIZE_MAX : (size_t)f->hi);
 }
 

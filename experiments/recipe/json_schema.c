@@ -89,6 +89,7 @@ static void schema_add_values(cJSON *any, const field *f) {
   case VALUE_NUMBER:
     schema_add_number(any, f->number == NUMBER_INTEGER || f->number == NUMBER_COUNT, f->lo, f->hi,
                       f->unit[0] != '\0');
+    if (f->no_limit) cJSON_AddItemToArray(schema_add_words(any), cJSON_CreateString("none"));
     if (f->number == NUMBER_FREE || strcmp(f->path, "cluster.max_delay") == 0)
       schema_add_type(any, "string"), schema_add_type(any, "array");
     break;

@@ -241,6 +241,31 @@ TEST(names_that_no_table_has_are_refused_with_the_nearest) {
   }
 }
 
+/* What the reference of fields prints as a default may be written. */
+TEST(none_and_inf_are_no_limit) {
+  static const char *const fields[] = {
+      "ahead: %s",
+      "window: %s",
+      "up: {bandwidth: %s}",
+      "samplers: [{count: 4, down: {bandwidth: %s}}]",
+      "grader: {time: 1, timeout: %s}",
+      "network: {egress: {bandwidth: %s}, ingress: {bandwidth: %s}}",
+      "unit: group, lengths: 9, environment: {turns: 2, time: 3, places: %s}",
+      "unit: group, lengths: 9, decoding: {running: [1], tokens_per_s: [9], kv_tokens: %s}",
+      "unit: group, lengths: 9, prompt_tokens: 9, decoding: {kind: roofline, parameters: 1e9, "
+      "kv_bytes: 1, memory_bandwidth: 1e12, flops: 1e15, memory: %s}"};
+  for (size_t i = 0; i < sizeof fields / sizeof *fields; ++i)
+    for (int inf = 0; inf < 2; ++inf) {
+      const char *word = inf ? "inf" : "none";
+      char section[300], text[400];
+      snprintf(section, sizeof section, fields[i], word, word);
+      snprintf(text, sizeof text, "{preset: areal, %s}", section);
+      sim_must_build(text, 1, 3);
+    }
+  const schedule s = sim_must_build("{preset: areal, ahead: none, learner: {step: 1000}}", 1, 40);
+  CU_ASSERT(s.clock.staleness_max > 4);
+}
+
 TEST(hostile_sections_are_refused_at_their_place) {
   const char *wrong[] = {
       "{preset: fifo, generation: -1}",
@@ -250,6 +275,8 @@ TEST(hostile_sections_are_refused_at_their_place) {
       "{preset: fifo, samplers: 99999999}",
       "{preset: fifo, samplers: [{speed: 0}]}",
       "{preset: fifo, window: -1}",
+      "{preset: fifo, ahead: -inf}",
+      "{preset: fifo, learner: {publish_every: none}}",
       "{preset: fifo, up: {bandwidth: 0}}",
       "{preset: fifo, up: {loss: 1.5}}",
       "{preset: fifo, delay: {distribution: gamma, interval: [1, 1.0000001]}}",

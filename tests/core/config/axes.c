@@ -49,6 +49,13 @@ TEST(a_field_that_is_left_out_has_its_default) {
   CU_ASSERT_STRING_EQUAL(axes_of("{\"train\":{\"groups\":8}}", "{\"train\":{\"groups\":8.0}}"), "");
 }
 
+TEST(none_is_no_limit_where_the_field_says_so) {
+#define AREAL "{\"cluster\":{\"preset\":\"areal\""
+  CU_ASSERT_STRING_EQUAL(axes_of(AREAL ",\"ahead\":0}}", AREAL ",\"ahead\":\"none\"}}"),
+                         "cluster.ahead ");
+  CU_ASSERT_STRING_EQUAL(axes_of(AREAL "}}", AREAL ",\"up\":{\"bandwidth\":\"none\"}}}"), "");
+}
+
 /* The same field has another default under another preset or in another world, or a computed one.
  */
 TEST(defaults_that_depend_on_other_fields_are_those_of_the_case) {

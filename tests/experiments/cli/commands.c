@@ -358,9 +358,8 @@ TEST(the_fields_of_recipes_are_listed_with_default_and_unit) {
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "1e-05 (kind llm); else 0.05"));
   r = CLI("fields", "--only", "cluster", "cluster.ahead", "world.task", "--format", "markdown");
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "| `cluster` | section |"));
-  CU_ASSERT_PTR_NOT_NULL(strstr(r.out,
-                                "2 (preset prime_rl, intellect2, areal_2); "
-                                "7 (preset verl_v1); 3 (preset torchtitan_rl); else no limit"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "2 (preset prime_rl, intellect2, areal_2); "
+                                       "7 (preset verl_v1); 3 (preset torchtitan_rl); else none"));
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "| `world.task` | choice or section |"));
   CU_ASSERT_PTR_NULL(strstr(r.out, "`cluster.up`"));
   REFUSED(2, "'cluster'", "fields", "cluster", "clusterr");
