@@ -193,7 +193,7 @@ static void read_sites(network_spec *s, cfg_reader *r) {
 gl_status network_site_of(const network_spec *spec, const cfg_node *node, size_t *site,
                           gl_error *err) {
   const char *names[MOST_SITES];
-  char hint[CFG_HINT_SIZE];
+  char hint[CFG_HINT_SIZE], all[300];
   const size_t n = spec != NULL ? spec->n_sites : 0;
   *site = 0;
   if (node == NULL || cfg_is_null(node)) return GL_OK;
@@ -205,8 +205,8 @@ gl_status network_site_of(const network_spec *spec, const cfg_node *node, size_t
   }
   if (n == 0)
     return cfg_fail(node, err, "there are no sites; say where they are in cluster.network.sites");
-  return cfg_fail(node, err, "'%s' is none of cluster.network.sites%s", cfg_text(node),
-                  cfg_hint(cfg_text(node), names, n, hint));
+  return cfg_fail(node, err, "'%.60s' is none of cluster.network.sites: %s%s", cfg_text(node),
+                  cfg_listed(names, n, all, sizeof all), cfg_hint(cfg_text(node), names, n, hint));
 }
 
 /* Whether the section has no effect: nothing is shared, delayed or interrupted. */

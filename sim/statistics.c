@@ -118,7 +118,7 @@ static void clock_fill_slots(sim_clock *c) {
   }
   c->out->streams = true;
   c->out->aborted = c->out->fate[FATE_ABORTED].units;
-  c->out->slot_utilisation = c->now > 0 ? used / (slots * c->now) : 0;
+  c->out->slot_utilisation = c->now > 0 ? fmin(used / (slots * c->now), 1) : 0; /* rounding */
 }
 
 static void clock_fill_restarts(sim_clock *c) {

@@ -96,7 +96,7 @@ static const cause_info causes[CAUSE_COUNT] = {
                    "fewer at once",
          .instead = "a smaller staleness bound drops more"},
     [CAUSE_GENERATION] = {.name = "generation_bound",
-                          .title = "the trainer waits for responses",
+                          .title = "the trainer waits for responses or generates them",
                           .measured = "fraction of a step that the trainer waits or generates",
                           .limit_about = "0.3 of a step where generation runs beside training, 0.5 "
                                          "where they alternate: below, removing it would speed the "

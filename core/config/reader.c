@@ -148,6 +148,11 @@ void cfg_defaults(cfg_reader *r, const void *set) {
   r->defaults = set;
 }
 
+/* Whether the reader's section is the top of a recipe. */
+static bool is_top(const cfg_reader *r) {
+  return *r->path == '\0' && strcmp(r->section, "recipe") == 0;
+}
+
 /* Writes the field that the user of an unknown key probably meant, "optimizer.lr": that of an
  * alias, or the one of the same name in another section. written: the dotted name from
  * written_below(). "" if there is none, or if the key is no alias and one edit away from a name of
@@ -155,7 +160,7 @@ void cfg_defaults(cfg_reader *r, const void *set) {
 static const char *suggested_field(const cfg_reader *r, const char *key, const char *written,
                                    char text[FIELD_HINT_SIZE]) {
   char path[FIELD_PATH_SIZE], head[CFG_MAX_KEY + 1];
-  const int is_root = *r->path == '\0' && strcmp(r->section, "recipe") == 0;
+  const bool is_root = is_top(r);
   *text = '\0';
   snprintf(head, sizeof head, "%.*s", (int)strcspn(r->path, "."), r->path);
   if (!is_root && (fields_named(head) == NULL || fields_is_one_value(r->path))) return text;
@@ -238,6 +243,8 @@ gl_status cfg_end(cfg_reader *r) {
     size_t k = 0;
     while (k < r->n_asked && strcmp(r->asked[k], e->key) != 0) ++k;
     if (k < r->n_asked) continue;
+    if (is_top(r) && r->n_asked < CFG_READER_MAX_KEYS) /* a key that cfg_include() has replaced */
+      r->asked[r->n_asked++] = "include";
     char near[CFG_HINT_SIZE], all[600], other[FIELD_HINT_SIZE], written[FIELD_PATH_SIZE];
     if (*suggested_here(r, e->key, written_below(e, written), other) != '\0')
       return r->status = cfg_fail_at(&e->key_at, r->err, "unknown key '%.64s' in '%s'; write %s",

@@ -128,7 +128,7 @@ static const char *chosen_name(const delay_fit *of) {
 
 static void put_field(table *to, fit_field f, const delay_fit *of, const char *line) {
   static const table_column columns[] = {
-      {"law", TABLE_TEXT, .head = "distribution", .width = -20},
+      {"distribution", TABLE_TEXT, .head = "distribution", .width = -20},
       TABLE_KEY("why_not", TABLE_TEXT),
       {"parameters", TABLE_TABLE, .head = "maximum likelihood ± standard error", .width = -42},
       TABLE_KEY("standard_errors", TABLE_TABLE),
@@ -151,11 +151,11 @@ static void put_field(table *to, fit_field f, const delay_fit *of, const char *l
   table_line(o, "%s (%s): %zu values, %g to %g, median %g%s%s%s", fit_field_name(f),
              fit_field_about(f), of->n, of->least, of->most, of->median, below, above, rounded);
   if (of->is_constant) {
-    table_list(table_field(o, "laws"));
+    table_list(table_field(o, "distributions"));
     table_line(o, "  All values are the same: a constant.");
     return;
   }
-  table *t = table_rows(table_field(o, "laws"), columns, sizeof columns / sizeof *columns);
+  table *t = table_rows(table_field(o, "distributions"), columns, sizeof columns / sizeof *columns);
   table_plain(t, 2);
   for (size_t k = 0; k < FIT_FAMILIES; ++k)
     fit_put_row(t, &of->row[k], fit_family_name((fit_family)k), k == of->chosen);

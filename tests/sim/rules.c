@@ -230,6 +230,8 @@ TEST(names_that_no_table_has_are_refused_with_the_nearest) {
       {"{delay: {distribution: weibull, mean: 3}}", "it knows: distribution, shape, scale"},
       {"{delay: {distribution: empirical, interval: [60, 90]}}",
        "a distribution of kind empirical has no interval"},
+      {"{network: {sites: [{name: a}, {name: b, latency: 1}]}, samplers: [{site: zz}]}",
+       "'zz' is none of cluster.network.sites: a, b"},
   };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
     schedule s;

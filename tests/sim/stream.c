@@ -80,6 +80,16 @@ TEST(constant_lengths_give_what_batches_give) {
   }
 }
 
+/* Slots that are never free: rounding does not put more than all of them in use. */
+TEST(full_slots_are_all_in_use) {
+  schedule s = sim_must_build("{preset: verl_async, samplers: 1, concurrency: 3, lengths: 7, "
+                              "max_tokens: 9, tokens_per_s: 0.3, ahead: 99, learner: {step: 0.1, "
+                              "batches: 1}}",
+                              1, 30);
+  CU_ASSERT(s.slot_utilisation <= 1);
+  ASSERT_CLOSE(s.slot_utilisation, 1, 1e-12);
+}
+
 static double harmonic(size_t n) {
   double h = 0;
   for (size_t k = 1; k <= n; ++k) h += 1 / (double)k;

@@ -36,7 +36,7 @@ static void check_json(const char *log) {
   const cJSON *length = member_at(cluster, "lengths");
   CU_ASSERT_STRING_EQUAL(text_at(delay, "chosen"), "lognormal");
   CU_ASSERT_EQUAL(number_at(delay, "n"), 400);
-  const cJSON *row = cJSON_GetArrayItem(member_at(delay, "laws"), 2); /* lognormal */
+  const cJSON *row = cJSON_GetArrayItem(member_at(delay, "distributions"), 2); /* lognormal */
   const cJSON *at = member_at(row, "parameters");
   const cJSON *error = member_at(row, "standard_errors");
   CU_ASSERT(fabs(number_at(at, "mu") - 5) < 4 * number_at(error, "mu"));

@@ -342,7 +342,7 @@ TEST(values_that_are_not_yaml_are_answered) {
       {RUN("algorithm=rloo"), "write algorithm=reinforce"},
       {RUN("world.kind=llm"), "replace the whole section, 'world={kind: llm, ...}'"},
       {RUN("optimizer.lr=0,05"), "a decimal point is a point: 0.05"},
-      {RUN("cluster.window=none"), "null: the default"},
+      {RUN("cluster.learner.publish_every=none"), "null: the default"},
       {RUN("tune=false"), "tune=null leaves it out"},
       {{"run", "Qwen/Qwen3-0.6B"}, "hf download Qwen/Qwen3-0.6B --local-dir Qwen3-0.6B"},
       {{"run", "what_arrive"}, "'what_arrives'"},

@@ -23,6 +23,7 @@ typedef struct wrong_recipe {
 
 static const wrong_recipe wrong[] = {
     {"unknown key", WORLD SWEEP "setps: 10\n", NULL, "3:", "setps", "'steps'"},
+    {"unknown key near include", WORLD SWEEP "inclued: x\n", NULL, "3:", "inclued", "'include'"},
     {"word for a number", WORLD SWEEP "steps: many\n", NULL, "3:8", "many", NULL},
     {"negative count", WORLD SWEEP "steps: -5\n", NULL, "3:8", "-5", NULL},
     {"zero updates", WORLD SWEEP "steps: 0\n", NULL, "3:8", "steps", NULL},
