@@ -46,13 +46,6 @@ void results_free(results *r) {
   arena_free_owner(&r->memory);
 }
 
-/* A copy of a stored text, with the keys of today. */
-static char *text_now(arena *m, const char *text) {
-  char *now = cfg_text_now(text), *copy = arena_text(m, now != NULL ? now : text);
-  free(now);
-  return copy;
-}
-
 gl_status results_add(results *r, const run_record *run, gl_error *err) {
   assert(r->cells == NULL && run->algorithm != NULL);
   arena *m = &r->memory;
@@ -73,10 +66,10 @@ gl_status results_add(results *r, const run_record *run, gl_error *err) {
       .staleness = arena_copy(m, run->staleness, run->n_staleness, sizeof *run->staleness),
       .n_staleness = run->n_staleness,
       .shown = arena_text(m, run->algorithm),
-      .recipe = text_now(m, run->recipe),
-      .swept = text_now(m, run->swept),
-      .chosen = text_now(m, run->chosen),
-      .in_effect = text_now(m, run->in_effect),
+      .recipe = arena_text(m, run->recipe),
+      .swept = arena_text(m, run->swept),
+      .chosen = arena_text(m, run->chosen),
+      .in_effect = arena_text(m, run->in_effect),
       .key = arena_text(m, run->key),
       .meaning = run->meaning};
   return arena_check(m, "a run's records", err);

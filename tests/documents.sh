@@ -122,9 +122,9 @@ while read -r table; do
 done < "$work/tables"
 
 # --- keys of parsers ---
-# Tables of their own document the parameters of delay laws, the fields of algorithms, and the input
+# Tables of their own document the parameters of delay distributions, the fields of algorithms, and the input
 # of gepolab policy.
-asks='(cfg_(begin|double|positive|int|count|bool|choice|doubles|string|map|child|section|law)|read_values|list_of)\(&?[a-z_>.-]+, "[a-z_0-9]+"'
+asks='(cfg_(begin|double|positive|int|count|bool|choice|doubles|string|map|child|section)|read_values|list_of)\(&?[a-z_>.-]+, "[a-z_0-9]+"'
 grep -rhoE "$asks" --include=*.c --exclude-dir=plan core/rl llm toy sim experiments |
   sed 's/.*"\(.*\)"/\1/' | sort -u > "$work/keys"
 grep -hoE '"[a-z_0-9]+"' sim/delay*.c core/policy/fields.c experiments/tokens/group_file.c | tr -d '"' | sort -u > "$work/elsewhere"

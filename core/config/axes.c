@@ -537,9 +537,7 @@ void axes_fini(axis_table *a) {
 }
 
 size_t axes_index(const axis_table *a, const char *path) {
-  char room[CFG_KEY_SIZE];
   size_t i = 0;
-  path = cfg_key_in(CFG_KEYS_CURRENT, path, room);
   while (i < a->n && strcmp(a->axis[i].path, path) != 0) ++i;
   return i;
 }

@@ -8,18 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- old keys --- */
-
-char *cfg_text_now(const char *text) {
-  cfg_doc *doc = NULL;
-  if (text == NULL || !cfg_has_old_keys(text) ||
-      cfg_load_text(&doc, text, strlen(text), "a stored recipe", NULL) != GL_OK)
-    return NULL;
-  char *now = cfg_canonical(doc->root);
-  cfg_free(doc);
-  return now;
-}
-
 /* --- canonical text --- */
 
 /* A node whose position in the text is requested; both 0 if it is not in the text. */
@@ -32,7 +20,6 @@ typedef struct text_buffer {
   char *data;
   size_t size, capacity;
   bool failed;
-  cfg_key_names key_names;
   mark *marks; /* [n_marks] */
   size_t n_marks;
 } text_buffer;
@@ -111,22 +98,9 @@ static void put_scalar(text_buffer *b, const cfg_node *node) {
     put_quoted(b, node->text);
 }
 
-/* The key of an entry as these key names have it. */
-static const char *entry_key(cfg_key_names key_names, const cfg_entry *e, char room[CFG_KEY_SIZE]) {
-  return key_names == CFG_KEYS_OLD && e->value->kind != CFG_MAP
-             ? cfg_key_in(key_names, e->key, room)
-             : e->key;
-}
-
 static int by_map_key(const void *a, const void *b) {
   const cfg_entry *const *x = a, *const *y = b;
   return strcmp((*x)->key, (*y)->key);
-}
-
-static int by_old_key(const void *a, const void *b) {
-  const cfg_entry *const *x = a, *const *y = b;
-  char one[CFG_KEY_SIZE], other[CFG_KEY_SIZE];
-  return strcmp(entry_key(CFG_KEYS_OLD, *x, one), entry_key(CFG_KEYS_OLD, *y, other));
 }
 
 static void put_node(text_buffer *b, const cfg_node *node);
@@ -149,14 +123,12 @@ static void put_node(text_buffer *b, const cfg_node *node) {
     return;
   }
   for (size_t i = 0; i < node->n; ++i) order[i] = &node->entry[i];
-  if (node->kind == CFG_MAP)
-    qsort(order, node->n, sizeof *order, b->key_names == CFG_KEYS_OLD ? by_old_key : by_map_key);
+  if (node->kind == CFG_MAP) qsort(order, node->n, sizeof *order, by_map_key);
   put_text(b, node->kind == CFG_MAP ? "{" : "[");
   for (size_t i = 0; i < node->n && !b->failed; ++i) {
     if (i != 0) put_text(b, ",");
     if (node->kind == CFG_MAP) {
-      char room[CFG_KEY_SIZE];
-      put_quoted(b, entry_key(b->key_names, order[i], room));
+      put_quoted(b, order[i]->key);
       put_text(b, ":");
     }
     put_marked(b, order[i]->value);
@@ -165,22 +137,17 @@ static void put_node(text_buffer *b, const cfg_node *node) {
   free(order);
 }
 
-/* cfg_canonical_in() that sets begin and end of each of marks[n]. */
-static char *canonical_marked(const cfg_node *node, cfg_key_names key_names, mark *marks,
-                              size_t n) {
-  text_buffer b = {.key_names = key_names, .marks = marks, .n_marks = n};
+/* cfg_canonical() that sets begin and end of each of marks[n]. */
+static char *canonical_marked(const cfg_node *node, mark *marks, size_t n) {
+  text_buffer b = {.marks = marks, .n_marks = n};
   put_node(&b, node);
   if (!b.failed) return b.data;
   free(b.data);
   return NULL;
 }
 
-char *cfg_canonical_in(const cfg_node *node, cfg_key_names key_names) {
-  return canonical_marked(node, key_names, NULL, 0);
-}
-
 char *cfg_canonical(const cfg_node *node) {
-  return cfg_canonical_in(node, CFG_KEYS_CURRENT);
+  return canonical_marked(node, NULL, 0);
 }
 
 /* --- templates --- */
@@ -202,7 +169,7 @@ static int by_hole(const void *a, const void *b) {
 }
 
 gl_status cfg_template_new(cfg_template **out, const cfg_doc *doc, const char *const *paths,
-                           size_t n, cfg_key_names key_names, gl_error *err) {
+                           size_t n, gl_error *err) {
   cfg_template *t = calloc(1, sizeof *t + n * sizeof *t->hole);
   mark *marks = calloc(n + 1, sizeof *marks);
   *out = NULL;
@@ -213,7 +180,7 @@ gl_status cfg_template_new(cfg_template **out, const cfg_doc *doc, const char *c
     free(t), free(marks);
     return gl_fail(err, GL_EINTERNAL, "a template of a recipe without %s", paths[i]);
   }
-  if (found) t->text = canonical_marked(doc->root, key_names, marks, n);
+  if (found) t->text = canonical_marked(doc->root, marks, n);
   if (!found || t->text == NULL) {
     free(t), free(marks);
     return gl_fail_memory(err, "the text of a recipe");

@@ -238,25 +238,6 @@ int cfg_number(const cfg_node *node, double *value) {
   return 1;
 }
 
-/* --- old keys --- */
-
-static const char word_now[] = "distribution", word_old[] = "law";
-
-const char *cfg_key_in(cfg_key_names key_names, const char *key, char room[CFG_KEY_SIZE]) {
-  const char *from = key_names == CFG_KEYS_CURRENT ? word_old : word_now,
-             *to = key_names == CFG_KEYS_CURRENT ? word_now : word_old, *dot = strrchr(key, '.'),
-             *last = dot != NULL ? dot + 1 : key;
-  if (strcmp(last, from) != 0) return key;
-  const int n = snprintf(room, CFG_KEY_SIZE, "%.*s%s", (int)(last - key), key, to);
-  return n < CFG_KEY_SIZE ? room : key; /* so long a key is unknown in either form */
-}
-
-int cfg_has_old_keys(const char *text) {
-  for (const char *at = text; (at = strstr(at, "law\":")) != NULL; ++at)
-    if (at > text && (at[-1] == '"' || at[-1] == '.') && at[strlen("law\":")] != '{') return 1;
-  return 0;
-}
-
 /* --- messages --- */
 
 static gl_status fail_at(const cfg_position *at, gl_error *err, const char *format, va_list args) {

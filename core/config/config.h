@@ -126,30 +126,13 @@ void cfg_remove(cfg_doc *doc, const char *key);
  * equal text whatever their layout. malloc'd, the caller frees; NULL if out of memory. */
 char *cfg_canonical(const cfg_node *node);
 
-/* --- old keys --- */
-/* In the first versions the name of a distribution had the key `law`; now it is `distribution`.
- * The old key is understood wherever a key or a dotted path is read, and becomes the new one there,
- * unless its value is a map: then `law` is a name that the user chose, as of an algorithm. A study
- * keeps the key names with which it was begun, because a run is identified by the hash of its
- * recipe's canonical text. */
-typedef enum cfg_key_names { CFG_KEYS_CURRENT, CFG_KEYS_OLD } cfg_key_names;
-enum { CFG_KEY_SIZE = 160 };
-/* The key or dotted path with the last key as these key names have it: `key` itself, or `room`. */
-const char *cfg_key_in(cfg_key_names key_names, const char *key, char room[CFG_KEY_SIZE]);
-/* cfg_canonical() with these key names. */
-char *cfg_canonical_in(const cfg_node *node, cfg_key_names key_names);
-/* Returns 1 if a canonical text, or JSON with dotted paths as keys, has an old key. */
-int cfg_has_old_keys(const char *text);
-/* Such a text with the keys of today; malloc'd. NULL if it has no old key, or cannot be read. */
-char *cfg_text_now(const char *text);
-
 /* The canonical text of a recipe with holes. */
 typedef struct cfg_template cfg_template;
-/* Makes a template of doc with these key names and a hole for the value at each of paths[n]. Free
+/* Makes a template of doc with a hole for the value at each of paths[n]. Free
  * with cfg_template_free(). Errors: GL_ENOMEM, GL_EINTERNAL if a path does not exist or is inside
  * another. */
 gl_status cfg_template_new(cfg_template **out, const cfg_doc *doc, const char *const *paths,
-                           size_t n, cfg_key_names key_names, gl_error *err);
+                           size_t n, gl_error *err);
 void cfg_template_free(cfg_template *t);
 /* Length of the text with values[n] in the holes, without the final NUL. */
 size_t cfg_template_size(const cfg_template *t, const char *const *values);

@@ -154,9 +154,7 @@ static gl_status find_slot(const walk *w, const char *path, cfg_node ***slot) {
 
 /* Sets the path below the root to the value, which belongs to the doc; adds missing maps. */
 static gl_status put_at(const walk *w, const char *path, cfg_node *value) {
-  char room[CFG_KEY_SIZE];
   cfg_node **slot;
-  if (value->kind != CFG_MAP) path = cfg_key_in(CFG_KEYS_CURRENT, path, room);
   gl_status status = find_slot(w, path, &slot);
   if (status == GL_OK) *slot = value;
   return status;

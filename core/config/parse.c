@@ -213,13 +213,6 @@ static gl_status refuse_duplicates(composer *c, const cfg_node *map) {
       first = order[i - 1], again = order[i];
   free(order);
   if (again == NULL) return GL_OK;
-  char room[CFG_KEY_SIZE];
-  const char *old = cfg_key_in(CFG_KEYS_OLD, again->key, room);
-  if (old != again->key)
-    return cfg_fail_at(&again->key_at, c->err,
-                       "key '%s', or '%s', its old word, is twice in this map, first at line %zu, "
-                       "column %zu; keep one",
-                       again->key, old, first->key_at.line, first->key_at.column);
   return cfg_fail_at(&again->key_at, c->err,
                      "key '%s' is twice in this map, first at line %zu, column %zu; keep one",
                      again->key, first->key_at.line, first->key_at.column);
@@ -312,16 +305,6 @@ static gl_status expand_merge(composer *c, cfg_node *map) {
   return status;
 }
 
-/* Appends an entry; an old key becomes its new one. */
-static gl_status compose_entry(composer *c, cfg_node *map, const char *key, cfg_position key_at,
-                               cfg_node *value) {
-  char room[CFG_KEY_SIZE];
-  const char *now = value->kind != CFG_MAP ? cfg_key_in(CFG_KEYS_CURRENT, key, room) : key;
-  if (now != key && (key = cfg_strdup(c->doc, now, strlen(now))) == NULL)
-    return gl_fail_memory(c->err, "a recipe");
-  return cfg_append(c->doc, map, key, key_at, value, c->err);
-}
-
 static gl_status compose_map(composer *c, cfg_node *map, size_t depth) {
   for (;;) {
     const char *key;
@@ -336,7 +319,7 @@ static gl_status compose_map(composer *c, cfg_node *map, size_t depth) {
     status = compose_key(c, &key, &key_at);
     if (status == GL_OK) status = advance(c);
     if (status == GL_OK) status = compose(c, depth + 1, &value);
-    if (status == GL_OK) status = compose_entry(c, map, key, key_at, value);
+    if (status == GL_OK) status = cfg_append(c->doc, map, key, key_at, value, c->err);
     if (status != GL_OK) return status;
   }
 }

@@ -17,7 +17,7 @@ static const char *optimizer_stated(const void *section, const char *path, int *
 /* Refuses a field that this kind of optimiser does not have: those have a default. */
 static gl_status optimizer_refuse_unused(const optimizer_spec *spec, const cfg_node *section,
                                          gl_error *err) {
-  char path[CFG_KEY_SIZE], room[FIELD_TEXT_SIZE];
+  char path[160], room[FIELD_TEXT_SIZE];
   for (size_t i = 0; i < cfg_size(section); ++i) {
     const cfg_node *value = cfg_at(section, i);
     snprintf(path, sizeof path, "optimizer.%s", cfg_key_at(section, i));

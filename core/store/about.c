@@ -109,21 +109,6 @@ gl_status store_recipes(store *s, const char *study, int (*each)(void *self, con
   return query_end(&q);
 }
 
-gl_status store_key_names(store *s, const char *study, cfg_key_names *out, gl_error *err) {
-  query q;
-  *out = CFG_KEYS_CURRENT;
-  query_begin(&q, s,
-              "SELECT recipe FROM (SELECT study, recipe FROM sweeps UNION ALL SELECT study, recipe"
-              " FROM runs) WHERE study = ?1 AND instr(recipe, 'law\":') > 0",
-              err);
-  query_bind_text(&q, 1, study);
-  while (*out == CFG_KEYS_CURRENT && query_next(&q)) {
-    const char *recipe = query_get_text(&q, 0);
-    if (recipe != NULL && cfg_has_old_keys(recipe)) *out = CFG_KEYS_OLD;
-  }
-  return query_end(&q);
-}
-
 gl_status store_studies(store *s, char ***names, size_t *n, gl_error *err) {
   query q;
   size_t size = 0, used = 0;
@@ -328,8 +313,7 @@ static gl_status add_listed_run(run_list *l, axes_run *compared, const query *q)
   char **text = l->texts + l->n_texts;
   for (int i = 0; i < TEXTS; ++i, ++l->n_texts) {
     const char *from = query_get_text(q, i);
-    text[i] = i >= TEXT_RECIPE ? cfg_text_now(from) : NULL;
-    if (text[i] == NULL) text[i] = from != NULL ? strdup(from) : NULL;
+    text[i] = from != NULL ? strdup(from) : NULL;
     if (from != NULL && text[i] == NULL) {
       ++l->n_texts;
       return gl_fail_memory(q->err, "the runs of a study");

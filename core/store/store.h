@@ -330,11 +330,6 @@ gl_status store_choices(store *s, const char *study,
 gl_status store_recipes(store *s, const char *study, int (*each)(void *self, const char *recipe),
                         void *self, gl_error *err);
 
-/* The key names of the study's recipes: the old ones if any stored recipe of it has an old key. A
- * resumed sweep writes its recipes with them, so that their hashes are those of the finished runs.
- */
-gl_status store_key_names(store *s, const char *study, cfg_key_names *out, gl_error *err);
-
 /* Makes the finished run with that key take its place again. Used if a sweep finds the run in the
  * file after another tuned value had superseded it. */
 gl_status store_take_place_again(store *s, const char *key, gl_error *err);

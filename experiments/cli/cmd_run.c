@@ -311,18 +311,6 @@ static gl_status train_and_report(const sweep_cell *cell, const recipe *r, const
   return status;
 }
 
-/* The key names of the study in that file, which may not exist or hold no study yet. */
-static gl_status key_names_of_file(cfg_key_names *out, const char *file, const char *study,
-                                   gl_error *err) {
-  store *s = NULL;
-  *out = CFG_KEYS_CURRENT;
-  if (file == NULL || access(file, F_OK) != 0) return GL_OK;
-  gl_status status = store_open(&s, file, STORE_READ_ANY, err);
-  if (s != NULL) status = store_key_names(s, study, out, err);
-  store_close(s);
-  return status;
-}
-
 /* Treats the recipe as the only cell of a study, which gives the key of the run in study files and
  * checkpoints. */
 gl_status run_recipe(const cfg_doc *doc, const recipe *r, const run_options *q, gl_error *err) {
@@ -332,8 +320,7 @@ gl_status run_recipe(const cfg_doc *doc, const recipe *r, const run_options *q, 
   if (status == GL_OK) status = recipe_check(r, NULL, err);
   char note[LLM_NOTE_SIZE];
   if (status == GL_OK && llm_note(r->world, note) != NULL) run_note(NULL, note);
-  sweep_expansion how = {0};
-  if (status == GL_OK) status = key_names_of_file(&how.key_names, q->file, r->name, err);
+  const sweep_expansion how = {0};
   if (status == GL_OK) status = sweep_expand(&one, doc, &no_axes, &how, err);
   if (status == GL_OK) status = train_and_report(&one.cells[0], r, q, err);
   sweep_cells_fini(&one);

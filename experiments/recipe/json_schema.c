@@ -66,16 +66,6 @@ static void schema_add_number(cJSON *any, bool is_integer, double lo, double hi,
                           has_unit ? "^" NUMBER_PATTERN UNIT_PATTERN "$" : "^" NUMBER_PATTERN "$");
 }
 
-/* Adds `distribution` with this schema, and the old key, `law`. */
-static void schema_add_kind(cJSON *properties, cJSON *schema) {
-  cJSON *old = cJSON_Duplicate(schema, true);
-  cJSON_DeleteItemFromObjectCaseSensitive(old, "description");
-  cJSON_AddStringToObject(old, "description", "the old word for `distribution`");
-  cJSON_AddTrueToObject(old, "deprecated");
-  cJSON_AddItemToObject(properties, "distribution", schema);
-  cJSON_AddItemToObject(properties, "law", old);
-}
-
 static cJSON *schema_add_words(cJSON *any) {
   cJSON *one = cJSON_CreateObject(), *words = cJSON_AddArrayToObject(one, "enum");
   cJSON_AddItemToArray(any, one);
@@ -111,7 +101,8 @@ static void schema_add_values(cJSON *any, const field *f) {
     cJSON_AddItemToArray(schema_add_words(any), cJSON_CreateString("none"));
     cJSON *kind = cJSON_CreateObject();
     cJSON_AddStringToObject(kind, "type", "string");
-    schema_add_kind(cJSON_AddObjectToObject(schema_add_type(any, "object"), "properties"), kind);
+    cJSON_AddItemToObject(cJSON_AddObjectToObject(schema_add_type(any, "object"), "properties"),
+                          "distribution", kind);
     break;
   }
   case VALUE_LIST:
@@ -161,10 +152,7 @@ static size_t schema_add_fields(cJSON *properties, const char *section) {
     if (n > 0 && (strncmp(path, section, n) != 0 || path[n] != '.')) continue;
     if (strchr(key, '.') != NULL || cJSON_GetObjectItemCaseSensitive(properties, key) != NULL)
       continue;
-    if (strcmp(key, "distribution") == 0)
-      schema_add_kind(properties, schema_of(path));
-    else
-      cJSON_AddItemToObject(properties, key, schema_of(path));
+    cJSON_AddItemToObject(properties, key, schema_of(path));
     ++found;
   }
   return found;

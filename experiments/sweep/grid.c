@@ -223,18 +223,16 @@ static int compare_lengths(const expansion *x, size_t a, size_t b) {
 }
 
 /* The path as a JSON string; owned. */
-static char *json_key(const expansion *x, const char *path) {
-  char room[CFG_KEY_SIZE];
-  const char *own = cfg_key_in(x->how->key_names, path, room);
-  cJSON *name = must_have(cJSON_CreateString(own), cells_memory);
+static char *json_key(const char *path) {
+  cJSON *name = must_have(cJSON_CreateString(path), cells_memory);
   char *key = must_have(cJSON_PrintUnformatted(name), cells_memory);
   cJSON_Delete(name);
   return key;
 }
 
-/* The canonical text of a node with the key names of the study; owned. */
-static char *cell_text(const expansion *x, const cfg_node *node) {
-  return must_have(cfg_canonical_in(node, x->how->key_names), cells_memory);
+/* The canonical text of a node; owned. */
+static char *cell_text(const cfg_node *node) {
+  return must_have(cfg_canonical(node), cells_memory);
 }
 
 static gl_status cells_add_field(expansion *x, const char *path, size_t of) {
@@ -245,8 +243,8 @@ static gl_status cells_add_field(expansion *x, const char *path, size_t of) {
   *f = (swept_field){.path = path,
                      .axis = of,
                      .text = MUST_ARRAY(char *, values, cells_memory),
-                     .key = json_key(x, path)};
-  for (size_t k = 0; k < values; ++k) f->text[k] = cell_text(x, field_value_at(x->grid, f, k));
+                     .key = json_key(path)};
+  for (size_t k = 0; k < values; ++k) f->text[k] = cell_text(field_value_at(x->grid, f, k));
   for (size_t k = 0; k < i; ++k) x->nested |= cfg_paths_overlap(path, x->field[k].path);
   insert(x->order, i, i, compare_lengths, x);
   if (!has_own_column(path)) insert(x->sorted, x->n_sorted++, i, compare_paths, x);
@@ -420,7 +418,7 @@ static void set_place(sweep_cell *cell, const char *open, size_t size) {
 /* Generates the texts from the cell's tree, from which chosen fields may be removed. */
 static gl_status texts_of_tree(expansion *x, sweep_cell *cell, cfg_doc *doc,
                                const size_t at[SWEEP_MAX_AXES]) {
-  char *text = cell_text(x, cfg_root(doc));
+  char *text = cell_text(cfg_root(doc));
   const size_t size = strlen(text);
   memcpy(make_texts(x, cell, at, size), text, size + 1);
   free(text);
@@ -429,7 +427,7 @@ static gl_status texts_of_tree(expansion *x, sweep_cell *cell, cfg_doc *doc,
   if (x->tuned.n == 0) return GL_OK;
   gl_status status = mark_tuned(x, doc, "null");
   if (status != GL_OK) return status;
-  text = cell_text(x, cfg_root(doc));
+  text = cell_text(cfg_root(doc));
   set_place(cell, text, strlen(text));
   free(text);
   return GL_OK;
@@ -462,7 +460,7 @@ static void set_chosen(const expansion *x, sweep_cell *cell, const combination *
   if (c->choice == x->how->n_choices || x->tuned.n == 0) return;
   FILE *to = must_have(open_memstream(&cell->chosen, &size), cells_memory);
   for (size_t i = 0; i < x->tuned.n; ++i) {
-    char *key = json_key(x, x->tuned.path[i]);
+    char *key = json_key(x->tuned.path[i]);
     fprintf(to, "%s%s:%s", i == 0 ? "{" : ",", key, x->chosen[c->choice * x->tuned.n + i]);
     free(key);
   }
@@ -545,13 +543,11 @@ static gl_status make_templates(expansion *x) {
   for (size_t i = 0; i < x->tuned.n; ++i) path[x->n_fields + i] = x->tuned.path[i];
   gl_status status = cfg_copy(&doc, x->base, x->err);
   if (status == GL_OK) status = cells_set_fields(x, doc, first);
-  if (status == GL_OK)
-    status = cfg_template_new(&x->plain, doc, path, x->n_fields, x->how->key_names, x->err);
+  if (status == GL_OK) status = cfg_template_new(&x->plain, doc, path, x->n_fields, x->err);
   if (status == GL_OK && x->tuned.n > 0) {
     status = mark_tuned(x, doc, "0");
     if (status == GL_OK)
-      status = cfg_template_new(&x->open, doc, path, x->n_fields + x->tuned.n, x->how->key_names,
-                                x->err);
+      status = cfg_template_new(&x->open, doc, path, x->n_fields + x->tuned.n, x->err);
   }
   cfg_free(doc);
   return status;
@@ -571,7 +567,7 @@ static void write_choices(expansion *x) {
   const size_t n = x->how->n_choices * x->tuned.n;
   x->chosen = MUST_ARRAY(char *, n, cells_memory);
   for (size_t i = 0; i < n; ++i)
-    x->chosen[i] = cell_text(x, x->how->choices[i / x->tuned.n].value[i % x->tuned.n]);
+    x->chosen[i] = cell_text(x->how->choices[i / x->tuned.n].value[i % x->tuned.n]);
 }
 
 /* Copies the recipe without keys that do not belong to a cell: the sweep, descriptions of the

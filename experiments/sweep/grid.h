@@ -72,7 +72,6 @@ gl_status sweep_grid_read(sweep_grid *grid, const cfg_doc *doc, gl_error *err);
 typedef struct sweep_expansion {
   const sweep_choice *choices; /* [n_choices] set the tuned fields by algorithm */
   size_t n_choices;
-  cfg_key_names key_names; /* of the cells' recipes: those of the study that they belong to */
   int check; /* 1: checks every section of every cell, and rejects two algorithms with one shown
                 name and two equal cells */
   /* Called every few milliseconds with the number of cells so far; a nonzero result stops with

@@ -34,7 +34,6 @@ typedef struct sweep {
   double *score;    /* [tuning.n_cells] -INFINITY: not known yet */
   int machine_fits; /* 1: all cells were already checked against this machine */
   store *store;
-  cfg_key_names key_names; /* of the study in the file */
   sweep_report *report;
   sweep_progress progress;
   gl_error *err;
@@ -288,7 +287,6 @@ static int show_listing(void *self, size_t done, size_t total) {
 static gl_status sweep_list(const sweep *s, sweep_cells *out, const sweep_grid *grid,
                             sweep_expansion how) {
   listing l = {.mode = s->options->progress};
-  how.key_names = s->key_names;
   how.tick = show_listing;
   how.self = &l;
   gl_status status = sweep_expand(out, s->doc, grid, &how, s->err);
@@ -530,18 +528,6 @@ static void note_other_shards(const sweep *s) {
   sweep_note(NULL, text);
 }
 
-/* Lists the cells again if the file's study has old key names. */
-static gl_status follow_key_names(sweep *s) {
-  gl_status status = store_key_names(s->store, s->base.name, &s->key_names, s->err);
-  if (status != GL_OK || s->key_names == CFG_KEYS_CURRENT) return status;
-  sweep_cells_fini(&s->cells);
-  sweep_cells_fini(&s->tuning);
-  status = sweep_list(s, &s->cells, &s->grid, (sweep_expansion){0});
-  if (status == GL_OK && s->plan.grid.n_axes > 0)
-    status = sweep_list(s, &s->tuning, &s->plan.grid, (sweep_expansion){0});
-  return status;
-}
-
 /* Frees the results of sweep_check() and the scores. */
 static void sweep_fini(sweep *s) {
   sweep_cells_fini(&s->cells);
@@ -594,8 +580,7 @@ static gl_status put_plan(const sweep *s, const unsigned char *in, int with_grid
   }
   planned_cell *cells =
       MUST_ARRAY(planned_cell, s->tuning.n_cells + s->cells.n_cells, "the plan of the study");
-  char *recipe_text =
-      must_have(cfg_canonical_in(cfg_root(kept), s->key_names), "the plan of the study");
+  char *recipe_text = must_have(cfg_canonical(cfg_root(kept)), "the plan of the study");
   study_plan plan = {.study = s->base.name,
                      .recipe = recipe_text,
                      .shard = s->options->ranks.index,
@@ -664,7 +649,6 @@ gl_status sweep_run(sweep_report *out, const cfg_doc *doc, const sweep_options *
   if (status == GL_OK) status = store_open(&s.store, path, STORE_WRITE, err);
   if (status == GL_OK) store_set_waiting(s.store, waiting);
   if (status == GL_OK) status = sweep_verify(&s);
-  if (status == GL_OK) status = follow_key_names(&s);
   if (status == GL_OK) status = put_first_plan(&s);
   /* From here on all ranks of an MPI job continue together or stop together. */
   status = ranks_share(&options->ranks, NULL, 0, status);
@@ -710,8 +694,7 @@ static gl_status open_existing(sweep *s) {
   if (status != GL_OK || access(path, F_OK) != 0) return status;
   status = store_open(&s->store, path, STORE_READ_ANY, s->err);
   if (s->store == NULL) return status;
-  status = sweep_verify(s);
-  return status == GL_OK ? follow_key_names(s) : status;
+  return sweep_verify(s);
 }
 
 /* Lists the missing tuning runs: for each rung up to the first incomplete one, those that it makes.

@@ -114,13 +114,12 @@ schedules() { # NAME RECIPE overrides: all that `gepolab sim` says
   say clock "$name.replicas" sim "$@" --replicas 3 -j 1 --json
 }
 # One cluster a line: what the clock knows, each with all presets that may have it.
-# The old key, `law`, stands here on purpose: it must be understood, and outputs name their command line.
-clusters='plain|generation: {law: lognormal, interval: [60, 150], confidence: 0.9}, delay: 20, learner: {step: 25}
+clusters='plain|generation: {distribution: lognormal, interval: [60, 150], confidence: 0.9}, delay: 20, learner: {step: 25}
 links|generation: 60, weights_bytes: 7e9, rollout_bytes: 40e6, down: {bandwidth: 125e6, packet_bytes: 65536, loss: 0.01, rto: 0.5}, up: {bandwidth: 125e6, packet_bytes: 65536, loss: 0.02, to_bad: 0.01}
-lengths|lengths: {law: lognormal, mu: 6, sigma: 0.8}, max_tokens: 2000, tokens_per_s: 40, concurrency: 8, learner: {step: 20}
-crashes|generation: 60, mtbf: {law: exponential, mean: 2000}, mttr: 100, delay: {law: gamma, shape: 2, scale: 10}, learner: {step: 20, capacity: 5}
-groups|unit: group, partial: continue, lengths: {law: weibull, shape: 1.2, scale: 400}, tokens_per_s: 40, concurrency: 16, interrupt: 1, prefill_tokens_per_s: 4000, learner: {step: 10}
-responses|unit: response, partial: drop, lengths: {law: uniform, min: 10, max: 900}, tokens_per_s: 40, concurrency: 16, learner: {step: 10, tokens: 9000}
+lengths|lengths: {distribution: lognormal, mu: 6, sigma: 0.8}, max_tokens: 2000, tokens_per_s: 40, concurrency: 8, learner: {step: 20}
+crashes|generation: 60, mtbf: {distribution: exponential, mean: 2000}, mttr: 100, delay: {distribution: gamma, shape: 2, scale: 10}, learner: {step: 20, capacity: 5}
+groups|unit: group, partial: continue, lengths: {distribution: weibull, shape: 1.2, scale: 400}, tokens_per_s: 40, concurrency: 16, interrupt: 1, prefill_tokens_per_s: 4000, learner: {step: 10}
+responses|unit: response, partial: drop, lengths: {distribution: uniform, min: 10, max: 900}, tokens_per_s: 40, concurrency: 16, learner: {step: 10, tokens: 9000}
 network|generation: 60, weights_bytes: 14e9, rollout_bytes: 40e6, down: {bandwidth: 1e9}, up: {bandwidth: 1e9}, network: {egress: {bandwidth: 2e9}, ingress: {bandwidth: 1e8, share: queue}, handshake: {round_trips: 2, rtt: 0.1}, delta: {share: 0.1, full_every: 4}}
 tree|generation: 60, weights_bytes: 14e9, down: {bandwidth: 1e9}, up: {bandwidth: 1e9}, network: {relay: {kind: tree, fanout: 2, shards: 4}}'
 presets="sync one_step_off areal verl_async prime_rl intellect2 pipelinerl streamrl asyncflow llamarl magistral laminar roll_flash slime skyrl heterorl fifo lifo"
@@ -134,15 +133,15 @@ preset() { # its own defaults, then each cluster
 # Clusters of their own: groups of samplers, places, rules, laws.
 special() {
   one() { name=$1; shift; schedules "special/$name" quickstart steps=80 "$@"; }
-  one samplers 'cluster={preset: heterorl, samplers: [{count: 2, speed: 2}, {count: 1, speed: 0.5, delay: {law: pareto, scale: 20, shape: 1.5}}]}'
-  one sites 'cluster={preset: fifo, generation: 60, weights_bytes: 1e9, down: {bandwidth: 1e9}, up: {bandwidth: 1e9}, samplers: [{count: 2, site: a}, {count: 2, site: b}], network: {sites: [{name: a, latency: 0.05, bandwidth: 1e9}, {name: b, latency: 0.1, outages: [[500, 900]], mtbf: {law: exponential, mean: 3000}}], interrupted: lost}}'
+  one samplers 'cluster={preset: heterorl, samplers: [{count: 2, speed: 2}, {count: 1, speed: 0.5, delay: {distribution: pareto, scale: 20, shape: 1.5}}]}'
+  one sites 'cluster={preset: fifo, generation: 60, weights_bytes: 1e9, down: {bandwidth: 1e9}, up: {bandwidth: 1e9}, samplers: [{count: 2, site: a}, {count: 2, site: b}], network: {sites: [{name: a, latency: 0.05, bandwidth: 1e9}, {name: b, latency: 0.1, outages: [[500, 900]], mtbf: {distribution: exponential, mean: 3000}}], interrupted: lost}}'
   for stale in discard downweight; do one stale_$stale "cluster={preset: fifo, samplers: 6, generation: 60, window: 2, stale: $stale, learner: {step: 30}}"; done
   for evict in oldest stalest newest; do one evict_$evict "cluster={preset: lifo, samplers: 8, generation: 60, learner: {step: 30, capacity: 2, evict: $evict}}"; done
-  for queue in heterorl fifo lifo oldest_version; do one queue_$queue "cluster={preset: fifo, samplers: 5, generation: {law: gamma, shape: 2, scale: 30}, learner: {step: 20, queue: $queue, lookback: 3}}"; done
-  for partial in wait continue drop; do one partial_$partial "cluster={preset: pipelinerl, partial: $partial, kv_cache: recompute, prefill_tokens_per_s: 3000, prompt_tokens: 50, lengths: {law: lognormal, mu: 6, sigma: 1}, prompt_lengths: {law: lognormal, mu: 0, sigma: 0.5}, batching: padded, concurrency: 8, learner: {step: 10}}"; done
-  one bursts 'cluster={preset: fifo, generation: 40, data_delay: 3, jitter: {law: uniform, min: 0.5, max: 1.5}, delay: {law: gilbert_elliott, good: 5, bad: {law: exponential, mean: 100}, to_bad: 0.05, to_good: 0.2}, learner: {step: 15, eval_every: 8, eval_pause: 60, publish_every: 2, batches: 2}}'
+  for queue in heterorl fifo lifo oldest_version; do one queue_$queue "cluster={preset: fifo, samplers: 5, generation: {distribution: gamma, shape: 2, scale: 30}, learner: {step: 20, queue: $queue, lookback: 3}}"; done
+  for partial in wait continue drop; do one partial_$partial "cluster={preset: pipelinerl, partial: $partial, kv_cache: recompute, prefill_tokens_per_s: 3000, prompt_tokens: 50, lengths: {distribution: lognormal, mu: 6, sigma: 1}, prompt_lengths: {distribution: lognormal, mu: 0, sigma: 0.5}, batching: padded, concurrency: 8, learner: {step: 10}}"; done
+  one bursts 'cluster={preset: fifo, generation: 40, data_delay: 3, jitter: {distribution: uniform, min: 0.5, max: 1.5}, delay: {distribution: gilbert_elliott, good: 5, bad: {distribution: exponential, mean: 100}, to_bad: 0.05, to_good: 0.2}, learner: {step: 15, eval_every: 8, eval_pause: 60, publish_every: 2, batches: 2}}'
   one mm1 steps=2000 'cluster={preset: sync, samplers: 4}'
-  one empirical 'cluster={preset: fifo, generation: 40, delay: {law: empirical, file: golden/exports/wide.csv, column: gepo, scale: 100}}'
+  one empirical 'cluster={preset: fifo, generation: 40, delay: {distribution: empirical, file: golden/exports/wide.csv, column: gepo, scale: 100}}'
 }
 
 # --- policy --------------------------------------------------------------------------------------
@@ -194,7 +193,7 @@ toy_runs() {
   for o in sgd adam adamw; do one "optimizer.$o" "optimizer={kind: $o, lr: 0.02, warmup: 4, clip_grad_norm: 1}"; done
   one epochs train.epochs=2 train.minibatches=2 train.groups=4 train.group_size=4
   one minibatches train.minibatches=4 train.groups=8 train.group_size=4
-  one groups 'cluster={preset: verl_async, lengths: {law: lognormal, mu: 3, sigma: 0.5}}' 'world={kind: sequence, vocabulary: 3, horizon: 5, prompts: 3, end_token: true, task: sum_mod}'
+  one groups 'cluster={preset: verl_async, lengths: {distribution: lognormal, mu: 3, sigma: 0.5}}' 'world={kind: sequence, vocabulary: 3, horizon: 5, prompts: 3, end_token: true, task: sum_mod}'
   one coupled 'cluster={preset: pipelinerl, coupled: true, tokens_per_s: 0.5, learner: {step: 10}}' 'world={kind: sequence, vocabulary: 3, horizon: 5, prompts: 3, end_token: true, task: sum_mod}' train.groups=4 train.group_size=4
   one filtered train.filter_groups.enable=true train.group_size=2 'cluster={preset: fifo, coupled: true, tokens_per_s: 2, learner: {step: 10}}'
   one mixture 'sampling.behaviour_mixture={share: 0.2}'
@@ -288,8 +287,8 @@ arguments() { # what is said of wrong command lines
   one nonsense; one runn; one run; one run nosuch; one run quickstart stepz=3; one run quickstart steps=; one run quickstart steps
   one run quickstart algorithm=gepoo; one run quickstart 'algorithm={base: gepo, clipp: none}'; one run quickstart 'algorithm={base: gepo, clip: nonee}'
   one run quickstart 'world={kind: bandits}'; one run quickstart 'world={kind: chain, states: 1}'; one run quickstart 'cluster={preset: fifoo}'
-  one run quickstart 'cluster={delay: {law: lognorml}}'; one run quickstart 'cluster={delay: {law: uniform, min: 3, max: 1}}'
-  one run quickstart 'cluster={delay: {law: pareto}}'; one run quickstart 'cluster={delay: 3 parsecs}'; one run quickstart 'cluster.samplers=[{cuont: 2}]'
+  one run quickstart 'cluster={delay: {distribution: lognorml}}'; one run quickstart 'cluster={delay: {distribution: uniform, min: 3, max: 1}}'
+  one run quickstart 'cluster={delay: {distribution: pareto}}'; one run quickstart 'cluster={delay: 3 parsecs}'; one run quickstart 'cluster.samplers=[{cuont: 2}]'
   one run quickstart 'optimizer={kind: adam, betta1: 0.9}'; one run quickstart 'steps: 3'; one run quickstart '{'; one run quickstart 'seed=9223372036854775808'
   one sweep quickstart; one sweep quickstart -o; one sweep quickstart -o /nonexistent/x.db; one sweep delay_sweep -o a.db --shard 3/2; one sweep delay_sweep -o a.db -j 0
   one policy; one policy -a gepo; one policy -a gepo /nonexistent; one policy -a nosuch groups/even.json; one policy -a gepo eps=3 groups/even.json

@@ -230,8 +230,9 @@ TEST(whole_numbers_are_exact_to_their_last_bit) {
 
 TEST(every_kind_of_value_is_read_and_absence_gives_the_default) {
   static const char *const dists[] = {"constant", "weibull"};
-  cfg_doc *doc = loaded("time: 1e-3\nforever: inf\non: true\nlaw: weibull\nname: 007\nnone: ~\n"
-                        "delays: [0, 60, 1e2]\nalone: 5\nsection: {x: 1}\n");
+  cfg_doc *doc =
+      loaded("time: 1e-3\nforever: inf\non: true\ndistribution: weibull\nname: 007\nnone: ~\n"
+             "delays: [0, 60, 1e2]\nalone: 5\nsection: {x: 1}\n");
   gl_error err = {0};
   cfg_reader r;
   double *list, *alone, *absent;
@@ -293,7 +294,7 @@ TEST(a_value_stands_alone_under_the_name_that_messages_give_it) {
   static const struct {
     const char *text, *wanted; /* canonical, or the message */
   } values[] = {{"30m", "{\"cluster\":{\"delay\":1800}}"},
-                {"law: uniform\nmin: 1m\n",
+                {"distribution: uniform\nmin: 1m\n",
                  "{\"cluster\":{\"delay\":{\"distribution\":\"uniform\",\"min\":60}}}"},
                 {"- 1\n- [2, x]", "{\"cluster\":{\"delay\":[1,[2,\"x\"]]}}"},
                 {"null", "{\"cluster\":{\"delay\":null}}"},
