@@ -377,7 +377,8 @@ static void check_known_keys(const char *section, const char *message) {
     snprintf(path, sizeof path, "%s%s%s", section, *section != '\0' ? "." : "", key);
     snprintf(group, sizeof group, "cluster.%s", key);
     const int of_group = strcmp(section, "cluster.samplers") == 0 && fields_named(group) != NULL;
-    if (fields_named(path) == NULL && !of_group)
+    const bool is_include = strcmp(path, "include") == 0; /* replaced before fields are read */
+    if (fields_named(path) == NULL && !of_group && !is_include)
       fail("a parser knows it, the table not", path, key);
   }
 }
