@@ -76,7 +76,7 @@ static void write_advantage(formulas *f) {
     formula(f, "A_i = (%s) / (fraction of the batch's rewards that are not 0)", above);
     break;
   case SCALE_BETA:
-    formula(f, "A_i = (%s) / max(Beta(mean_j r_j; α, β), %.6g)", above, eps);
+    formula(f, "A_i = (%s) / max(Beta(mean_j r_j; α, β), 1e-06)", above);
     break;
   }
   if (a->baseline == BASELINE_RUNNER_UP)
@@ -86,11 +86,22 @@ static void write_advantage(formulas *f) {
 
 /* --- ratio --- */
 
-static void write_probability(formulas *f) {
-  if (f->a->log_prob == LOG_PROB_MEAN)
-    formula(f, "log P_i = (1/T_i) Σ_t lp[i,t],  log Q_i = (1/T_i) Σ_t lq[i,t]");
+/* The old policy's log-probability of a token. */
+static const char *old_name(const policy_algorithm *a) {
+  return a->old_policy == OLD_SAMPLER ? "lq[i,t]" : "lx[i,t]";
+}
+
+/* Writes the log-ratio of a token, or the log-probabilities of a response. */
+static void write_log_ratio(formulas *f) {
+  const policy_algorithm *a = f->a;
+  const char *mean = a->log_prob == LOG_PROB_MEAN ? "(1/T_i) " : "", *old = old_name(a);
+  if (a->old_policy == OLD_INTERPOLATED) formula(f, "lx[i,t] = lq[i,t] + α (lp[i,t] − lq[i,t])");
+  if (policy_ratio_about(a->ratio)->unit == RATIO_OF_RESPONSE)
+    formula(f, "log P_i = %sΣ_t lp[i,t],  log Q_i = %sΣ_t %s", mean, mean, old);
   else
-    formula(f, "log P_i = Σ_t lp[i,t],  log Q_i = Σ_t lq[i,t]");
+    formula(f, "l[i,t] = lp[i,t] − %s", old);
+  if (isfinite(a->token_log_clamp))
+    formula(f, "  with −%.6g ≤ lp[i,t] − %s ≤ %.6g", a->token_log_clamp, old, a->token_log_clamp);
 }
 
 /* Writes the bounds of the log-ratio of a response or a prefix. */
@@ -102,20 +113,12 @@ static void write_limits(formulas *f) {
 }
 
 static void write_ratio(formulas *f) {
-  static const char *const old[] = {[OLD_SAMPLER] = "lq[i,t]", [OLD_PROXIMAL] = "lx[i,t]"};
   static const char *const denominators[] = {[DENOMINATOR_SELF_NORMALISED] = "Σ_j Q_j² / Σ_j Q_j",
                                              [DENOMINATOR_MEAN] = "(1/G) Σ_j Q_j",
                                              [DENOMINATOR_EXACT] = "Σ_y q(y)²",
                                              [DENOMINATOR_EXPECTED_P] = "Σ_j Q_j P_j / Σ_j Q_j"};
   const policy_algorithm *a = f->a;
-  const bool of_response = policy_ratio_about(a->ratio)->unit == RATIO_OF_RESPONSE;
-  if (a->ratio != RATIO_NONE && of_response) write_probability(f);
-  if (a->ratio != RATIO_NONE && !of_response) {
-    if (a->old_policy == OLD_INTERPOLATED) formula(f, "lx[i,t] = lq[i,t] + α (lp[i,t] − lq[i,t])");
-    formula(f, "l[i,t] = lp[i,t] − %s", a->old_policy == OLD_SAMPLER ? old[0] : old[1]);
-  }
-  if (isfinite(a->token_log_clamp) && a->ratio != RATIO_NONE)
-    formula(f, "  with −%.6g ≤ lp[i,t] − lq[i,t] ≤ %.6g", a->token_log_clamp, a->token_log_clamp);
+  if (a->ratio != RATIO_NONE) write_log_ratio(f);
   switch (a->ratio) {
   case RATIO_NONE:
     break;
@@ -170,6 +173,34 @@ static void write_two_sided(formulas *f, const char *u, const char *term) {
   if (isfinite(a->dual_clip)) formula(f, "  with %s ≤ %.6g where A_i < 0", u, a->dual_clip);
 }
 
+/* Writes M2PO's mask or bound. S is the set of tokens that m2_set names. */
+static void write_second_moment(formulas *f, const char *u, const char *term) {
+  const policy_algorithm *a = f->a;
+  if (a->m2_form == M2_REMOVE) {
+    formula(
+        f,
+        "%s = A_i %s m[i,t],  m = 0 for the largest l² of S until the others' mean is at most %.6g",
+        term, u, a->m2_tau);
+  } else {
+    formula(f, "%s = min(A_i %s, A_i clip(%s, exp(−b), exp(b)))", term, u, u);
+    formula(f,
+            "  with b the largest |l| of S for which the mean over S of min(l², b²) is below %.6g",
+            a->m2_tau);
+  }
+  switch (a->m2_set) {
+  case M2_IMPROVING:
+    formula(f, "  with S the tokens with A_i l[i,t] > 0");
+    break;
+  case M2_CLIPPED:
+    formula(f, "  with S the tokens with %s > %.6g (A_i > 0) or %s < %.6g (A_i < 0)", u,
+            1 + a->eps_high, u, 1 - a->eps_low);
+    break;
+  case M2_ALL:
+    formula(f, "  with S all tokens");
+    break;
+  }
+}
+
 static void write_shaped(formulas *f, const char *u, const char *term) {
   const policy_algorithm *a = f->a;
   if (a->clip == CLIP_PPO_POWER) {
@@ -181,10 +212,7 @@ static void write_shaped(formulas *f, const char *u, const char *term) {
             "%s = A_i exp((1/T_i) Σ_t k[i,t]),  k = min(l, %.6g) where A_i ≥ 0, else max(l, −%.6g)",
             term, a->eps_high, a->eps_low);
   }
-  if (a->clip == CLIP_SECOND_MOMENT) {
-    formula(f, "%s = A_i %s m[i,t],  m = 0 for the largest l² until their mean is at most %.6g",
-            term, u, a->m2_tau);
-  }
+  if (a->clip == CLIP_SECOND_MOMENT) write_second_moment(f, u, term);
   if (a->clip == CLIP_SIGMOID) {
     formula(f, "%s = A_i (4/τ) σ(τ (%s − 1)),  τ = %.6g where A_i > 0, else %.6g", term, u,
             a->tau_positive, a->tau_negative);
@@ -364,8 +392,9 @@ static void write_loss(formulas *f) {
 
 static void write_disco(formulas *f) {
   const policy_algorithm *a = f->a;
-  formula(f, a->ratio == RATIO_TOKEN ? "h_i = (1/T_i) Σ_t exp(lp[i,t] − lq[i,t])"
-                                     : "h_i = (1/T_i) Σ_t lp[i,t]");
+  if (a->ratio == RATIO_TOKEN) write_log_ratio(f);
+  formula(f,
+          a->ratio == RATIO_TOKEN ? "h_i = (1/T_i) Σ_t exp(l[i,t])" : "h_i = (1/T_i) Σ_t lp[i,t]");
   if (a->negatives == NEGATIVES_MEAN)
     formula(f, "objective = mean_{R} h − mean_{W} h");
   else
@@ -374,6 +403,18 @@ static void write_disco(formulas *f) {
   formula(f, "  with R and W the right and wrong responses to a question");
   formula(f, "penalty %.6g max(0, K − %.6g)²/2,  K = mean of lq − lp over tokens", a->penalty,
           a->penalty_margin);
+}
+
+/* REAL's loss of a question, methods §4.55. */
+static void write_real(formulas *f) {
+  const double tau = f->a->disco_tau;
+  write_log_ratio(f);
+  formula(f, "s_i = (1/T_i) Σ_t l[i,t]");
+  formula(f, "loss = mean over groups of log(1 + Σ_{W} exp(s/%.6g)) + log(1 + Σ_{R} exp(−s/%.6g))",
+          tau, tau);
+  formula(
+      f,
+      "  with R and W the right and wrong responses to a question; 0 where one of them is empty");
 }
 
 /* Fields whose effect the formulas contain. */
@@ -424,6 +465,7 @@ static bool is_in_formula(const policy_algorithm *a, const char *field) {
   for (size_t i = 0; i < sizeof always / sizeof *always; ++i)
     if (strcmp(always[i], field) == 0)
       return strcmp(field, "dual_clip") != 0 || a->clip != CLIP_PPO_POWER;
+  if (strncmp(field, "m2_", 3) == 0) return a->clip == CLIP_SECOND_MOMENT;
   if (strncmp(field, "tis_", 4) == 0) return a->tis_level == LEVEL_TOKEN && !a->tis_normalise;
   if (strcmp(field, "mis_level") == 0 || strcmp(field, "mis_test") == 0 ||
       strcmp(field, "mis_min") == 0 || strcmp(field, "mis_max") == 0)
@@ -435,12 +477,18 @@ char *formula_lines(const policy_algorithm *algorithm, const policy_algorithm *p
   char *text = NULL;
   size_t size = 0, n_besides = 0;
   formulas f = {.to = must_have(open_memstream(&text, &size), "formulas"), .a = algorithm};
-  if (algorithm->objective == OBJECTIVE_DISCO) {
+  switch (algorithm->objective) {
+  case OBJECTIVE_DISCO:
     write_disco(&f);
-  } else {
+    break;
+  case OBJECTIVE_REAL:
+    write_real(&f);
+    break;
+  case OBJECTIVE_POLICY_GRADIENT:
     write_advantage(&f);
     write_ratio(&f);
     write_loss(&f);
+    break;
   }
   for (size_t i = 0; i < policy_fields_count(); ++i) {
     char own[POLICY_FIELD_TEXT_SIZE], other[POLICY_FIELD_TEXT_SIZE];
