@@ -299,10 +299,12 @@ GEPOLAB_API gepolab_status gepolab_workspace_threads(gepolab_workspace *workspac
  * gradients of logp by the coefficients (and negates, to minimise the loss). No array of result may
  * overlap an array of the batch. The same input gives the same bits. Errors: GEPOLAB_EINPUT, with
  * array, response and token, for a NaN or infinity, a log-probability above 1e-3 (which allows for
- * rounding in float32), an invalid type, decreasing starts, or missing inputs that the algorithm
- * needs (logref, log_denominator, version_gap, logprox, entropy, groups of two). GEPOLAB_ENUMERIC
- * if an advantage, a coefficient or a requested weight is not finite in the type of the caller's
- * array. After an error the contents of result are unspecified. */
+ * rounding in float32), a negative staleness, an entropy below -1, an invalid type, decreasing
+ * starts, or missing inputs that the algorithm needs (logref, log_denominator, version_gap,
+ * logprox, entropy, groups of two). GEPOLAB_ENUMERIC if an advantage, a coefficient or a requested
+ * weight is not finite in the type of the caller's array. After an error the contents of result are
+ * unspecified.
+ */
 GEPOLAB_API gepolab_status gepolab_policy(const gepolab_algorithm *algorithm,
                                           const gepolab_batch *batch, gepolab_result *result,
                                           gepolab_workspace *workspace, gepolab_error *err);

@@ -198,9 +198,6 @@ static int64_t first_of(const gepolab_batch *b, int64_t i, int64_t response_stri
   return b->token_start != NULL ? b->token_start[i] * token_stride : i * response_stride;
 }
 
-/* Rounding in float32 can leave a log-probability slightly above 0; 1e-3 is far beyond that. */
-static const double MOST_LOG = 1e-3;
-
 static int is_log(int array) {
   return array != IN_GAP && array != IN_ENTROPY && array != IN_ENTROPY_PROX;
 }
@@ -275,6 +272,15 @@ static gl_status find_refused(evaluation *e, int array, const double *value, dou
   return gl_fail(&e->err, GL_EINTERNAL, "%s has a number that is not found again", in_names[array]);
 }
 
+/* Checks that numbers of versions and entropies are not negative, but for an entropy's rounding. */
+static gl_status check_signs(evaluation *e, int array, const double *value) {
+  const double least = array == IN_GAP ? 0 : POLICY_LEAST_ENTROPY;
+  for (size_t i = 0; !is_log(array) && i < (size_t)e->batch->n_responses; ++i)
+    for (size_t t = e->token_start[i]; t < e->token_start[i + 1]; ++t)
+      if (value[t] < least) return batch_refuse_token(e, array, i, t - e->token_start[i], value[t]);
+  return GL_OK;
+}
+
 /* Whether policy_evaluate() can use the array in place: contiguous doubles starting at token 0. */
 static int is_direct(const gepolab_batch *b, gepolab_type type, int64_t response_stride,
                      int64_t token_stride) {
@@ -295,12 +301,13 @@ static gl_status read_tokens(evaluation *e, int array, const gepolab_tokens *fro
                              const double **to) {
   *to = NULL;
   if (from->type == GEPOLAB_NONE) return GL_OK;
-  reading r = {.e = e, .from = from, .most = is_log(array) ? MOST_LOG : INFINITY};
+  reading r = {.e = e, .from = from, .most = is_log(array) ? POLICY_MOST_LOG : INFINITY};
   r.to = is_direct_in(e->batch, from) ? NULL : e->in[array];
   r.value = r.to == NULL ? from->data : r.to;
   each_response(e, batch_read_response, &r, e->n_tokens);
   *to = r.value;
-  return atomic_load(&r.refused) ? find_refused(e, array, r.value, r.most) : GL_OK;
+  if (atomic_load(&r.refused)) return find_refused(e, array, r.value, r.most);
+  return check_signs(e, array, r.value);
 }
 
 /* --- memory --- */
@@ -541,9 +548,9 @@ static const double *stream_read(void *self, size_t i, policy_which which, doubl
   const gepolab_tokens *from = x->from[which];
   const size_t start = e->token_start[i], n = e->token_start[i + 1] - start;
   if (!is_direct_in(e->batch, from))
-    return batch_read_row(e, from, i, MOST_LOG, space) ? space : NULL;
+    return batch_read_row(e, from, i, POLICY_MOST_LOG, space) ? space : NULL;
   const double *direct = (const double *)from->data + start;
-  return numbers_are_within(direct, n, MOST_LOG) ? direct : NULL;
+  return numbers_are_within(direct, n, POLICY_MOST_LOG) ? direct : NULL;
 }
 
 static int stream_write(void *self, size_t i, const double *coefficient) {

@@ -392,7 +392,7 @@ static gl_status algorithm_unknown(const cfg_node *node, gl_error *err) {
   return cfg_fail(
       node, err,
       "no algorithm '%s'; `gepolab list algorithms` lists them, and one of your own is defined "
-      "in a file: --algorithms FILE%s",
+      "in a file: --algorithms FILE or $GEPOLAB_ALGORITHMS%s",
       cfg_text(node), cfg_hint(cfg_text(node), names, n, near));
 }
 

@@ -95,6 +95,13 @@ void policy_workspace_share(policy_workspace *ws, pool *threads);
 gl_status policy_evaluate(const policy_algorithm *algorithm, const policy_input *in,
                           policy_output *out, policy_workspace *ws, gl_error *err);
 
+/* The largest number that readers of input accept as a log-probability, and the smallest that they
+ * accept as an entropy. Rounding in single precision can leave a log-probability slightly above 0;
+ * trainers compute entropies as a difference of logits in half precision, which can be some tenths
+ * below 0. */
+#define POLICY_MOST_LOG 1e-3
+#define POLICY_LEAST_ENTROPY (-1.0)
+
 /* A log-ratio this close to a clip's bound is within it: rounding, which differs between here and
  * the exact laboratory, does not decide about a ratio of exactly 1 + eps. */
 #define POLICY_CLIP_SLACK 1e-12

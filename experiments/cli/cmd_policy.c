@@ -119,6 +119,21 @@ static int may_overflow(metric m) {
   return metric_find(name) != METRIC_COUNT || strncmp(own, "log_", 4) == 0;
 }
 
+/* Whether some token's or response's ratio, or a ratio of the first tokens of a response, is beyond
+ * double precision. */
+static bool ratios_overflow(const policy_input *in) {
+  static const double most = 709;
+  for (size_t i = 0; i < in->n_responses; ++i) {
+    double sum = 0;
+    for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; ++t) {
+      const double l = in->logp[t] - in->logq[t];
+      sum += l;
+      if (fabs(l) > most || fabs(sum) > most) return true;
+    }
+  }
+  return false;
+}
+
 /* Returns an error that names an infinite result: JSON has no infinity, and no trainer can use it.
  * Metrics of may_overflow() are exempt. */
 static gl_status check_finite(const group_file *g, const policy_output *out, gl_error *err) {
@@ -127,10 +142,12 @@ static gl_status check_finite(const group_file *g, const policy_output *out, gl_
   if (status != GL_OK) return status;
   for (int m = 0; m < METRIC_COUNT; ++m)
     if (is_diagnostic((metric)m) && isinf(out->metric[m]) && !may_overflow((metric)m))
-      return gl_fail(err, GL_ENUMERIC,
-                     "the diagnostic %s is %g: some logp and logq are further apart than the 709 "
-                     "that an exponential in double precision holds",
-                     metric_about((metric)m)->name, out->metric[m]);
+      return gl_fail(err, GL_ENUMERIC, "the diagnostic %s is %g: %s", metric_about((metric)m)->name,
+                     out->metric[m],
+                     ratios_overflow(&g->input)
+                         ? "some logp and logq are further apart than the 709 that an exponential "
+                           "in double precision holds"
+                         : "the rewards are too large for double precision");
   return GL_OK;
 }
 
@@ -145,11 +162,8 @@ static gl_status evaluate_groups(const policy_algorithm *algorithm, const group_
                   : largest;
   if (policy_algorithm_check_group_size(algorithm, largest, &why) != GL_OK)
     fprintf(stderr, "gepolab: warning: %s: %s\n", shown(algorithm->name).text, why.text);
-  if (algorithm->old_policy == OLD_PROXIMAL && in->logprox == NULL)
-    fprintf(stderr,
-            "gepolab: note: %s: without logprox the proximal policy is taken to be the learner's, "
-            "logp\n",
-            shown(algorithm->name).text);
+  if (whatif_lacks_prox(algorithm, in))
+    fprintf(stderr, "gepolab: note: %s: " WHATIF_LACKS_PROX "\n", shown(algorithm->name).text);
   policy_workspace *workspace = must_have(policy_workspace_new(), "the coefficients");
   double *memory = MUST_ARRAY(double, in->n_responses + 2 * in->n_tokens, "the coefficients");
   policy_output out = {.advantage = memory,
@@ -290,18 +304,16 @@ const command command_policy = {
     .about =
         "FILE (or - for standard input) holds one group, {\"rewards\": [G], \"logp\": [[T_1], …],\n"
         "\"logq\": [[T_1], …]}, or {\"groups\": [{…}, …]}; with \"logprox\", \"logref\",\n"
-        "\"version_gap\" shaped as logp, \"log_denominator\" in a group, and \"max_length\", where "
-        "an\n"
-        "algorithm needs them. key=value changes a field of the algorithm. Coefficients are\n"
-        "d(-loss)/d logp of every token; weights are the algorithm's importance ratio before "
-        "clipping,\n"
-        "a response's repeated over its tokens. Log-probabilities lie between -1e6 and 0, and FILE "
-        "has\n"
-        "at most 1 GiB (64 groups of 8 responses of 1,024 tokens take some 20 MiB). A loss, "
-        "weight,\n"
-        "coefficient or diagnostic that is not finite is an error, which names the token; null "
-        "stands\n"
-        "for a diagnostic that needs what FILE does not give, or that only its log_… can hold.",
+        "\"version_gap\", \"entropy\" and \"entropy_prox\" shaped as logp, \"log_denominator\" in\n"
+        "a group, and \"max_length\", where an algorithm needs them. \"step\" and \"time_s\", "
+        "which\n"
+        "logs of a run have, are not used. key=value changes a field of the algorithm.\n"
+        "Coefficients are d(-loss)/d logp of every token; weights are the algorithm's importance\n"
+        "ratio before clipping, a response's repeated over its tokens. Log-probabilities lie\n"
+        "between -1e6 and 0 (up to 1e-3 is read as 0), and FILE has at most 1 GiB (64 groups of\n"
+        "8 responses of 1,024 tokens take some 20 MiB). A loss, weight, coefficient or diagnostic\n"
+        "that is not finite is an error, which names the token; null stands for a diagnostic\n"
+        "that needs what FILE does not give, or that only its log_… can hold.",
     .examples = "  gepolab policy --algorithm gepo_released group.json --json\n"
                 "  gepolab policy -a grpo eps_high=0.28 scale=none group.json\n"
                 "  echo '{\"rewards\":[1,0],\"logp\":[[-1],[-2]],\"logq\":[[-1],[-1]]}' |\n"

@@ -26,12 +26,27 @@ static void put_moments(table *t, const whatif_moments *m) {
             m->n, m->n_infinite);
 }
 
+/* Adds one note for all algorithms that had to do without logprox. */
+static void put_proximal_note(table *document, const whatif *w) {
+  char *names = must_copy("", "a note");
+  for (size_t i = 0; i < w->n_rows; ++i) {
+    if (w->row[i].n_no_prox == 0) continue;
+    char *longer =
+        must_textf("a note", "%s%s%s", names, *names != '\0' ? ", " : "", w->row[i].algorithm.name);
+    free(names);
+    names = longer;
+  }
+  if (*names != '\0') table_line(document, "note: %s: " WHATIF_LACKS_PROX, names);
+  free(names);
+}
+
 static void put_algorithms(table *document, const whatif *w) {
   static const table_column columns[] = {{"algorithm", TABLE_TEXT, .head = "algorithm"},
                                          TABLE_KEY("updates", TABLE_INTEGER),
                                          TABLE_KEY("refused", TABLE_INTEGER),
                                          TABLE_KEY("why", TABLE_TEXT),
-                                         TABLE_KEY("warning", TABLE_TEXT)};
+                                         TABLE_KEY("warning", TABLE_TEXT),
+                                         TABLE_KEY("note", TABLE_TEXT)};
   table *t =
       table_rows(table_field(document, "algorithms"), columns, sizeof columns / sizeof *columns);
   char advice[POLICY_ADVICE_SIZE];
@@ -47,6 +62,7 @@ static void put_algorithms(table *document, const whatif *w) {
     table_text(t, r->n_refused > 0 ? r->why : NULL);
     policy_ess_advice(&r->algorithm, r->ess_on_policy.mean, advice);
     table_text(t, advice[0] != '\0' ? advice : NULL);
+    table_text(t, r->n_no_prox > 0 ? WHATIF_LACKS_PROX : NULL);
     for (int q = 0; q < WHATIF_QUANTITIES; ++q) put_moments(t, &r->of[q]);
   }
   for (size_t i = 0; i < w->n_rows; ++i)
@@ -58,6 +74,7 @@ static void put_algorithms(table *document, const whatif *w) {
     if (advice[0] != '\0')
       table_line(document, "warning: %s: %s", w->row[i].algorithm.name, advice);
   }
+  put_proximal_note(document, w);
 }
 
 static void put_ages(table *document, const whatif *w) {
@@ -141,15 +158,17 @@ static void put_source(table *d, const token_log_summary *log) {
 static gl_status print_whatif(const whatif *w, bool is_json, gl_error *err) {
   table *d = table_document();
   char steps[64] = "", seconds[32] = "";
+  /* Steps or times that go back are of several runs, whose first and last ones say nothing. */
+  const double took = w->log.last_time - w->log.first_time;
+  const bool is_one_run = w->log.n_restarts == 0 && !(took < 0);
   table_put(d,
             "updates %zu, groups %zu, responses %zu, tokens %zu, first_step %g, last_step %g, "
             "seconds %g, unknown_staleness %zu",
             w->n_batches, w->n_groups, w->n_responses, w->n_tokens, w->log.first_step,
-            w->log.last_step, w->log.last_time - w->log.first_time, w->n_unknown_age);
-  if (!isnan(w->log.first_step))
+            w->log.last_step, is_one_run ? took : NAN, w->n_unknown_age);
+  if (is_one_run && !isnan(w->log.first_step))
     snprintf(steps, sizeof steps, "; steps %g to %g", w->log.first_step, w->log.last_step);
-  if (!isnan(w->log.first_time))
-    snprintf(seconds, sizeof seconds, "; %g s", w->log.last_time - w->log.first_time);
+  if (is_one_run && !isnan(took)) snprintf(seconds, sizeof seconds, "; %g s", took);
   table_line(d, "%zu update%s, %zu group%s, %zu response%s, %zu token%s%s%s", w->n_batches,
              plural_ending(w->n_batches), w->n_groups, plural_ending(w->n_groups), w->n_responses,
              plural_ending(w->n_responses), w->n_tokens, plural_ending(w->n_tokens), steps,

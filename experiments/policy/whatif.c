@@ -79,6 +79,10 @@ gl_status whatif_algorithm(policy_algorithm *out, const char *text, const char *
   return status;
 }
 
+bool whatif_lacks_prox(const policy_algorithm *algorithm, const policy_input *in) {
+  return algorithm->old_policy == OLD_PROXIMAL && in->logprox == NULL;
+}
+
 /* Fills in the named algorithms, or the published ones and then the user's own. */
 static gl_status whatif_choose(whatif *w, const char *const *names, size_t n_names,
                                const cfg_own *own, gl_error *err) {
@@ -204,6 +208,7 @@ static gl_status add_to_row(whatif_row *row, const policy_input *in, double *coe
   }
   if (status != GL_OK) return gl_fail(err, status, "%s", why.text);
   ++row->n;
+  row->n_no_prox += whatif_lacks_prox(&row->algorithm, in);
   for (int q = 0; q < WHATIF_QUANTITIES; ++q)
     moments_add(&row->of[q], whatif_value_of((whatif_quantity)q, &out, in->n_tokens));
   if (policy_is_on_policy(out.metric)) moments_add(&row->ess_on_policy, out.metric[METRIC_ESS]);

@@ -6,6 +6,8 @@
 #include "core/policy/policy.h"
 #include "experiments/tokens/token_log.h"
 
+#include <stdbool.h>
+
 /* Quantities reported for an algorithm's evaluation of a batch. */
 typedef enum whatif_quantity {
   WHATIF_WEIGHT_MEAN,
@@ -32,7 +34,8 @@ typedef struct whatif_moments {
 typedef struct whatif_row {
   policy_algorithm algorithm;
   size_t n, n_refused;
-  char why[256]; /* reason for rejecting the first batch that could not be evaluated; "": none */
+  size_t n_no_prox; /* evaluated batches for which whatif_lacks_prox() holds */
+  char why[256];    /* reason for rejecting the first batch that could not be evaluated; "": none */
   whatif_moments of[WHATIF_QUANTITIES];
   whatif_moments ess_on_policy; /* over updates for which policy_is_on_policy() holds */
 } whatif_row;
@@ -61,6 +64,12 @@ typedef struct whatif {
  * overrides of its fields. */
 gl_status whatif_algorithm(policy_algorithm *out, const char *text, const char *const *overrides,
                            size_t n, gl_error *err);
+
+/* Whether the algorithm uses the proximal policy and the batch does not have its log-probabilities,
+ * so that the learner's are used. */
+bool whatif_lacks_prox(const policy_algorithm *algorithm, const policy_input *in);
+/* What is to be said about it. */
+#define WHATIF_LACKS_PROX "without logprox the proximal policy is taken to be the learner's, logp"
 
 /* Prepares rows for algorithms in the syntax of whatif_algorithm() (n_names 0: all published
  * ones, then the user's own).

@@ -159,16 +159,13 @@ gl_status token_read_numbers(token_builder *b, const token_tokens *t, const toke
   return status;
 }
 
-/* Single precision can give a probability slightly above 1. */
-#define MOST_ROUNDING 1e-3
-
 gl_status token_read_logs(token_builder *b, const token_tokens *t, const token_line *line,
                           const char *name, scan_piece v, token_column c, gl_error *err) {
   double *out = token_builder_column(b, c);
   gl_status status = read_list(b, t, line, name, v, out, err);
   for (size_t k = 0; k < t->n && status == GL_OK; ++k) {
     if (out[k] >= GROUP_FILE_LEAST_LOG && out[k] <= 0) continue;
-    if (out[k] > 0 && out[k] <= MOST_ROUNDING)
+    if (out[k] > 0 && out[k] <= POLICY_MOST_LOG)
       out[k] = 0;
     else
       status = token_refuse(line, v.text, err,

@@ -114,7 +114,7 @@ typedef struct filler {
   int has_group, has_groups; /* which top-level keys occur: fields of a single group, "groups" */
   size_t max_length;
   int has_max_length;
-  group_record *record; /* receives a record of a run; NULL: the text is only a policy input */
+  group_record *record; /* receives step and time_s */
 } filler;
 
 __attribute__((format(printf, 3, 4))) static void group_file_refuse(filler *f, size_t byte,
@@ -188,9 +188,15 @@ static int group_file_is_log(field k) {
   return k == INPUT_LOGP || k == INPUT_LOGQ || k == INPUT_LOGPROX || k == INPUT_LOGREF;
 }
 
-static void check_log(filler *f, size_t at, double value) {
+/* Checks a token's number against what its field can be. */
+static void group_file_check(filler *f, field k, size_t at, double value) {
   char path[PATH_SIZE];
-  if (value > 0)
+  const int is_entropy = k == INPUT_ENTROPY || k == INPUT_ENTROPY_PROX;
+  if ((k == INPUT_GAP && value < 0) || (is_entropy && value < POLICY_LEAST_ENTROPY))
+    group_file_refuse(f, at, "%s is %g, which is no %s", path_of(f, path), value,
+                      is_entropy ? "entropy" : "number of versions");
+  if (!group_file_is_log(k)) return;
+  if (value > POLICY_MOST_LOG)
     group_file_refuse(f, at, "%s must be a number that is not above 0 (a log-probability), not %g",
                       path_of(f, path), value);
   else if (value < GROUP_FILE_LEAST_LOG)
@@ -205,9 +211,9 @@ static void push_number(filler *f, field k) {
   ragged *to = &f->a->field[k];
   const size_t at = group_file_next_byte(f);
   const double value = group_file_read_number(f);
-  if (f->r.status == GL_OK && group_file_is_log(k)) check_log(f, at, value);
+  if (f->r.status == GL_OK) group_file_check(f, k, at, value);
   if (f->r.status != GL_OK) return;
-  *MUST_ADD(to->value, to->n, "a policy input") = value;
+  *MUST_ADD(to->value, to->n, "a policy input") = group_file_is_log(k) ? fmin(value, 0) : value;
 }
 
 static void group_file_read_rewards(filler *f) {
@@ -283,16 +289,14 @@ static void refuse_key(filler *f, int top) {
   known[INPUT_COUNT + 1] = "groups";
   known[INPUT_COUNT + 2] = "step";
   known[INPUT_COUNT + 3] = "time_s";
-  const size_t n = !top ? INPUT_COUNT : INPUT_COUNT + (f->record != NULL ? 4 : 2);
+  const size_t n = top ? INPUT_COUNT + 4 : INPUT_COUNT;
   const char *near = strncmp(f->r.word, "log_prob", 8) == 0 || strncmp(f->r.word, "logprob", 7) == 0
                          ? " (did you mean 'logp'? It is the learner's, logq the sampler's)"
                          : cfg_hint(f->r.word, known, n, hint);
-  group_file_refuse(
-      f, f->r.at, "unknown key '%.80s'%s%s", f->r.word, near,
-      strcmp(f->r.word, "step") == 0 ? "; a log of updates is read by `gepolab whatif`"
-      : *near == '\0' ? "; rewards, logp (the learner's) and logq (the sampler's) are "
-                        "needed, `gepolab policy --help` has the others"
-                      : "");
+  group_file_refuse(f, f->r.at, "unknown key '%.80s'%s%s", f->r.word, near,
+                    *near == '\0' ? "; rewards, logp (the learner's) and logq (the sampler's) are "
+                                    "needed, `gepolab policy --help` has the others"
+                                  : "");
 }
 
 /* --- checks at the end of a group --- */
@@ -418,7 +422,6 @@ static void read_max_length(filler *f) {
 
 /* Returns the member of a record with that name, or NULL. */
 static double *record_member(filler *f) {
-  if (f->record == NULL) return NULL;
   if (strcmp(f->r.word, "step") == 0) return &f->record->step;
   return strcmp(f->r.word, "time_s") == 0 ? &f->record->time_s : NULL;
 }
@@ -458,6 +461,10 @@ static void read_top(filler *f) {
       refuse_key(f, 1);
   }
   if (!f->has_groups) end_group(f);
+  if (f->r.status == GL_OK && json_peek(&f->r) == '{')
+    group_file_refuse(f, f->r.at,
+                      "another object follows, and one update is evaluated; a log of several is "
+                      "read by `gepolab whatif`");
 }
 
 static gl_status group_file_fail(filler *f, gl_status status, gl_error *err) {
@@ -483,9 +490,10 @@ static const double *given(const filler *f, field k) {
   return f->first_has[k] ? f->a->field[k].value : NULL;
 }
 
-static gl_status group_file_parse(group_file *out, group_record *record, const char *text,
-                                  size_t size, const char *name, size_t line, gl_error *err) {
-  *out = (group_file){.listed = 0};
+gl_status group_record_read_text(group_record *record, const char *text, size_t size,
+                                 const char *name, size_t line, gl_error *err) {
+  group_file *out = &record->groups;
+  *record = (group_record){.step = NAN, .time_s = NAN};
   filler f = {.a = MUST_ARRAY(arrays, 1, "a policy input"), .record = record};
   json_begin(&f.r, text, size, name, &f.why);
   f.r.first_line = line;
@@ -519,13 +527,10 @@ static gl_status group_file_parse(group_file *out, group_record *record, const c
 
 gl_status group_file_read_text(group_file *out, const char *text, size_t size, const char *name,
                                gl_error *err) {
-  return group_file_parse(out, NULL, text, size, name, 1, err);
-}
-
-gl_status group_record_read_text(group_record *out, const char *text, size_t size, const char *name,
-                                 size_t line, gl_error *err) {
-  *out = (group_record){.step = NAN, .time_s = NAN};
-  return group_file_parse(&out->groups, out, text, size, name, line, err);
+  group_record record;
+  const gl_status status = group_record_read_text(&record, text, size, name, 1, err);
+  *out = record.groups;
+  return status;
 }
 
 void group_file_fini(group_file *g) {

@@ -2,8 +2,9 @@
  *
  *   {"rewards": [1, 0], "logp": [[-0.1, -2], [-1]], "logq": [[-0.2, -2], [-1.5]]}
  *
- * for one group, or {"groups": [{…}, …]}. Optional: "logprox", "logref" and "version_gap" with the
- * shape of logp, "log_denominator" (a number) in a group, and "max_length" at the top level.
+ * for one group, or {"groups": [{…}, …]}. Optional: "logprox", "logref", "entropy", "entropy_prox"
+ * and "version_gap" with the shape of logp, "log_denominator" (a number) in a group, and
+ * "max_length" at the top level.
  *
  * A strict JSON reader processes the text once and fills the arrays; no tree is built. Memory use
  * is the text plus eight bytes for each number (up to twice that while arrays grow) and about 100
@@ -35,13 +36,16 @@ gl_status group_file_load(char **text, size_t *size, const char *path, gl_error 
 /* Parses text[size], with `name` as file name in messages. The text may be freed afterwards.
  * Errors: GL_ENOMEM, GL_EINPUT with file:line:column and the field (groups[0].logp[1][2]): invalid
  * JSON, arrays whose shapes do not match (both are named), an unknown or duplicate key, a
- * non-finite number, a log-probability above 0 or below GROUP_FILE_LEAST_LOG. */
+ * non-finite number, a log-probability above POLICY_MOST_LOG or below GROUP_FILE_LEAST_LOG, a
+ * negative version_gap, an entropy below POLICY_LEAST_ENTROPY. Log-probabilities up to
+ * POLICY_MOST_LOG are read as 0. The members "step" and "time_s" of a record are checked and not
+ * kept. */
 gl_status group_file_read_text(group_file *out, const char *text, size_t size, const char *name,
                                gl_error *err);
 void group_file_fini(group_file *g);
 
-/* One update of a recorded run, for `gepolab whatif`: a policy input with two more top-level
- * members, "step" and "time_s". */
+/* One update of a recorded run, for `gepolab whatif`: a policy input and its two top-level members
+ * "step" and "time_s". */
 typedef struct group_record {
   group_file groups;
   double step, time_s; /* NaN: absent */

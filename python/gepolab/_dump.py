@@ -294,10 +294,13 @@ def read_dump(path: "str | os.PathLike[str]", *, reward_key: Optional[str] = Non
 
 
 def write_log(records: "Iterable[Mapping[str, Any]]", to: "str | os.PathLike[str]") -> int:
-    """Writes updates (as read_dump() gives them) as a log in gepolab's own format; the number of updates."""
+    """Writes updates (as read_dump() gives them) as a log in gepolab's own format; the number of updates. Raises InputError for what is no
+    update."""
     n = 0
     with open(to, "w", encoding="utf-8") as file:
         for record in records:
+            if not isinstance(record, Mapping) or not {"groups", "rewards"} & record.keys():
+                raise InputError(f"update {n + 1} has neither groups nor rewards: an update is a dict as read_dump() gives it")
             file.write(json.dumps(record, allow_nan=False) + "\n")
             n += 1
     return n

@@ -6,10 +6,11 @@ The schema is in experiments/DATA.md, "The log of a run".
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 import warnings
-from typing import Any, Optional, Sequence
+from typing import Any, Optional, Sequence, Union
 
 import numpy as np
 
@@ -25,6 +26,38 @@ def _array(value: Any) -> "Optional[np.ndarray]":
         value = value.double() if value.is_floating_point() else value
         value = value.numpy()
     return np.asarray(value)
+
+
+MOST_LOG, LEAST_ENTROPY = 1e-3, -1.0  # POLICY_MOST_LOG and POLICY_LEAST_ENTROPY of core/policy/policy.h
+
+# Of arrays with a number for each token: the least and largest number, and what it is.
+_RANGES = {
+    "logp": (-math.inf, MOST_LOG, "log-probability"),
+    "logq": (-math.inf, MOST_LOG, "log-probability"),
+    "logprox": (-math.inf, MOST_LOG, "log-probability"),
+    "logref": (-math.inf, MOST_LOG, "log-probability"),
+    "version_gap": (0, math.inf, "number of versions"),
+    "entropy": (LEAST_ENTROPY, math.inf, "entropy"),
+}
+
+
+def _check_tokens(name: str, value: "np.ndarray", kept: "np.ndarray") -> None:
+    """Refuses kept numbers that are not finite or beyond what the array can have, naming the first."""
+    least, most, meaning = _RANGES[name]
+    wrong = np.argwhere(kept & ~(np.isfinite(value) & (value >= least) & (value <= most)))
+    if len(wrong):
+        i, column = wrong[0]
+        raise InputError(f"{name} of response {i}, token {kept[i, :column].sum()}, is {value[i, column]:g}, which is no {meaning}")
+
+
+def _step(value: Any) -> "Union[int, float]":
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise InputError(f"step is {value!r}, and a number of at least 0 is expected")
+    return int(number) if number.is_integer() else number
 
 
 def _texts(values: "np.ndarray", kept: "np.ndarray") -> str:
@@ -88,15 +121,18 @@ class GroupLog:
         starts = _starts(len(reward), group_size, group_start)
         kept = np.ones(p.shape, bool) if mask is None else np.asarray(_array(mask)).astype(bool)
         given = {"logp": p, "logq": _array(logq), "logprox": _array(logprox), "logref": _array(logref)}
-        gap, spread = _array(version_gap), _array(entropy)
-        for name, value in {**given, "mask": kept, "version_gap": gap, "entropy": spread}.items():
-            if value is not None and value.shape != p.shape:
+        given.update({"version_gap": _array(version_gap), "entropy": _array(entropy)})
+        fields = {name: value for name, value in given.items() if value is not None}
+        for name, value in {**fields, "mask": kept}.items():
+            if value.shape != p.shape:
                 raise InputError(f"{name} has the shape {value.shape}, and logp {p.shape}")
-        fields = {name: np.minimum(value, 0.0) for name, value in given.items() if value is not None}  # rounding of a probability of 1
-        fields.update({name: value for name, value in (("version_gap", gap), ("entropy", spread)) if value is not None})
-        for name, value in {**fields, "rewards": reward}.items():
-            if not np.isfinite(value[kept] if value.ndim == 2 else value).all():
-                raise InputError(f"{name} has a number that is not finite")
+        for name, value in fields.items():
+            _check_tokens(name, value, kept)
+            if _RANGES[name][1] == MOST_LOG:
+                fields[name] = np.minimum(value, 0.0)  # rounding of a probability of 1
+        if not np.isfinite(reward).all():
+            raise InputError("rewards has a number that is not finite")
+        step = None if step is None else _step(step)
         groups = []
         for first, end in zip(starts, starts[1:]):
             rows = range(first, end)

@@ -114,7 +114,11 @@ class Delay:
 
     def __init__(self, distribution: "Union[float, str, dict[str, Any]]") -> None:
         text = flow(distribution) if isinstance(distribution, dict) else str(distribution)
+        self._text = text
         self._owned = Owned("gepolab_delay_new", "gepolab_delay_free", text_of(text, "delay"))
+
+    def __repr__(self) -> str:
+        return f"Delay({self._text!r})"
 
     def quantile(self, p: float) -> float:
         """The p-quantile in seconds, for p between 0 and 1."""
@@ -137,7 +141,7 @@ def _values(values: Any) -> np.ndarray:
 
 
 def iqm(values: Any, seed: int = 1) -> "tuple[float, float, float]":
-    """Interquartile mean with its 95 % bootstrap interval: value, low, high."""
+    """Interquartile mean with its 95 % bootstrap interval: value, low, high. NaN values are left out; all three are NaN where none is left."""
     x, out, error = _values(values), Interval(), Error()
     check(library.gepolab_iqm(x.ctypes.data, len(x), whole(seed, "seed"), c.byref(out), c.byref(error)), error)
     return out.value, out.low, out.high

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 from typing import Any
 
-from ._library import GepolabError, needed
+from ._library import GepolabError, InputError, needed
 
 
 def _command() -> str:
@@ -23,7 +23,8 @@ def read(study: "str | os.PathLike[str]", table: str = "runs") -> Any:
     """A table of a study (runs, evals, steps, summary, cells, axes, ...) as a pandas DataFrame.
 
     Columns are those of experiments/DATA.md; the study is checked on the way, and a damaged one is refused. Rows are read as they
-    are printed, so that a large study takes little more memory than its table. Needs pandas and the gepolab command. To Parquet: ``gepolab.read("study.db", "steps").to_parquet("steps.parquet")``.
+    are printed, so that a large study takes little more memory than its table. Needs pandas and the gepolab command. Raises InputError
+    (a ValueError) for a table that there is none of and for what is no study. To Parquet: ``gepolab.read("study.db", "steps").to_parquet("steps.parquet")``.
     """
     pandas = needed("pandas", "pandas")
     words = [_command(), "export", os.fspath(study), "--table", table]
@@ -34,7 +35,7 @@ def read(study: "str | os.PathLike[str]", table: str = "runs") -> Any:
             read_rows = None  # nothing was printed: the program says why
         if run.wait() != 0 or read_rows is None:
             said.seek(0)
-            raise GepolabError(said.read().decode("utf-8", "replace").strip().removeprefix("gepolab: "))
+            raise (InputError if run.returncode == 2 else GepolabError)(said.read().decode("utf-8", "replace").strip().removeprefix("gepolab: "))
     return read_rows
 
 

@@ -7,6 +7,7 @@ from typing import Any, Mapping, Optional, Union
 import numpy as np
 import torch
 
+from ._library import InputError
 from ._policy import Algorithm, PolicyResult, policy
 
 
@@ -47,6 +48,8 @@ def loss(
     half precision is widened to float32 first. With return_result also the PolicyResult (its arrays on the CPU); weights
     and diagnostics are made for it alone. `threads` is PyTorch's own number unless it is given.
     """
+    if not isinstance(logp, torch.Tensor):
+        raise InputError(f"logp is a {type(logp).__name__}, and a tensor of PyTorch is expected, which carries the gradient")
     seen: "list[PolicyResult]" = []
     keywords = {name: _on_cpu(value) for name, value in keywords.items()}
     device = logp.device

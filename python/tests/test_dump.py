@@ -36,6 +36,11 @@ def test_a_log_of_it_is_one_that_whatif_reads(tmp_path):
     assert told["updates"] == 2 and told["responses"] == 12 and told["unknown_staleness"] == 2
 
 
+def test_what_is_no_update_is_not_written(tmp_path):
+    with pytest.raises(gepolab.InputError, match="update 1 has neither groups nor rewards"):
+        gepolab.write_log([{"foo": 1}], tmp_path / "run.jsonl")
+
+
 def packed(path, pickled, storages=(), compression=zipfile.ZIP_STORED):
     with zipfile.ZipFile(path, "w", compression) as file:
         file.writestr("x/data.pkl", pickled)

@@ -38,8 +38,19 @@ def test_hostile_arrays_are_refused(batch, tmp_path):
     log = GroupLog(tmp_path / "run.jsonl")
     bad = batch["logp"].copy()
     bad[0, 0] = np.nan
-    with pytest.raises(ValueError, match="logp has a number that is not finite"):
+    with pytest.raises(ValueError, match="logp of response 0, token 0, is nan, which is no log-probability"):
         log.write(batch["rewards"], bad, batch["logq"], group_size=4, mask=batch["mask"])
+    for wrong in (np.inf, 0.5):  # a sign error is not rounding
+        bad[0, 0] = wrong
+        with pytest.raises(ValueError, match=f"logq of response 0, token 0, is {wrong:g}, which is no log-probability"):
+            log.write(batch["rewards"], batch["logp"], bad, group_size=4, mask=batch["mask"])
+    with pytest.raises(ValueError, match="version_gap of response 0, token 0, is -1, which is no number of versions"):
+        log.write(batch["rewards"], batch["logp"], batch["logq"], group_size=4, version_gap=np.full(bad.shape, -1))
+    with pytest.raises(ValueError, match="entropy of response 0, token 0, is -1.5, which is no entropy"):
+        log.write(batch["rewards"], batch["logp"], batch["logq"], group_size=4, entropy=np.full(bad.shape, -1.5))
+    for step in ("a", -1, np.nan):
+        with pytest.raises(ValueError, match="step is .*, and a number of at least 0 is expected"):
+            log.write(batch["rewards"], batch["logp"], batch["logq"], group_size=4, step=step)
     with pytest.raises(ValueError, match="no multiple of group_size 3"):
         log.write(batch["rewards"], batch["logp"], batch["logq"], group_size=3)
     with pytest.raises(ValueError, match="logq has the shape"):
@@ -47,6 +58,14 @@ def test_hostile_arrays_are_refused(batch, tmp_path):
     assert (tmp_path / "run.jsonl").read_bytes() == b""
     with pytest.raises(OSError):
         GroupLog(tmp_path / "no" / "run.jsonl")
+
+
+def test_rounding_above_zero_is_zero(batch, tmp_path):
+    log = GroupLog(tmp_path / "run.jsonl")
+    logp = batch["logp"].copy()
+    logp[0, 0] = 1e-7
+    log.write(batch["rewards"], logp, batch["logq"], group_size=4, mask=batch["mask"])
+    assert json.loads((tmp_path / "run.jsonl").read_text())["groups"][0]["logp"][0][0] == 0
 
 
 def test_a_run_goes_on_in_its_log_and_another_one_gets_its_own(batch, tmp_path):

@@ -77,6 +77,7 @@ def test_laws_have_units():
     assert gepolab.sim(slow).staleness[-1] == 4
     with pytest.raises(gepolab.InputError, match="is neither a number"):
         gepolab.sim({"steps": 20, "cluster": {"delay": object()}})
+    assert repr(gepolab.Delay("30m")) == "Delay('30m')"
     assert gepolab.Delay("30m").quantile(0.5) == gepolab.Delay(1800).quantile(0.5) == 1800
     dist = gepolab.Delay({"distribution": "lognormal", "interval": ["1m", "30m"], "confidence": 0.9})
     assert dist.quantile(0.05) == pytest.approx(60)
@@ -151,5 +152,7 @@ def test_a_study_is_read_as_pandas(tmp_path):
     runs = gepolab.read(study)
     summary = json.loads(subprocess.run([command, "analyze", study, "--json"], check=True, capture_output=True).stdout)
     assert len(runs) >= 1 and set(runs["status"]) == {"done"} and summary
+    with pytest.raises(gepolab.InputError, match="nosuch"):
+        gepolab.read(study, "nosuch")
     with pytest.raises(gepolab.GepolabError, match="nothing.db"):
         gepolab.read(tmp_path / "nothing.db")

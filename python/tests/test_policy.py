@@ -74,6 +74,11 @@ def grpo_by_hand(logp, batch, low=0.2, high=0.2):
     return -((term * mask).sum(1) / mask.sum(1)).mean()
 
 
+def test_loss_takes_tensors(batch):
+    with pytest.raises(gepolab.InputError, match="logp is a ndarray, and a tensor of PyTorch is expected"):
+        gepolab.loss(batch["rewards"], batch["logp"], batch["logq"], "grpo", group_size=4)
+
+
 def test_loss_and_gradient_equal_pytorch(batch):
     del batch["lengths"]
     theirs = torch.tensor(batch["logp"], requires_grad=True)

@@ -369,6 +369,14 @@ static void a_probability(gepolab_batch *b, gepolab_result *r, layout *l) {
   (void)b, (void)r;
   l->space[LOGQ][3 * COLUMNS + 2] = 0.7;
 }
+static void a_negative_gap(gepolab_batch *b, gepolab_result *r, layout *l) {
+  (void)b, (void)r;
+  l->space[GAP][1 * COLUMNS + 4] = -1;
+}
+static void a_negative_entropy(gepolab_batch *b, gepolab_result *r, layout *l) {
+  (void)b, (void)r;
+  l->space[ENTROPY][3 * COLUMNS + 2] = -1.5;
+}
 static void an_overflow(gepolab_batch *b, gepolab_result *r, layout *l) {
   (void)b, (void)r;
   l->space[LOGQ][0] = -2000;
@@ -388,6 +396,8 @@ TEST(what_is_wrong_is_named) {
                                 {"logp has data and type number 16", half_precision},
                                 {"logp of response 1, token 4, is nan", a_nan},
                                 {"logq of response 3, token 2, is 0.7", a_probability},
+                                {"version_gap of response 1, token 4, is -1", a_negative_gap},
+                                {"entropy of response 3, token 2, is -1.5", a_negative_entropy},
                                 {"coefficient of response 0, token 0 is inf", an_overflow}};
   static made m;
   static layout l = {.how = PADDED, .type = GEPOLAB_FLOAT64};

@@ -135,6 +135,11 @@ TEST(bad_groups_are_refused_with_place_and_array) {
       {"{\"groups\": [{\"logprox\": [[-1], [-1, -1e308]]}]}",
        ":1:37:", "groups[0].logprox[1][1] is -1e+308"},
       {"{\"logref\": [[-1000001]]}", ":1:14:", "logref[0][0]"},
+      {"{\"version_gap\": [[0, -1]]}", ":1:22:", "version_gap[0][1] is -1, which is no number of"},
+      {"{\"entropy\": [[-1.5]]}", ":1:15:", "entropy[0][0] is -1.5, which is no entropy"},
+      {"{\"entropy_prox\": [[-1.5]]}", ":1:20:", "entropy_prox[0][0] is -1.5"},
+      {"{\"rewards\": [1], \"logp\": [[0.002]]}",
+       ":1:28:", "logp[0][0] must be a number that is not"},
   };
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; ++i) {
     cli_result r = cli_run(bad[i].text, (const char *const[]){"policy", "-a", "is", "-", NULL});
@@ -166,6 +171,24 @@ TEST(results_that_are_not_finite_are_refused_by_name) {
     if (!good) fprintf(stderr, "%s\n gave %d: %s", bad[i].text, r.code, r.err);
     CU_ASSERT(good);
   }
+}
+
+/* Not those whose log-ratios are 0. */
+TEST(rewards_that_are_too_large_are_blamed_for_it) {
+  const char *const arguments[] = {"policy", "-a", "dr_grpo", "-", NULL};
+  cli_result r = cli_run(
+      "{\"rewards\": [1e300, -1e300], \"logp\": [[-1], [-2]], \"logq\": [[-1], [-2]]}", arguments);
+  CU_ASSERT_EQUAL(r.code, 1);
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "aw_variance is inf: the rewards are too large"));
+}
+
+/* Single precision can give a probability slightly above 1, and half precision an entropy below 0.
+ */
+TEST(rounding_is_not_refused) {
+  cJSON *j = EVALUATE("{\"rewards\": [1, 0], \"logp\": [[1e-7], [-2]], \"logq\": [[0], [-2]],"
+                      " \"entropy\": [[-0.1], [1]]}",
+                      "-a", "is", "-", "--json");
+  CU_ASSERT_EQUAL(at2(j, "weights", 0, 0), 1);
 }
 
 /* 64 groups of 8 responses of 1,024 tokens, 15 MB: far above the 8 MiB that a recipe may have. */

@@ -168,6 +168,7 @@ TEST(two_runs_in_one_log_are_named) {
   cli_write(cli_path(log, folder, "run.jsonl"), text, 2 * n);
   cli_result r = CLI("whatif", log, "-a", "grpo");
   CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "warning: steps go back 1 time: several runs are pooled"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(r.out, "14 tokens\n")); /* no steps and no seconds */
 }
 
 TEST(changed_algorithms_are_rows_with_names_of_any_length) {
@@ -186,14 +187,33 @@ TEST(changed_algorithms_are_rows_with_names_of_any_length) {
   CU_ASSERT_PTR_NOT_NULL(strstr(one.out, "…): loss "));
 }
 
-/* A policy input alone has no step: what a log may hold is no key of `gepolab policy`. */
-TEST(a_policy_input_takes_no_members_of_logs) {
+/* A line of a log is an input of `gepolab policy`, two lines are not. */
+TEST(policy_evaluates_one_line_of_a_log) {
   char text[2048];
   const char *arguments[] = {"policy", "-a", "grpo", "-", NULL};
-  snprintf(text, sizeof text, "{\"step\": 1, %s", batches[0] + 1);
-  cli_result r = cli_run(text, arguments);
-  CU_ASSERT_EQUAL(r.code, 2);
-  CU_ASSERT_PTR_NOT_NULL(strstr(r.err, "unknown key 'step'"));
+  cli_result alone = cli_run(batches[0], arguments);
+  (void)log_of(text);
+  cli_result two = cli_run(text, arguments);
+  *strchr(text, '\n') = '\0';
+  cli_result one = cli_run(text, arguments);
+  CU_ASSERT_EQUAL(one.code, 0);
+  CU_ASSERT_STRING_EQUAL(one.out, alone.out);
+  CU_ASSERT_EQUAL(two.code, 2);
+  CU_ASSERT_PTR_NOT_NULL(strstr(two.err, "a log of several is read by `gepolab whatif`"));
+}
+
+/* decoupled_ppo needs logprox, which this log lacks; grpo does not. */
+TEST(a_proximal_policy_that_is_missing_is_noted) {
+  char folder[64], log[128];
+  cli_scratch_make(folder);
+  cli_write(cli_path(log, folder, "run.jsonl"), batches[0], strlen(batches[0]));
+  cli_result text = CLI("whatif", log, "-a", "decoupled_ppo", "-a", "grpo", "-a", "erc"),
+             json = CLI("whatif", log, "-a", "decoupled_ppo", "-a", "grpo", "--json");
+  CU_ASSERT_PTR_NOT_NULL(
+      strstr(text.out, "note: decoupled_ppo: without logprox the proximal policy is taken to be"));
+  const cJSON *rows = member_at(json_parsed(json.out), "algorithms");
+  CU_ASSERT_PTR_NOT_NULL(strstr(text_at(cJSON_GetArrayItem(rows, 0), "note"), "without logprox"));
+  CU_ASSERT_PTR_NULL(member_at(cJSON_GetArrayItem(rows, 1), "note"));
 }
 
 TEST(text_and_json_tell_the_same) {
