@@ -531,7 +531,7 @@ static const char *switch_last_part(const char *name) {
 /* Refuses a switch or a value that the table does not have, with the nearest one. */
 static gl_status switch_check(policy_trainer trainer, const given *g, gl_error *err) {
   const char *names[SWITCHES];
-  char hint[CFG_HINT_SIZE];
+  char hint[CFG_HINT_SIZE], values[400] = "";
   size_t n = 0;
   const int known = knows_key(trainer, g->key);
   for (size_t i = 0; i < SWITCHES; ++i) {
@@ -546,9 +546,11 @@ static gl_status switch_check(policy_trainer trainer, const given *g, gl_error *
     return gl_fail(err, GL_EINPUT, "%s's switch '%s' is not known here%s",
                    policy_trainer_about(trainer)->name, switch_last_part(g->key),
                    cfg_hint(switch_last_part(g->key), names, n, hint));
-  return gl_fail(err, GL_EINPUT, "%s's %s has no value '%s' here%s; one is %s",
+  for (size_t i = 0, at = 0; i < n && at < sizeof values; ++i)
+    at += (size_t)snprintf(values + at, sizeof values - at, "%s%s", i > 0 ? ", " : "", names[i]);
+  return gl_fail(err, GL_EINPUT, "%s's %s has no value '%s' here%s; it takes %s",
                  policy_trainer_about(trainer)->name, switch_last_part(g->key), g->value,
-                 cfg_hint(g->value, names, n, hint), names[0]);
+                 cfg_hint(g->value, names, n, hint), values);
 }
 
 /* --- fields --- */
@@ -589,14 +591,21 @@ static gl_status apply_switch(cfg_doc *doc, const trainer_switch *s, const given
 }
 
 /* Settles fields that depend on two switches: DPPO's dual clip is its cap, TRL's CISPO caps at
- * epsilon_high itself, and ROLL's dual clip follows its widths. */
+ * epsilon_high itself (0.2 by default, which no width of `clamp` gives), and ROLL's dual clip
+ * follows its widths. */
 static void trainer_settle(policy_algorithm *a, policy_trainer trainer) {
   const int binary = a->clip == CLIP_BINARY_TV || a->clip == CLIP_BINARY_KL;
   if (trainer == TRAINER_VERL && binary && !isinf(a->dual_clip)) {
     a->cap = a->dual_clip;
     a->dual_clip = INFINITY;
   }
-  if (trainer == TRAINER_TRL && a->clip == CLIP_CLAMP) {
+  if (trainer == TRAINER_TRL && a->clip == CLIP_CLAMP && a->eps_high < 1) {
+    const policy_algorithm *plain = policy_algorithms_find("reinforce");
+    a->clip = CLIP_CAP;
+    a->cap = a->eps_high;
+    a->eps_low = plain->eps_low; /* not used by this clip */
+    a->eps_high = plain->eps_high;
+  } else if (trainer == TRAINER_TRL && a->clip == CLIP_CLAMP) {
     a->eps_low = 10;
     a->eps_high -= 1;
   }
@@ -698,8 +707,10 @@ gl_status trainer_read_text(trainer_reading *out, policy_trainer trainer, const 
   for (char *w = strtok_r(copy, " \t\n", &rest); w != NULL; w = strtok_r(NULL, " \t\n", &rest))
     *MUST_ADD(words, n, "a trainer's switches") = w;
   const gl_status status = n > 0 ? trainer_read(out, trainer, words, n, err)
-                                 : gl_fail(err, GL_EINPUT, "there is no switch of %s in '%.80s'",
-                                           policy_trainer_about(trainer)->name, text);
+                                 : gl_fail(err, GL_EINPUT,
+                                           "switches of %s are given as name=value, and there is "
+                                           "none",
+                                           policy_trainer_about(trainer)->name);
   free(words);
   free(copy);
   return status;

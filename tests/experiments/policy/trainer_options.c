@@ -25,6 +25,11 @@ static const example examples[] = {
     {TRAINER_TRL, {"loss_type=dr_grpo", "scale_rewards=none"}, "dr_grpo", 1, NULL},
     {TRAINER_TRL, {"loss_type=dapo", "epsilon_high=0.28"}, "dapo", 1, NULL},
     {TRAINER_TRL, {"epsilon_high=5", "loss_type=cispo"}, "cispo", 1, NULL},
+    {TRAINER_TRL,
+     {"loss_type=cispo"},
+     "aipo(scale=group_std, cap=0.2, aggregate=token_mean)",
+     0,
+     NULL}, /* epsilon_high is 0.2 */
     {TRAINER_TRL, {"loss_type=sapo"}, "sapo", 1, NULL},
     {TRAINER_TRL, {"loss_type=vespo"}, "vespo", 1, NULL},
     {TRAINER_TRL,
@@ -155,11 +160,13 @@ TEST(switches_give_the_rows_that_equal_the_trainers_losses) {
 }
 
 TEST(what_is_not_known_is_refused_with_the_nearest) {
-  static const char *const wrong[][2] = {{"loss_mode=gsp", "did you mean 'gspo'"},
-                                         {"loss_mod=gspo", "did you mean 'loss_mode'"},
-                                         {"clip_ratio=wide", "has no value 'wide'"},
-                                         {"clip_ratio", "write name=value"},
-                                         {"clip_ratio_low=-1", "eps_low"}};
+  static const char *const wrong[][2] = {
+      {"loss_mode=gsp", "did you mean 'gspo'"},
+      {"loss_mod=gspo", "did you mean 'loss_mode'"},
+      {"clip_ratio=wide", "has no value 'wide'"},
+      {"loss_agg_mode=x", "it takes token-mean, token-sum, seq-"},
+      {"clip_ratio", "write name=value"},
+      {"clip_ratio_low=-1", "eps_low"}};
   for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
     trainer_reading r;
     gl_error err = {0};
@@ -167,6 +174,10 @@ TEST(what_is_not_known_is_refused_with_the_nearest) {
     if (strstr(err.text, wrong[k][1]) == NULL) fprintf(stderr, "%s: %s\n", wrong[k][0], err.text);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, wrong[k][1]));
   }
+}
+
+TEST(switches_that_are_missing_are_asked_for) {
+  REFUSED(2, "switches of TRL are given as name=value", "list", "algorithms", "--from", "trl");
 }
 
 TEST(a_configuration_file_is_read_for_the_switches_that_are_known) {
