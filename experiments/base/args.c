@@ -14,6 +14,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -451,6 +452,24 @@ static gl_status check_figures(const parser *p, const args_option *o, const char
                  option_named(p, "figure", 6) != NULL ? ", and --figure NAME for one of them" : "");
 }
 
+/* Stores a whole number within the range of the option's kind. */
+static gl_status args_take_number(const parser *p, const args_option *o, const char *text) {
+  const bool is_seed = o->kind == ARGS_SEED;
+  const unsigned long long least = is_seed ? 0 : 1, most = is_seed ? UINT64_MAX : 65536;
+  char *end = NULL;
+  errno = 0;
+  const unsigned long long value = strtoull(text, &end, 10);
+  if (!isdigit((unsigned char)text[0]) || *end != '\0' || errno != 0 || value < least ||
+      value > most)
+    return gl_fail(p->err, GL_EINPUT, "--%s needs a whole number from %llu to %llu, but got '%s'",
+                   o->name, least, most, text);
+  if (is_seed)
+    *(uint64_t *)o->target = value;
+  else
+    *(size_t *)o->target = (size_t)value;
+  return GL_OK;
+}
+
 /* Stores the value of an option; text NULL means none was attached to the word. */
 static gl_status args_take(parser *p, const args_option *o, const char *text) {
   if (o->kind == ARGS_RENAMED)
@@ -467,7 +486,7 @@ static gl_status args_take(parser *p, const args_option *o, const char *text) {
     text = p->argv[p->next++];
   }
   const bool is_text = o->kind == ARGS_TEXT || o->kind == ARGS_FIGURES || args_is_file(o->kind);
-  if (o->kind != ARGS_COUNT && text[0] == '\0')
+  if (o->kind != ARGS_COUNT && o->kind != ARGS_SEED && text[0] == '\0')
     return gl_fail(p->err, GL_EINPUT, "--%s needs a value that is not empty", o->name);
   if (check_repeated(p, o, text) != GL_OK) return GL_EINPUT;
   if (o->kind == ARGS_SET) return take_setting(p, o, text);
@@ -483,14 +502,7 @@ static gl_status args_take(parser *p, const args_option *o, const char *text) {
     *(const char **)o->target = text;
     return o->kind == ARGS_FIGURES ? check_figures(p, o, text) : GL_OK;
   }
-  char *end = NULL;
-  errno = 0;
-  long value = strtol(text, &end, 10);
-  if (!isdigit((unsigned char)text[0]) || *end != '\0' || errno != 0 || value < 1 || value > 65536)
-    return gl_fail(p->err, GL_EINPUT, "--%s needs a whole number from 1 to 65536, but got '%s'",
-                   o->name, text);
-  *(size_t *)o->target = (size_t)value;
-  return GL_OK;
+  return args_take_number(p, o, text);
 }
 
 static gl_status take_long(parser *p, const char *word) {
@@ -734,6 +746,10 @@ static gl_status print_embedded(const parser *p) {
   const char *name = a->words[0];
   const resource *r =
       p->command->words.input == ARGS_CLUSTER ? resources_cluster(name) : resources_recipe(name);
+  if (r == NULL && resources_cluster(name) != NULL)
+    return gl_fail(p->err, GL_EINPUT,
+                   "%s is a description of a cluster and no recipe; use `gepolab plan %s --print`",
+                   name, name);
   if (r == NULL)
     return gl_fail(p->err, GL_EINPUT,
                    "--print: nothing inside the program is called '%s'; `gepolab list recipes` "

@@ -58,6 +58,7 @@ typedef enum args_kind {
   ARGS_STUDY, /* the same, a study that it adds to; refused if another argument reads that file */
   ARGS_FIGURES, /* the same, a folder of figures; a picture's name is refused */
   ARGS_COUNT,   /* target: size_t *, a whole number from 1 to 65536 */
+  ARGS_SEED,    /* target: uint64_t *, any whole number that it can hold */
   ARGS_FORMAT,  /* target: table_format *, below TABLE_COMMAND_FORMATS */
   ARGS_EACH,    /* target: args_list *; may be given several times, each adds its value */
   ARGS_SET,    /* KEY=VALUE, added to the overrides; target: the key, or NULL if the value is itself

@@ -12,6 +12,7 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +34,8 @@ typedef struct bias_options {
   const char *at, *staleness, *responses, *folder, *study;
   figure_form form;
   args_list algorithms;
-  size_t batches, seed, threads;
+  size_t batches, threads;
+  uint64_t seed;
   int json, quiet;
 } bias_options;
 
@@ -361,7 +363,8 @@ static gl_status run_llm_bias(args *a, gl_error *err) {
       {"algorithm", 'a', ARGS_EACH, "ALGORITHM",
        "an algorithm as recipes have it; may be given several times (eight main ones)",
        &o.algorithms},
-      {"batches", 'b', ARGS_COUNT, "N", "batches for each algorithm (128)", &o.batches},
+      {"batches", 'b', ARGS_COUNT, "N",
+       "batches for each algorithm, rounded up to a multiple of 16 (128)", &o.batches},
       {"responses", 'm', ARGS_TEXT, "M", "responses for the true gradient (4 N batches of them)",
        &o.responses},
       {"output", 'o', ARGS_STUDY, "STUDY.db",
@@ -369,7 +372,7 @@ static gl_status run_llm_bias(args *a, gl_error *err) {
       {"figures", 'f', ARGS_FIGURES, "FOLDER",
        "draw instead of printing: data, script, PDF, PNG and SVG", &o.folder},
       FIGURE_FORM_OPTIONS(o.form),
-      {"seed", 0, ARGS_COUNT, "N", "of this measurement's draws (1)", &o.seed},
+      {"seed", 0, ARGS_SEED, "N", "of this measurement's draws (1)", &o.seed},
       {"threads", 0, ARGS_COUNT, "N", "threads to compute with (default: all cores)", &o.threads},
       {"quiet", 'q', ARGS_FLAG, NULL, "no progress", &o.quiet},
       {"json", 0, ARGS_FLAG, NULL, "the measurements as JSON, with intervals", &o.json}};
@@ -395,8 +398,8 @@ const command command_llm_bias = {
         "--staleness K the batches come from the checkpoint K updates before. Both estimates\n"
         "are unbiased and independent, so bias^2, variance and MSE are estimated without bias;\n"
         "standard errors are by jackknife over 16 blocks, intervals of 95 %. Very large,\n"
-        "rare weights that no batch drew are missed: where `ess` is small, distrust the\n"
-        "variance. Memory in addition to the model: 152 bytes per parameter. With -o the\n"
+        "rare weights that no batch drew are missed: where `ess` (of --json) is small, distrust\n"
+        "the variance. Memory in addition to the model: 152 bytes per parameter. With -o the\n"
         "measurements of each checkpoint go into a study's table `bias` under \"NAME after N\n"
         "updates\", without their intervals.",
     .examples = "  gepolab run edges sweep=null --checkpoint run/ --checkpoint-every 16 \\\n"

@@ -10,6 +10,7 @@
 #include "llm/model/generate.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,7 +156,8 @@ static gl_status generate_print_text(const llm_session *s, const prompt_list *p,
 /* --- the command --- */
 
 typedef struct generate_options {
-  size_t n, seed, threads; /* n: responses to each prompt; 0: not given */
+  size_t n, threads; /* n: responses to each prompt; 0: not given */
+  uint64_t seed;
   int greedy, json;
 } generate_options;
 
@@ -217,12 +219,12 @@ static gl_status generate_and_print(args *a, const generate_options *o, gl_error
 static gl_status run_generate(args *a, gl_error *err) {
   generate_options o = {.n = 1};
   const args_option options[] = {
-      {"n", 'n', ARGS_COUNT, "N", "responses to each prompt (1)", &o.n},
+      {"n", 'n', ARGS_COUNT, "N", "responses to each prompt, at most 4096 (1)", &o.n},
       {"temperature", ARGS_OLD('t'), ARGS_SET, "T", "divides the logits", "sampling.temperature"},
       {"top-k", 0, ARGS_SET, "K", "only the K most probable tokens; 0: all", "sampling.top_k"},
       {"top-p", 0, ARGS_SET, "P", "only the most probable tokens that make up P", "sampling.top_p"},
       {"max-tokens", 0, ARGS_SET, "N", "most tokens of a response", "world.max_tokens"},
-      {"seed", 's', ARGS_COUNT, "N", "other draws", &o.seed},
+      {"seed", 's', ARGS_SEED, "N", "other draws (0)", &o.seed},
       {"greedy", 'g', ARGS_FLAG, NULL, "the most probable token at each place", &o.greedy},
       {"set", 0, ARGS_SET, "KEY=VALUE", "overrides any field of the recipe", NULL},
       {"threads", 0, ARGS_COUNT, "N", "threads to compute with (default: all cores)", &o.threads},

@@ -256,9 +256,14 @@ const char *llm_session_about(const llm_session *s, char text[LLM_ABOUT_SIZE]) {
 
 /* --- writing a model's folder --- */
 
+/* Files that lie beside a tokenizer.json and that other programs read with it. */
+#define FILES_BESIDE_TOKENIZER                                                                     \
+  "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja",                       \
+      "generation_config.json"
+
 gl_status llm_folder_prepare(const char *folder, int *made, gl_error *err) {
   static const char *const written[] = {"model.safetensors", "config.json", "tokenizer.json",
-                                        world_file};
+                                        world_file, FILES_BESIDE_TOKENIZER};
   struct stat s;
   *made = mkdir(folder, 0777) == 0;
   if (!*made && errno != EEXIST) return file_fail(folder, "make the folder", errno, err);
@@ -303,12 +308,29 @@ static gl_status copy_file(const char *source, const char *path, gl_error *err) 
   return status;
 }
 
-static gl_status save_tokenizer(const char *folder, const run_spec *spec, gl_error *err) {
-  if (spec->tokenizer_path == NULL) return GL_OK;
-  char *path = llm_folder_file(folder, "tokenizer.json");
-  gl_status status =
-      file_same(spec->tokenizer_path, path) ? GL_OK : copy_file(spec->tokenizer_path, path, err);
+/* Copies a file into the folder under that name, unless it is there already. */
+static gl_status copy_into(const char *folder, const char *name, const char *source,
+                           gl_error *err) {
+  char *path = llm_folder_file(folder, name);
+  const gl_status status = file_same(source, path) ? GL_OK : copy_file(source, path, err);
   free(path);
+  return status;
+}
+
+/* Copies the tokenizer and the files beside it, without which other programs may split texts
+ * differently. */
+static gl_status save_tokenizer(const char *folder, const run_spec *spec, gl_error *err) {
+  static const char *const beside[] = {FILES_BESIDE_TOKENIZER};
+  const char *from = spec->tokenizer_path;
+  if (from == NULL) return GL_OK;
+  const char *slash = strrchr(from, '/');
+  const int n = slash != NULL ? (int)(slash - from) + 1 : 0; /* of its folder */
+  gl_status status = copy_into(folder, "tokenizer.json", from, err);
+  for (size_t i = 0; i < sizeof beside / sizeof *beside && status == GL_OK; ++i) {
+    char *source = must_textf("a file's name", "%.*s%s", n, from, beside[i]);
+    if (access(source, F_OK) == 0) status = copy_into(folder, beside[i], source, err);
+    free(source);
+  }
   return status;
 }
 

@@ -94,6 +94,7 @@ TEST(forty_mistakes_of_the_first_day_are_answered) {
       {{"run", "gepo"}, "as in quickstart algorithm=gepo"},
       {{"sim", "areal"}, "as in quickstart cluster.preset=areal"},
       {{"run", "one_node"}, "`gepolab plan one_node`"},
+      {{"sim", "one_node", "--print"}, "`gepolab plan one_node --print`"},
       {{"plan", "quickstart"}, "`gepolab run quickstart`"},
       {{"plan", "my_cluster"}, "one_node"},
       {{"run", "delay_sweep"}, "gepolab sweep"},

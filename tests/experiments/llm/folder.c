@@ -102,6 +102,33 @@ TEST(what_has_moved_is_found_or_named_with_the_remedy) {
           "world.task.held_out_path=/no/such.jsonl");
 }
 
+/* Without them other programs may take another class of tokenizer, which splits texts differently.
+ */
+TEST(files_beside_the_tokenizer_are_copied_with_it) {
+  static const char *const beside[] = {"tokenizer_config.json", "special_tokens_map.json",
+                                       "chat_template.jinja", "generation_config.json"};
+  place p = place_make();
+  char path[128], name[64], set[160], tokenizer[128], again[128], other[128];
+  char *text = cli_read("tests/golden/tokenizer.json");
+  cli_write(cli_path(tokenizer, p.folder, "tokenizer.json"), text, strlen(text));
+  for (int i = 0; i < 3; ++i)
+    cli_write(cli_path(path, p.folder, beside[i]), beside[i], strlen(beside[i]));
+  snprintf(set, sizeof set, "world.tokenizer=%s", tokenizer);
+  CU_ASSERT_FATAL(CLI_GIVES(0, "llm", "sft", p.recipe, "-o", p.model, "-q", set,
+                            "world.warmup.steps=2", "world.stop=[<|im_end|>]"));
+  CU_ASSERT_FATAL(CLI_GIVES(0, "llm", "sft", p.model, "-o", cli_path(again, p.folder, "again"),
+                            "-q", "world.warmup={steps: 2, batch: 4, cache: false}"));
+  for (int i = 0; i < 4; ++i) {
+    snprintf(name, sizeof name, "again/%s", beside[i]);
+    cli_path(path, p.folder, name);
+    CU_ASSERT_EQUAL(access(path, F_OK) == 0, i < 3);
+    if (i < 3) CU_ASSERT_STRING_EQUAL(cli_read(path), beside[i]);
+  }
+  CU_ASSERT_FATAL(mkdir(cli_path(other, p.folder, "other"), 0777) == 0);
+  cli_write(cli_path(path, p.folder, "other/chat_template.jinja"), "x", 1);
+  REFUSED(2, "has a file chat_template.jinja already", "llm", "sft", p.recipe, "-o", other, "-q");
+}
+
 /* Puts a member in front of the others of the model's config.json. */
 static void add_to_config(const place *p, const char *member) {
   char path[192];
