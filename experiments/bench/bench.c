@@ -92,7 +92,7 @@ meter_reading meter_now(pid_t child) {
 /* --- between two readings --- */
 
 static double meter_fraction_of(double seconds, double whole) {
-  return isnan(seconds) || !(whole > 0) ? NAN : fmax(seconds, 0) / whole;
+  return isnan(seconds) || !(whole > 0) ? NAN : fmin(fmax(seconds, 0) / whole, 1);
 }
 
 void meter_add(meter_reading *sum, const meter_reading *before, const meter_reading *after) {

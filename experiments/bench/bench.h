@@ -50,8 +50,8 @@ meter_reading meter_now(pid_t child);
 
 /* Adds the difference of two readings to a sum, initially {0}. */
 void meter_add(meter_reading *sum, const meter_reading *before, const meter_reading *after);
-/* The fractions of such a sum, or between two readings. Never negative, although ticks could give
- * that. */
+/* The fractions of such a sum, or between two readings: from 0 to 1, which the coarse ticks alone
+ * do not ensure. */
 meter_load meter_load_of(const meter_reading *sum);
 meter_load meter_between(const meter_reading *before, const meter_reading *after);
 /* 1 if others and steal together used at most METER_MOST; 0 also if they are unknown. */

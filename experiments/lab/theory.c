@@ -580,15 +580,20 @@ static const table_column path_columns[] = {
     TABLE_KEY("aw_expected", TABLE_REAL), TABLE_KEY("aw_computed", TABLE_REAL),
     DENOMINATOR_COLUMNS("expected"),      DENOMINATOR_COLUMNS("computed")};
 enum { PATH_NUMBERS = 10 };
-/* Printed text: one row per denominator, below a heading of two lines. */
-static const table_column path_row_columns[] = {
-    PLAIN(NULL, TABLE_TEXT, "", -24, NULL),  PLAIN(NULL, TABLE_REAL, "", 9, "%g"),
-    PLAIN(NULL, TABLE_INTEGER, "", 6, NULL), PLAIN(NULL, TABLE_REAL, "", 9, "%.4g"),
-    PLAIN(NULL, TABLE_REAL, "", 9, "%.4g"),  PLAIN(NULL, TABLE_TEXT, "", 1, NULL),
-    PLAIN(NULL, TABLE_REAL, "", 8, "%.3f"),  PLAIN(NULL, TABLE_REAL, "", 9, "%.4g"),
-    PLAIN(NULL, TABLE_REAL, "", 9, "%.4g"),  PLAIN(NULL, TABLE_REAL, "", 9, "%.4g"),
-    PLAIN(NULL, TABLE_REAL, "", 9, "%.4g"),  PLAIN(NULL, TABLE_REAL, "", 9, "%.4g"),
-    PLAIN(NULL, TABLE_REAL, "", 9, "%.4g")};
+/* Printed text: one row per denominator. */
+static const table_column path_row_columns[] = {PLAIN(NULL, TABLE_TEXT, "algorithm", -24, NULL),
+                                                PLAIN(NULL, TABLE_REAL, "staleness", 9, "%g"),
+                                                PLAIN(NULL, TABLE_INTEGER, "pairs", 6, NULL),
+                                                PLAIN(NULL, TABLE_REAL, "KL", 9, "%.4g"),
+                                                PLAIN(NULL, TABLE_REAL, "max KL", 9, "%.4g"),
+                                                PLAIN(NULL, TABLE_TEXT, "|", 1, NULL),
+                                                PLAIN(NULL, TABLE_REAL, "holds", 8, "%.3f"),
+                                                PLAIN(NULL, TABLE_REAL, "largest c", 9, "%.4g"),
+                                                PLAIN(NULL, TABLE_REAL, "p/D wider", 9, "%.4g"),
+                                                PLAIN(NULL, TABLE_REAL, "A p/D wider", 11, "%.4g"),
+                                                PLAIN(NULL, TABLE_REAL, "disagree", 9, "%.4g"),
+                                                PLAIN(NULL, TABLE_REAL, "with E_q r", 10, "%.4g"),
+                                                PLAIN(NULL, TABLE_REAL, "far apart", 9, "%.4g")};
 
 /* Numbers of one denominator, in the order of DENOMINATOR_COLUMNS. */
 static void path_numbers(double number[PATH_NUMBERS], const pairs_tally *t, const far_pairs *far,
@@ -679,23 +684,16 @@ static table *paths_document(const paths_job *j) {
   table_line(
       document,
       "Pairs of policies from training, on n = %g responses. Theorem 1's constant is n^2 + 1 = "
-      "%g; the smallest",
-      n, n * n + 1);
-  table_line(
-      document,
-      "valid one %.6g with D = E_q q, %.6g with D as computed. Fractions of pairs; in the last "
-      "column of",
-      smallest[LAB_EXPECTED], smallest[LAB_COMPUTED]);
-  table_line(document, "those with a KL of %g or more.", FAR_APART);
+      "%g; the smallest valid one %.6g with D = E_q q, %.6g with D as computed. Fractions of "
+      "pairs: for which the theorem holds; for which p/D, and A p/D, vary more than p/q; for which "
+      "these two disagree, with A = r - E_p r, with A = r - E_q r, and of pairs with a KL of %g "
+      "or more.",
+      n, n * n + 1, smallest[LAB_EXPECTED], smallest[LAB_COMPUTED], FAR_APART);
   table_line(document, "%s", "");
-  table_line(document, "%-24s %9s %6s %9s %9s | %8s %9s %9s %9s %9s %9s %9s", "", "", "", "", "",
-             "theorem", "largest", "p/D", "A p/D", "they", "with", "they");
-  table_line(document, "%-24s %9s %6s %9s %9s | %8s %9s %9s %9s %9s %9s %9s", "algorithm",
-             "staleness", "pairs", "KL", "max KL", "holds", "c", "wider", "wider", "disagree",
-             "E_q r", "disagree");
   table *single_rows = plain_rows(document, NULL, path_row_columns, COLUMN_COUNT(path_row_columns));
   table *together_rows =
       plain_rows(document, NULL, path_row_columns, COLUMN_COUNT(path_row_columns));
+  for (size_t c = 0; c < COLUMN_COUNT(path_row_columns); ++c) table_hide_head(together_rows, c);
   for (size_t age = 0; age < t->n_ages; ++age) {
     pairs_tally all; /* merged first, because add_pairs() sorts the lists of each tally */
     pairs_tally_init(&all);

@@ -70,6 +70,14 @@ TEST(ticks_that_lag_behind_give_no_negative_share) {
   CU_ASSERT_EQUAL(load.steal, 0);
 }
 
+/* Two ticks of each of four cores fall into a millisecond. */
+TEST(ticks_of_a_short_measurement_give_no_share_above_all) {
+  const meter_reading before = reading(100, 500, 7, 20), after = reading(100.001, 500.08, 7.08, 20);
+  const meter_load load = meter_between(&before, &after);
+  CU_ASSERT_EQUAL(load.others, 1);
+  CU_ASSERT_EQUAL(load.steal, 1);
+}
+
 TEST(above_a_tenth_for_others_and_steal_together_it_is_not_quiet) {
   CU_ASSERT(meter_is_quiet((meter_load){0, 0}));
   CU_ASSERT(meter_is_quiet((meter_load){0.06, 0.04}));

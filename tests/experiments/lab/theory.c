@@ -147,6 +147,8 @@ TEST(recipes_come_with_the_program_and_threads_change_nothing) {
   CU_ASSERT_EQUAL(cJSON_GetArraySize(member_at(document, "together")), 2);
   CU_ASSERT_EQUAL(text.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(text.out, "gepo released"));
+  CU_ASSERT_PTR_NOT_NULL(
+      strstr(text.out, "p/D wider A p/D wider  disagree with E_q r far apart\n"));
   CU_ASSERT_PTR_NULL(strstr(text.out, "nan"));
 }
 
