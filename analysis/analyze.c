@@ -2,6 +2,7 @@
 #include "analysis/analyze.h"
 
 #include "analysis/evaluation_sets.h"
+#include "analysis/outcome.h"
 #include "analysis/verdict.h"
 
 #include <math.h>
@@ -101,7 +102,12 @@ static void put_analyzed_cells(table *to, const summary *s) {
     not_finite += c->not_finite;
     put_analyzed_cell(t, r, c);
   }
-  char repeats[80] = "", broken[160] = "";
+  char repeats[80] = "", broken[160] = "", few[160] = "";
+  const size_t least = outcome_rule_default().in_a_row + 1;
+  if (runs_with_fewer(r, least) > 0)
+    snprintf(few, sizeof few,
+             "; with fewer than %zu evaluations, in which no fall can be found: %zu", least,
+             runs_with_fewer(r, least));
   if (not_finite == 0) table_hide_head(t, OF_NOT_FINITE);
   if (not_finite > 0)
     snprintf(broken, sizeof broken,
@@ -112,8 +118,8 @@ static void put_analyzed_cells(table *to, const summary *s) {
     snprintf(repeats, sizeof repeats, "; left out, being others' repeats: %zu", r->n_repeats);
   table_title(t,
               "%s: evaluation score, interquartile mean over seeds [" INTERVAL_WORDS "]. "
-              "Runs: %zu, of which %zu collapsed (--table outcomes); %zu failed%s%s.",
-              r->study, runs, collapsed, failed, broken, repeats);
+              "Runs: %zu, of which %zu collapsed (--table outcomes)%s; %zu failed%s%s.",
+              r->study, runs, collapsed, few, failed, broken, repeats);
 }
 
 static void put_group_clock(table *to, const summary *s) {

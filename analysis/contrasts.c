@@ -162,7 +162,7 @@ static bool is_score(contrast_measure m) {
   return m == CONTRAST_LAST || m == CONTRAST_LAST_LEVEL;
 }
 
-/* The measure of one run; 1 and 0 for yes and no. */
+/* The measure of one run; 1 and 0 for yes and no. NaN: the run has no score at its end. */
 static double measure_of(const results_run *run, contrast_measure m) {
   const outcome_rule rule = outcome_rule_default();
   const run_outcome o = outcome_of_run(run, &rule);
@@ -174,11 +174,11 @@ static double measure_of(const results_run *run, contrast_measure m) {
   case CONTRAST_LAST:
     return o.last;
   case CONTRAST_LAST_LEVEL:
-    return run_level_of(run->evals, run->n_evals).last;
+    return run_level_of(run).last;
   case CONTRAST_BEST_TO_LAST:
-    return run_level_of(run->evals, run->n_evals).best_to_last;
+    return run_level_of(run).best_to_last;
   case CONTRAST_BELOW_START:
-    return run_level_of(run->evals, run->n_evals).below_start;
+    return run_level_of(run).below_start;
   case CONTRAST_MEASURES:
     break;
   }
@@ -187,11 +187,12 @@ static double measure_of(const results_run *run, contrast_measure m) {
 
 typedef struct pairing {
   double *of, *against; /* [n] the measure in the two arms, by pair */
-  size_t n, unpaired;
+  size_t n, unpaired, without_value;
   arena memory;
 } pairing;
 
-/* Pairs the runs of the two arms that have the same seed, and counts the runs without a partner. */
+/* Pairs the runs of the two arms that have the same seed. Counts the runs without a partner, and
+ * the pairs that are left out because a run has no value. */
 static gl_status pair_runs(pairing *p, const results *r, const contrast *c, gl_error *err) {
   p->of = ARENA_ARRAY(&p->memory, double, r->n_runs);
   p->against = ARENA_ARRAY(&p->memory, double, r->n_runs);
@@ -209,10 +210,15 @@ static gl_status pair_runs(pairing *p, const results *r, const contrast *c, gl_e
       p->unpaired++;
       continue;
     }
-    p->of[p->n] = measure_of(run, c->measure);
-    p->against[p->n++] = measure_of(other, c->measure);
+    const double of = measure_of(run, c->measure), against = measure_of(other, c->measure);
+    if (isnan(of) || isnan(against)) {
+      p->without_value++;
+      continue;
+    }
+    p->of[p->n] = of;
+    p->against[p->n++] = against;
   }
-  if (p->n == 0)
+  if (p->n + p->without_value == 0)
     return gl_fail(err, GL_EINPUT, "the arms of the contrast '%s' have no seed in common", c->name);
   return GL_OK;
 }
@@ -250,18 +256,22 @@ static gl_status compare_levels(pairing *p, size_t which, contrast_result *out, 
   return status;
 }
 
+static const contrast_result nothing_compared = {
+    .of = NAN, .against = NAN, .difference = {NAN, NAN, NAN}, .p = 1, .detectable = NAN};
+
 static gl_status compare_arms(const results *r, const contrast *c, size_t which,
                               contrast_result *out, gl_error *err) {
   pairing p = {0};
-  *out = (contrast_result){.detectable = NAN};
   gl_status status = check_arm(r, c, &c->of, err);
   if (status == GL_OK) status = check_arm(r, c, &c->against, err);
   if (status == GL_OK) status = pair_runs(&p, r, c, err);
+  *out = nothing_compared;
   out->pairs = p.n;
   out->unpaired = p.unpaired;
+  out->without_value = p.without_value;
   if (status == GL_OK && is_collapse(c->measure))
     compare_collapses(&p, out);
-  else if (status == GL_OK)
+  else if (status == GL_OK && p.n > 0)
     status = compare_levels(&p, which, out, err);
   arena_fini(&p.memory);
   return status;
@@ -298,8 +308,7 @@ gl_status contrasts_find(const results *from, const contrast *contrasts, size_t 
                        "when higher",
                        contrasts[i].name, contrast_measure_names[contrasts[i].measure]);
     if (has_to_wait(from, &contrasts[i]))
-      out[i] = (contrast_result){
-          .of = NAN, .against = NAN, .difference = {NAN, NAN, NAN}, .p = 1, .detectable = NAN};
+      out[i] = nothing_compared;
     else if (status == GL_OK)
       status = compare_arms(from, &contrasts[i], i, &out[i], err);
     if (status == GL_OK) p[i] = out[i].p;
@@ -330,6 +339,7 @@ static const table_column contrast_columns[] = {
     {"difference", TABLE_INTERVAL, .head = "difference", .order = 1},
     {"pairs", TABLE_INTEGER, .head = "pairs"},
     TABLE_KEY("unpaired", TABLE_INTEGER),
+    TABLE_KEY("without_value", TABLE_INTEGER),
     {"of", TABLE_REAL, .head = "of"},
     {"against", TABLE_REAL, .head = "against"},
     {"only_of", TABLE_INTEGER, .head = "only of", .order = 1},
@@ -338,9 +348,30 @@ static const table_column contrast_columns[] = {
     {"holm", TABLE_REAL, .head = "Holm", .format = "%.2g", .order = 1},
     {"detectable", TABLE_REAL, .head = "detectable", .order = 1}};
 
+/* Writes how many runs have fewer evaluations than a level has; "" if none. Returns text. */
+static const char *says_few(char *text, size_t size, const results *r) {
+  const size_t runs = runs_with_fewer(r, OUTCOME_LEVEL);
+  *text = '\0';
+  if (runs > 0)
+    snprintf(text, size, "Runs with fewer than %d evaluations: %zu. ", (int)OUTCOME_LEVEL, runs);
+  return text;
+}
+
+static void put_pair_counts(table *t, const contrast_result *f) {
+  char unpaired[40] = "", without_value[40] = "";
+  if (f->unpaired > 0) snprintf(unpaired, sizeof unpaired, " (%zu without)", f->unpaired);
+  if (f->without_value > 0)
+    snprintf(without_value, sizeof without_value, " (%zu no value)", f->without_value);
+  table_count(t, f->pairs);
+  table_shown(t, "%zu%s%s", f->pairs, unpaired, without_value);
+  table_count(t, f->unpaired);
+  table_count(t, f->without_value);
+}
+
 void contrasts_report(table *to, const results *from, const contrast *contrasts,
                       const contrast_result *found, size_t n) {
   table_text(table_field(to, "study"), from->study);
+  char few[80];
   size_t later = 0;
   for (size_t i = 0; i < n; i++) later += contrasts[i].origin == CONTRAST_AFTERWARDS;
   table *t = table_rows(table_field(to, "contrasts"), contrast_columns,
@@ -349,9 +380,12 @@ void contrasts_report(table *to, const results *from, const contrast *contrasts,
               "%s: contrasts, paired by seed%s. fall: fractions that collapsed, late_fall: that "
               "collapsed late and did not recover, McNemar's exact test, Newcombe's 95 %% "
               "interval; last: interquartile means of last scores, last_level: of means of the "
-              "last %d evaluations, best_to_last: of the highest such mean less the last, "
+              "last %d evaluations (of all, if there are fewer), best_to_last: of the highest such "
+              "mean less the last, "
               "below_start: of the fraction of evaluations below the first, Wilcoxon's exact "
               "signed-rank test, bootstrap (of fewer than five pairs the range). "
+              "No value: a run of the pair is not finite at its end. It counts as fallen, and has "
+              "no score, so that the pair is in none of the other measures. %s"
               "Holm: p adjusted over all %zu. "
               "Detectable: the fraction of pairs that differ, all in one direction, that is found "
               "with probability %.1f.",
@@ -359,7 +393,7 @@ void contrasts_report(table *to, const results *from, const contrast *contrasts,
               later > 0 ? "; those written after the runs are exploratory, for they may have been "
                           "chosen by what was found"
                         : "",
-              (int)OUTCOME_LEVEL, n, POWER);
+              (int)OUTCOME_LEVEL, says_few(few, sizeof few, from), n, POWER);
   for (size_t i = 0; i < n; i++) {
     const contrast_result *f = &found[i];
     table_row(t);
@@ -369,9 +403,7 @@ void contrasts_report(table *to, const results *from, const contrast *contrasts,
     put_arm(t, &contrasts[i].of);
     put_arm(t, &contrasts[i].against);
     interval_cell(t, f->difference);
-    table_count(t, f->pairs);
-    if (f->unpaired > 0) table_shown(t, "%zu (%zu without)", f->pairs, f->unpaired);
-    table_count(t, f->unpaired);
+    put_pair_counts(t, f);
     table_real(t, f->of);
     table_real(t, f->against);
     table_count(t, f->only_of);
@@ -489,6 +521,7 @@ static const table_column level_columns[] = {
     {"algorithm", TABLE_TEXT, .head = "algorithm"},
     {"setting", TABLE_TEXT, .head = "setting"},
     {"runs", TABLE_INTEGER, .head = "runs"},
+    TABLE_KEY("not_finite", TABLE_INTEGER),
     {"last_level", TABLE_INTERVAL, .head = "last", .order = 3},
     {"best_to_last", TABLE_INTERVAL, .head = "best − last", .order = 3},
     {"below_start", TABLE_INTERVAL, .head = "below start", .order = 3},
@@ -499,7 +532,7 @@ static const table_column level_columns[] = {
     {"log_ratio_positive", TABLE_INTERVAL, .head = "log-ratio, A > 0", .order = 4}};
 
 static void quantities_of(const results_run *run, double *scratch, double value[QUANTITIES]) {
-  const run_level level = run_level_of(run->evals, run->n_evals);
+  const run_level level = run_level_of(run);
   const int64_t end = run->n_steps > 0 ? run->steps[run->n_steps - 1].step : 0;
   value[0] = level.last;
   value[1] = level.best_to_last;
@@ -513,11 +546,12 @@ static void quantities_of(const results_run *run, double *scratch, double value[
 static gl_status put_levels(table *t, const results *r, size_t cell, double *values,
                             double *scratch, gl_error *err) {
   const results_cell *c = &r->cells[cell];
-  size_t n = 0;
+  size_t n = 0, not_finite = 0;
   gl_status status = GL_OK;
   for (size_t i = 0; i < c->n; i++) {
     double value[QUANTITIES];
     if (r->runs[c->first + i].status == RUN_FAILED) continue;
+    not_finite += results_run_is_not_finite(&r->runs[c->first + i]);
     quantities_of(&r->runs[c->first + i], scratch, value);
     for (size_t q = 0; q < QUANTITIES; q++) values[q * c->n + n] = value[q];
     n++;
@@ -526,6 +560,8 @@ static gl_status put_levels(table *t, const results *r, size_t cell, double *val
   table_text(t, r->algorithms[c->algorithm]);
   table_text(t, r->groups[c->group].heading);
   table_count(t, n);
+  if (not_finite > 0) table_shown(t, "%zu (%zu not finite)", n, not_finite);
+  table_count(t, not_finite);
   for (size_t q = 0; q < QUANTITIES && status == GL_OK; q++) {
     interval v = {NAN, NAN, NAN};
     size_t known = sample_sort(values + q * c->n, n);
@@ -541,6 +577,7 @@ static gl_status put_levels(table *t, const results *r, size_t cell, double *val
 
 gl_status levels_report(table *to, const results *r, gl_error *err) {
   arena work = {0};
+  char few[80];
   size_t updates = 0;
   for (size_t i = 0; i < r->n_runs; i++)
     if (r->runs[i].n_steps > updates) updates = r->runs[i].n_steps;
@@ -552,12 +589,13 @@ gl_status levels_report(table *to, const results *r, gl_error *err) {
                           sizeof level_columns / sizeof *level_columns);
     table_title(t,
                 "%s: levels, interquartile means over seeds with 95 %% bootstrap intervals (of "
-                "fewer than five runs the range). last: mean of the last %d evaluations; best − "
-                "last: highest mean of %d in a row less that; below start: fraction of evaluations "
+                "fewer than five runs the range). last: mean of the last %d evaluations (of all, "
+                "if there are fewer); best − last: highest mean of %d in a row less that; below "
+                "start: fraction of evaluations "
                 "below the first; pass@G, different right responses of a group, entropy of a token "
                 "and log-ratios (logp − logq of tokens) [nats]: means over the last tenth of the "
-                "updates.",
-                r->study, (int)OUTCOME_LEVEL, (int)OUTCOME_LEVEL);
+                "updates. %sRuns that are not finite at their end have no levels.",
+                r->study, (int)OUTCOME_LEVEL, (int)OUTCOME_LEVEL, says_few(few, sizeof few, r));
     table_gap(t);
     for (size_t k = 0; k < r->n_groups * r->n_algorithms && status == GL_OK; k++)
       if (r->cells[k].n > 0) status = put_levels(t, r, k, values, scratch, err);

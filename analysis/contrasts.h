@@ -68,8 +68,9 @@ bool contrast_is_same(const contrast *a, const contrast *b);
 
 typedef struct contrast_result {
   size_t pairs, unpaired; /* unpaired: seeds with a run of one arm only */
-  double of, against;     /* fractions that collapsed, or interquartile means of the last scores */
-  interval difference;    /* of - against, with its 95 % interval */
+  size_t without_value; /* pairs left out because a run has no score at its end; 0 for collapses */
+  double of, against;   /* fractions that collapsed, or interquartile means of the last scores */
+  interval difference;  /* of - against, with its 95 % interval */
   size_t only_of, only_against; /* pairs in which only one collapsed (last scores: was higher) */
   double p, holm;               /* two-sided p; holm: adjusted over all contrasts */
   double detectable; /* collapse only: fraction of pairs that must differ, all in one direction, for
@@ -77,7 +78,9 @@ typedef struct contrast_result {
                         NaN if no number of pairs suffices, and for last scores */
 } contrast_result;
 
-/* Compares the arms of contrasts[n] and writes out[n]. Failed runs are omitted. Errors: GL_ENOMEM,
+/* Compares the arms of contrasts[n] and writes out[n]. Failed runs are omitted. A run that is not
+ * finite at its end has collapsed and has no other measure; if that leaves no pair, there are no
+ * numbers and p is 1. Errors: GL_ENOMEM,
  * GL_EINPUT (an arm with a field in which the runs do not differ, a value that no run has, or runs
  * of several cells; arms that are equal or have no common seed; a contrast of collapses for scores
  * where lower is better). */

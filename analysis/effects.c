@@ -278,7 +278,7 @@ static gl_status fit_response(effect_table *t, model *m, effect_response respons
   if (m->n <= k) to->reason = "fewer runs than effects";
   for (size_t i = 0; i < m->n; i++) {
     m->y[i] = m->sample[i].y[response];
-    if (!isfinite(m->y[i])) to->reason = "a run without a finite score";
+    if (!isfinite(m->y[i])) to->reason = "a run has no last score";
   }
   if (to->reason != NULL) return GL_OK;
   gl_status status =

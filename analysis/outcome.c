@@ -163,6 +163,7 @@ run_outcome outcome_of(const eval_record *eval, const double *best_until, size_t
   const size_t collapse = low.collapse;
   ends_of(&o, eval, best_until, n, collapse);
   o.plateau_updates = plateau_of(&o, eval, collapse, rule);
+  if (not_finite) o.last = NAN;
   if (collapse < n) {
     o.onset = eval[collapse].step;
     if (low.recovered < n && !not_finite) o.recovered = eval[low.recovered].step;
@@ -198,20 +199,33 @@ static double mean_of_ring(const double ring[OUTCOME_LEVEL], size_t seen) {
   return held > 0 ? sum / (double)held : NAN;
 }
 
-run_level run_level_of(const eval_record *eval, size_t n) {
+run_level run_level_of(const results_run *run) {
   double ring[OUTCOME_LEVEL] = {0}, first = NAN, best = NAN; /* ring: the newest evaluations */
   size_t seen = 0, below = 0;
-  for (size_t i = 0; i < n; i++) {
-    if (!isfinite(eval[i].eval_score)) continue;
-    if (seen == 0) first = eval[i].eval_score;
-    below += eval[i].eval_score < first;
-    ring[seen++ % OUTCOME_LEVEL] = eval[i].eval_score;
+  if (results_run_is_not_finite(run)) return (run_level){NAN, NAN, NAN};
+  for (size_t i = 0; i < run->n_evals; i++) {
+    const double score = run->evals[i].eval_score;
+    if (!isfinite(score)) continue;
+    if (seen == 0) first = score;
+    below += score < first;
+    ring[seen++ % OUTCOME_LEVEL] = score;
     if (seen >= OUTCOME_LEVEL) best = fmax(best, mean_of_ring(ring, seen));
   }
   const double last = mean_of_ring(ring, seen);
   return (run_level){.last = last,
                      .best_to_last = fmax(best, last) - last,
                      .below_start = seen > 1 ? (double)below / (double)(seen - 1) : NAN};
+}
+
+size_t runs_with_fewer(const results *r, size_t least) {
+  size_t runs = 0;
+  for (size_t i = 0; i < r->n_runs; i++) {
+    const results_run *run = &r->runs[i];
+    size_t n = 0;
+    for (size_t k = 0; k < run->n_evals; k++) n += isfinite(run->evals[k].eval_score) != 0;
+    runs += run->status != RUN_FAILED && !results_run_is_not_finite(run) && n < least;
+  }
+  return runs;
 }
 
 /* --- the outcomes of a study by algorithm and setting --- */
@@ -365,7 +379,8 @@ static gl_status find_scores(stability *s, stability_cell *c, gl_error *err) {
     const rng_stream stream =
         rng_stream_at(1, RNG_BOOTSTRAP, UINT64_C(11) << 60 | cell << 16 | (uint64_t)d);
     status = iqm_bootstrap(last, &n, 1, stream, &c->last[d], err);
-    if (c->best_rate == c->n_rates || c->last[d].value > c->last[c->best_rate].value)
+    if (!isnan(c->last[d].value) &&
+        (c->best_rate == c->n_rates || c->last[d].value > c->last[c->best_rate].value))
       c->best_rate = d;
   }
   arena_fini(&work);
@@ -659,6 +674,12 @@ void stability_report(table *to, const stability *s, bool with_runs) {
     if (s->cells[i].runs + s->cells[i].failed > 0) put_stability_cell(t, s, &s->cells[i]);
   }
   hide_empty_classes(t, s);
+  char few[160] = "";
+  const size_t least = s->rule.in_a_row + 1, runs = runs_with_fewer(s->from, least);
+  if (runs > 0)
+    snprintf(few, sizeof few,
+             " Runs with fewer than %zu evaluations, in which no fall can be found: %zu.", least,
+             runs);
   table_title(
       t,
       "%s: outcomes of runs. Fall: %zu evaluations in a row below %.0f %% of the gain, which "
@@ -667,10 +688,10 @@ void stability_report(table *to, const stability *s, bool with_runs) {
       "start: as low without a gain. Collapsed: early and late falls, dips, lost starts and not "
       "finite "
       "[95 %% Clopper-Pearson]. Of %zu collapses %zu are lost starts, and %zu began before as "
-      "many updates as their setting's median staleness. Failed runs, left out: %zu.%s",
+      "many updates as their setting's median staleness. Failed runs, left out: %zu.%s%s",
       s->study, s->rule.in_a_row, 100 * s->rule.kept, s->rule.least_gain,
       (long long)s->rule.plateau_updates, 100 * (1 - s->rule.plateau), s->rule.low_at_end,
-      s->rule.in_a_row, collapses.all, collapses.lost_start, collapses.early, failed,
+      s->rule.in_a_row, collapses.all, collapses.lost_start, collapses.early, failed, few,
       by_halves(s) ? " The best until then is chosen on one half of the problems and "
                      "scored on the other."
                    : "");

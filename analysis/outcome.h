@@ -73,14 +73,19 @@ typedef struct run_level {
   double below_start; /* fraction of the evaluations after the first whose score is below the first;
                          NaN without any */
 } run_level;
-/* Computes the levels of evaluations eval[n], in the order of their updates; evaluations that are
- * not finite are skipped. */
-run_level run_level_of(const eval_record *eval, size_t n);
+/* Computes the levels of a run; evaluations that are not finite are skipped. All levels are NaN if
+ * the run is not finite at its end (results_run_is_not_finite()). */
+run_level run_level_of(const results_run *run);
+
+/* Number of runs that ended finite with fewer finite evaluations than `least`: than OUTCOME_LEVEL,
+ * their levels are means of all; than in_a_row + 1, no collapse can be found in them. Failed runs
+ * do not count. */
+size_t runs_with_fewer(const results *r, size_t least);
 
 typedef struct run_outcome {
   outcome kind;
   double first, best, last; /* scores; NaN without evaluations. best: before the collapse if there
-                               is one, as best_until has it */
+                               is one, as best_until has it; last: NaN for a non-finite run */
   int64_t best_step;        /* update of the highest evaluation before the collapse (the first, if
                                several are equal) */
   int64_t plateau_updates;  /* updates on the plateau before the collapse, or in total */

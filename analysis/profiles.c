@@ -1,6 +1,7 @@
 /* Performance profiles, optimality gaps and probabilities of improvement. */
 #include "analysis/profiles.h"
 
+#include "analysis/evaluation_sets.h"
 #include "core/random/rng.h"
 
 #include <math.h>
@@ -9,7 +10,7 @@
 
 /* The scores of a cell: score[first .. first + n - 1]. */
 typedef struct cell_scores {
-  size_t first, n;
+  size_t first, n, without; /* without: runs that have no last score */
 } cell_scores;
 
 typedef struct profile_work {
@@ -19,12 +20,6 @@ typedef struct profile_work {
   size_t n_quantities;
   double *value, *replicate; /* [n_quantities], [n_quantities][BOOTSTRAP_REPLICATES] */
 } profile_work;
-
-static double last_score(const results_run *run) {
-  for (size_t k = run->n_evals; k-- > 0;)
-    if (isfinite(run->evals[k].eval_score)) return run->evals[k].eval_score;
-  return NAN;
-}
 
 static const cell_scores *profile_cell(const profile_work *w, size_t group, size_t algorithm) {
   return &w->cell[group * w->from->n_algorithms + algorithm];
@@ -38,10 +33,15 @@ static size_t collect_scores(profile_work *w) {
     for (size_t a = 0; a < r->n_algorithms; a++) {
       const results_cell *from = results_cell_at(r, g, a);
       cell_scores *to = &w->cell[g * r->n_algorithms + a];
-      to->first = n;
+      *to = (cell_scores){.first = n};
       for (size_t i = 0; i < from->n; i++) {
-        const double score = last_score(&r->runs[from->first + i]);
-        if (!isnan(score)) w->score[n++] = score;
+        const results_run *run = &r->runs[from->first + i];
+        const double score = sets_score_ends(run, r->lower_is_better).last;
+        if (run->status == RUN_FAILED) continue;
+        if (isnan(score))
+          to->without++;
+        else
+          w->score[n++] = score;
       }
       to->n = n - to->first;
     }
@@ -117,6 +117,7 @@ static void count_profile_runs(const profile_work *w, profiles *p) {
   for (size_t a = 0; a < p->n; a++)
     for (size_t g = 0; g < w->from->n_groups; g++) {
       p->of[a].runs += profile_cell(w, g, a)->n;
+      p->of[a].without_score += profile_cell(w, g, a)->without;
       p->of[a].settings += profile_cell(w, g, a)->n > 0;
     }
 }
@@ -180,31 +181,37 @@ void profiles_fini(profiles *p) {
 
 static void report_profiles(table *to, const profiles *p, const char *name) {
   char head[PROFILE_POINTS][24];
-  table_column columns[4 + PROFILE_POINTS] = {
+  size_t without = 0;
+  enum { BEFORE = 5 };
+  table_column columns[BEFORE + PROFILE_POINTS] = {
       {"algorithm", TABLE_TEXT, .head = "algorithm"},
       {"runs", TABLE_INTEGER, .head = "runs"},
+      TABLE_KEY("without_score", TABLE_INTEGER),
       {"settings", TABLE_INTEGER, .head = "settings"},
       {"optimality_gap", TABLE_INTERVAL, .head = "optimality gap", .format = "%.3f"}};
   char key[PROFILE_POINTS][24];
   for (size_t k = 0; k < PROFILE_POINTS; k++) {
     snprintf(head[k], sizeof head[k], "> %.3g", p->at[k]);
     snprintf(key[k], sizeof key[k], "above_%zu", k);
-    columns[4 + k] = (table_column){key[k], TABLE_INTERVAL, .format = "%.2f"};
-    if (k > 0 && k + 1 < PROFILE_POINTS && k % 2 == 1) columns[4 + k].head = head[k];
+    columns[BEFORE + k] = (table_column){key[k], TABLE_INTERVAL, .format = "%.2f"};
+    if (k > 0 && k + 1 < PROFILE_POINTS && k % 2 == 1) columns[BEFORE + k].head = head[k];
   }
-  table *t = table_rows(table_field(to, "profiles"), columns, 4 + PROFILE_POINTS);
+  table *t = table_rows(table_field(to, "profiles"), columns, BEFORE + PROFILE_POINTS);
   for (size_t a = 0; a < p->n; a++) {
     table_row(t);
     table_text(t, p->algorithms[a]);
-    table_count(t, p->of[a].runs), table_count(t, p->of[a].settings);
+    table_count(t, p->of[a].runs), table_count(t, p->of[a].without_score);
+    table_count(t, p->of[a].settings);
+    without += p->of[a].without_score;
     interval_cell(t, p->of[a].gap);
     for (size_t k = 0; k < PROFILE_POINTS; k++) interval_cell(t, p->of[a].above[k]);
   }
   table_title(
       t,
       "%s: last scores over all settings. Optimality gap: %.3g less the mean of scores up to "
-      "it; then the fraction of runs above a score [95 %%, bootstrap within settings]",
-      name, p->goal);
+      "it; then the fraction of runs above a score [95 %%, bootstrap within settings]. Left out "
+      "because they have no last score (not finite at their end): %zu runs",
+      name, p->goal, without);
 }
 
 static const table_column improvement_columns[] = {

@@ -1,7 +1,8 @@
 /* Aggregates of last scores over settings and seeds, as in rliable (Agarwal et al. 2021,
  * 2108.13264): performance profiles, optimality gap, probability of improvement. `gepolab analyze
  * --table profiles` prints them. Settings (groups of a study, labels of exports) are rliable's
- * tasks, seeds its runs; the score of a run is its last finite evaluation.
+ * tasks, seeds its runs; the score of a run is its last evaluation. Failed runs
+ * are left out, and so are runs that are not finite at their end, which have no last score.
  *
  *   profile(t)       fraction of all runs of an algorithm with a score above t
  *   optimality gap   g - mean of min(score, g) over all its runs
@@ -20,6 +21,7 @@ enum { PROFILE_POINTS = 11 };
 
 typedef struct profile_of {
   size_t runs, settings;
+  size_t without_score; /* runs left out because they have no last score */
   interval gap;
   interval above[PROFILE_POINTS]; /* fraction of scores above profiles.at[i] */
 } profile_of;

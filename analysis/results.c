@@ -548,6 +548,7 @@ gl_status results_arrange(results *r, gl_error *err) {
 bool results_run_is_not_finite(const results_run *run) {
   if (run->status != RUN_DIVERGED) return false;
   if (run->n_steps == 0 || run->n_evals == 0) return true;
+  if (!isfinite(run->evals[run->n_evals - 1].eval_score)) return true;
   const step_record *last = &run->steps[run->n_steps - 1];
   return run->evals[run->n_evals - 1].step != last->step || !isfinite(last->metric[METRIC_LOSS]) ||
          !isfinite(last->metric[METRIC_GRAD_NORM]);

@@ -267,6 +267,7 @@ static gl_status write_curves(figure_page *p, const results *r, const curve_grid
   }
   if (status == GL_OK && raw) write_raw_blocks(&d, lines, n_lines);
   if (status == GL_OK) status = page_set_lines(p, r->algorithms, r->n_algorithms, err);
+  if (status == GL_OK) status = remark_not_finite(p, r, err);
   return status == GL_OK ? leave_out_settings(p, r, g->groups, g->n, err) : status;
 }
 

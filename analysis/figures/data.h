@@ -26,6 +26,9 @@ const results_run *longest_evaluated(const results *r, const results_cell *c);
 size_t evaluations_apart(size_t n);
 /* Adds a remark that only every k-th evaluation is drawn (`every`: k), once per page. */
 gl_status remark_every(figure_page *p, size_t every, gl_error *err);
+/* Adds a remark with the number of runs that are not finite at their end, if there are any. For
+ * figures of last scores, and of curves that go on as the mean of the other runs. */
+gl_status remark_not_finite(figure_page *p, const results *r, gl_error *err);
 /* Returns true if a run of the group has an evaluation. */
 bool group_evaluated(const results *r, size_t group);
 /* The groups with the smallest and the largest delay, with all other settings as in the first

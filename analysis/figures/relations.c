@@ -2,6 +2,7 @@
  * variance and estimation error over runs. They show points with a least-squares line, and
  * Pearson's and Spearman's correlations for each algorithm and over all. All quantities enter as
  * logarithms; a run with a value that is not positive and finite is left out of that pair. */
+#include "analysis/evaluation_sets.h"
 #include "analysis/figures/list.h"
 #include "core/base/json.h"
 
@@ -267,19 +268,13 @@ static size_t base_setting(const results *r) {
   return r->n_groups;
 }
 
-static double end_of(const results *r, const results_run *run, size_t which, double *scratch) {
-  for (size_t i = 0; i < run->n_evals; i++) scratch[i] = run->evals[i].eval_score;
-  const series_ends e = series_ends_of(scratch, run->n_evals, r->lower_is_better);
-  return which == 0 ? e.best : e.last;
-}
-
 /* The page, and scratch for the values of a point. */
 typedef struct sensitivity_page {
   figure_page *p;
   const results *r;
-  double *values, *evals; /* [n_runs], [evaluations of the longest run] */
-  size_t *strata;         /* [n_groups] */
-  size_t base;            /* the result of base_setting() */
+  double *values; /* [n_runs] */
+  size_t *strata; /* [n_groups] */
+  size_t base;    /* the result of base_setting() */
 } sensitivity_page;
 
 /* Writes the point of an algorithm at value i. */
@@ -292,9 +287,11 @@ static gl_status write_sensitivity_point(const sensitivity_page *s, size_t panel
     if (s->base < r->n_groups && !same_but(r, s->base, g, v->which)) continue;
     const results_cell *c = results_cell_at(r, g, a);
     const size_t before = n;
-    for (size_t k = 0; k < c->n; k++)
-      if (r->runs[c->first + k].status != RUN_FAILED)
-        s->values[n++] = end_of(r, &r->runs[c->first + k], panel % ENDS, s->evals);
+    for (size_t k = 0; k < c->n; k++) {
+      const results_run *run = &r->runs[c->first + k];
+      const series_ends e = sets_score_ends(run, r->lower_is_better);
+      if (run->status != RUN_FAILED) s->values[n++] = panel % ENDS == 0 ? e.best : e.last;
+    }
     if (n > before) s->strata[strata++] = n - before;
   }
   if (n == 0) return GL_OK;
@@ -370,20 +367,18 @@ static gl_status write_sensitivity_page(const sensitivity_page *s, const values 
   for (size_t i = 0; i < n && status == GL_OK; i++) status = write_axis(s, i, &v[i], err);
   if (status == GL_OK && n > 1 && s->base < s->r->n_groups)
     status = page_remark(p, err, "One field at a time: the others are those of the base setting");
+  if (status == GL_OK) status = remark_not_finite(p, s->r, err);
   return status == GL_OK ? page_set_lines(p, s->r->algorithms, s->r->n_algorithms, err) : status;
 }
 
 gl_status figure_sensitivity(const void *data, figure_page *p, gl_error *err) {
   const results *r = ((const figure_data *)data)->s->from;
   arena *m = &p->memory;
-  size_t n = 0, longest = 0;
-  for (size_t i = 0; i < r->n_runs; i++)
-    if (r->runs[i].n_evals > longest) longest = r->runs[i].n_evals;
+  size_t n = 0;
   values *v = ARENA_ARRAY(m, values, r->axes.n);
   const sensitivity_page s = {.p = p,
                               .r = r,
                               .values = ARENA_ARRAY(m, double, r->n_runs),
-                              .evals = ARENA_ARRAY(m, double, longest),
                               .strata = ARENA_ARRAY(m, size_t, r->n_groups),
                               .base = base_setting(r)};
   for (size_t which = 0; which < r->axes.n; which++) {

@@ -54,6 +54,7 @@ gl_status figure_best_last(const void *data, figure_page *p, gl_error *err) {
   }
   share_rows(p, n);
   status = page_set_lines(p, r->algorithms, r->n_algorithms, err);
+  if (status == GL_OK) status = remark_not_finite(p, r, err);
   return status == GL_OK ? leave_out_settings(p, r, columns, n, err) : status;
 }
 
@@ -94,6 +95,7 @@ gl_status figure_dumbbells(const void *data, figure_page *p, gl_error *err) {
   status = page_set_lines(p, r->algorithms, r->n_algorithms, err);
   if (status == GL_OK)
     status = page_remark(p, err, "Filled: best; ring: last; thin lines are 95 %% intervals");
+  if (status == GL_OK) status = remark_not_finite(p, r, err);
   return status == GL_OK ? leave_out_settings(p, r, columns, n, err) : status;
 }
 
@@ -212,6 +214,7 @@ gl_status figure_gap(const void *data, figure_page *p, gl_error *err) {
   if (status == GL_OK)
     status =
         page_remark(p, err, "Filled marks: best; rings: last; the bar is the gap between them");
+  if (status == GL_OK) status = remark_not_finite(p, r, err);
   return status == GL_OK ? leave_out_settings(p, r, columns, n, err) : status;
 }
 

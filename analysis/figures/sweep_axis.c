@@ -48,6 +48,16 @@ gl_status remark_every(figure_page *p, size_t every, gl_error *err) {
   return page_remark(p, err, "Of the evaluations every %zuth is shown", every);
 }
 
+gl_status remark_not_finite(figure_page *p, const results *r, gl_error *err) {
+  size_t n = 0;
+  for (size_t i = 0; i < r->n_runs; i++) n += results_run_is_not_finite(&r->runs[i]);
+  return n == 0 ? GL_OK
+                : page_remark(p, err,
+                              "%zu of %zu runs are not finite at their end: they have no last "
+                              "score, and are absent after it",
+                              n, r->n_runs);
+}
+
 bool group_evaluated(const results *r, size_t group) {
   for (size_t a = 0; a < r->n_algorithms; a++) {
     const results_run *longest = longest_evaluated(r, results_cell_at(r, group, a));

@@ -336,6 +336,8 @@ static const table_column score_columns[] = {
     {"runs", TABLE_INTEGER, .head = "runs"},
     {"learned", TABLE_INTEGER, .head = "learned"},
     {"plateau", TABLE_INTEGER, .head = "plateau"},
+    {"never_learned", TABLE_INTEGER, .head = "never learned"},
+    {"not_finite", TABLE_INTEGER, .head = "not finite"},
     {"early_falls", TABLE_INTEGER, .head = "early fall"},
     {"late_falls", TABLE_INTEGER, .head = "late fall"},
     {"survived", TABLE_INTEGER, .head = "survived"},
@@ -351,6 +353,8 @@ static void put_score(table *t, group *g) {
   table_count(t, g->runs);
   table_count(t, g->learned);
   table_count(t, g->plateau);
+  table_count(t, g->outcome[OUTCOME_NEVER_LEARNED]);
+  table_count(t, g->outcome[OUTCOME_NOT_FINITE]);
   table_count(t, g->outcome[OUTCOME_EARLY_COLLAPSE]);
   table_count(t, g->outcome[OUTCOME_LATE_COLLAPSE]);
   table_count(t, g->outcome[OUTCOME_SURVIVED]);
@@ -404,8 +408,8 @@ static void report_groups(table *to, groups *all) {
   table_title(
       scores,
       "Scores. Plateau: learned (%g or more), and %lld updates or more within the last "
-      "%.0f %% of the gain before any fall; falls as in gepolab analyze --table outcomes. Medians "
-      "(extremes) over runs.",
+      "%.0f %% of the gain before any fall; outcomes as in gepolab analyze --table outcomes. "
+      "Medians (extremes) over runs, of best − last without runs that are not finite.",
       o->least_gain, (long long)o->plateau_updates, 100 * (1 - o->plateau));
   table_title(spreads,
               "Metrics before any fall. Growth: median of the last %g updates over that of the "

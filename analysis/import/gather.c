@@ -577,7 +577,7 @@ static void cut_at_common(gathered *g) {
 
 size_t gathered_nan(const gathered_series *s, bool *at_end) {
   size_t n = 0;
-  *at_end = false;
+  *at_end = s->n > 0 && isinf(s->value[s->n - 1]);
   for (size_t i = 0; i < s->n_nan; i++) {
     if (s->nan_step[i] > s->end) continue;
     n++;

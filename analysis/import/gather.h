@@ -80,7 +80,8 @@ typedef struct gathered {
   arena memory; /* memory of texts and of the series' numbers */
 } gathered;
 
-/* Returns how many cells of the series are NaN. *at_end: one of them comes after the last value. */
+/* Returns how many cells of the series are NaN. *at_end: the series ends with NaN or an infinite
+ * value. */
 size_t gathered_nan(const gathered_series *s, bool *at_end);
 
 /* *label: the text that the request's labels give to a file; unchanged if there is none. Errors:

@@ -60,12 +60,14 @@ static bool is_kept_series(const gathered_series *s) {
 }
 
 static gl_status check_integer_steps(const gathered_series *s, gl_error *err) {
-  for (size_t i = 0; i < s->n; i++)
-    if (s->step[i] != floor(s->step[i]) || fabs(s->step[i]) > 9e15)
+  for (size_t i = 0; i < s->n + s->n_nan; i++) {
+    const double step = i < s->n ? s->step[i] : s->nan_step[i - s->n];
+    if (step != floor(step) || fabs(step) > 9e15)
       return gl_fail(err, GL_EINPUT,
                      "%s: step %g of the run '%s' is not a whole number of updates, which figures "
                      "count; name the column that is: --x COLUMN",
-                     s->file, s->step[i], s->run);
+                     s->file, step, s->run);
+  }
   return GL_OK;
 }
 
@@ -76,18 +78,23 @@ static double value_at_step(const gathered_series *s, int64_t step, size_t *at) 
   return *at < s->n && (int64_t)s->step[*at] == step ? s->value[*at] : NAN;
 }
 
-/* Returns the distinct steps of all series accepted by `takes`, ascending, *n_out of them; NULL if
- * m has failed. */
+/* Returns the distinct steps of all series accepted by `takes`, ascending, *n_out of them, with
+ * those at which a score is NaN; NULL if m has failed. */
 static int64_t *union_of_steps(arena *m, const item *items, size_t n,
                                bool (*takes)(const gathered_series *s), size_t *n_out) {
   size_t room = 0, used = 0;
-  for (size_t i = 0; i < n; i++) room += takes(items[i].of) ? items[i].of->n : 0;
+  for (size_t i = 0; i < n; i++)
+    room += takes(items[i].of) ? items[i].of->n + items[i].of->n_nan : 0;
   int64_t *step = ARENA_ARRAY(m, int64_t, room);
   *n_out = 0;
   if (!step) return NULL;
   for (size_t i = 0; i < n; i++)
-    for (size_t k = 0; takes(items[i].of) && k < items[i].of->n; k++)
-      step[used++] = (int64_t)items[i].of->step[k];
+    if (takes(items[i].of)) {
+      const gathered_series *s = items[i].of;
+      for (size_t k = 0; k < s->n; k++) step[used++] = (int64_t)s->step[k];
+      for (size_t k = 0; k < s->n_nan; k++)
+        if (s->what.is_score && s->nan_step[k] <= s->end) step[used++] = (int64_t)s->nan_step[k];
+    }
   qsort(step, used, sizeof *step, order_signed);
   for (size_t i = 0; i < used; i++)
     if (*n_out == 0 || step[*n_out - 1] != step[i]) step[(*n_out)++] = step[i];
@@ -249,6 +256,8 @@ static gl_status add_joined_run(results *to, const item *items, size_t n, gl_err
       fill_times(&run, steps, evals, items, n);
       run.steps = steps;
       run.evals = evals;
+      if (run.n_evals > 0 && !isfinite(evals[run.n_evals - 1].eval_score))
+        run.status = RUN_DIVERGED;
       run.staleness = make_histogram(&work, steps, run.n_steps, &run.n_staleness);
       status = arena_check(&work, "a histogram", err);
     }

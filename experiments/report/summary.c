@@ -2,6 +2,7 @@
  */
 #include "analysis/analyze.h"
 #include "analysis/evaluation_sets.h"
+#include "analysis/outcome.h"
 #include "experiments/base/memory.h"
 #include "experiments/report/study_internal.h"
 
@@ -26,7 +27,8 @@ static void write_tiles(html *h, const report_study *t) {
     tile(h, "", t->r->n_groups, t->r->n_groups == 1 ? "setting" : "settings");
     tile(h, "", t->n_seeds, t->n_seeds == 1 ? "seed" : "seeds");
   }
-  tile(h, " good", t->done + t->diverged, "runs done");
+  tile(h, " good", t->done + t->diverged, "runs ended");
+  tile(h, " mind", t->diverged, "diverged");
   tile(h, " mind", t->collapsed, "collapsed");
   tile(h, " bad", t->failed, "failed");
   tile(h, " bad", t->missing, "missing");
@@ -60,6 +62,14 @@ static void say_counts(html *h, const report_study *t) {
         "%zu collapsed, as gepolab analyze --table outcomes judges them; they count with what "
         "they had reached.",
         t->collapsed);
+    html_markup(h, "</li>\n");
+  }
+  const size_t least = outcome_rule_default().in_a_row + 1,
+               few = t->r != NULL ? runs_with_fewer(t->r, least) : 0;
+  if (few > 0) {
+    html_markup(h, "<li>");
+    html_textf(h, "%zu with fewer than %zu evaluations, in which no fall can be found.", few,
+               least);
     html_markup(h, "</li>\n");
   }
   if (t->not_finite > 0) {

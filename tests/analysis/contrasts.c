@@ -156,6 +156,39 @@ TEST(levels_and_late_falls_are_compared) {
   results_free(r);
 }
 
+/* A run that is not finite at its end has collapsed, and is in no comparison of scores, whatever it
+ * reached before. Seeds 1 to 3 of grpo end so, all of is. */
+TEST(pairs_with_a_run_that_is_not_finite_have_no_score) {
+  results *r = results_new("made");
+  CU_ASSERT_PTR_NOT_NULL_FATAL(r);
+  for (uint64_t seed = 1; seed <= 8; seed++) {
+    add_run(r, "gepo", 4, seed, 0, 0.7);
+    add_run(r, "grpo", 4, seed, 0, 0.8);
+    if (seed <= 3) r->runs[r->n_runs - 1].status = RUN_DIVERGED;
+    add_run(r, "is", 4, seed, 0, 0.8);
+    r->runs[r->n_runs - 1].status = RUN_DIVERGED;
+  }
+  ASSERT_OK(results_arrange(r, &err));
+  static const contrast_measure measures[] = {CONTRAST_COLLAPSE, CONTRAST_LAST, CONTRAST_LAST_LEVEL,
+                                              CONTRAST_BEST_TO_LAST, CONTRAST_LAST};
+  contrast c[5];
+  for (size_t i = 0; i < 5; i++) {
+    c[i] = between("made", i < 4 ? "grpo" : "is", "4", "gepo", "4");
+    c[i].measure = measures[i];
+    c[i].of.n = c[i].against.n = 1; /* the delay does not vary */
+  }
+  contrast_result found[5];
+  ASSERT_OK(contrasts_find(r, c, 5, found, &err));
+  CU_ASSERT(found[0].pairs == 8 && found[0].only_of == 3 && found[0].without_value == 0);
+  for (size_t i = 1; i < 4; i++)
+    CU_ASSERT(found[i].pairs == 5 && found[i].without_value == 3 && found[i].unpaired == 0);
+  CU_ASSERT_EQUAL(found[1].only_of, 5);
+  CU_ASSERT(fabs(found[1].of - 0.8) < 1e-12);
+  CU_ASSERT(found[4].pairs == 0 && found[4].without_value == 8 && found[4].p == 1);
+  CU_ASSERT(isnan(found[4].of) && isnan(found[4].difference.value));
+  results_free(r);
+}
+
 /* With 24 pairs and two contrasts seven pairs of one direction are needed (2 / 2^7 < 0.025), and
  * the binomial distribution says at which share they come with probability 0.8. */
 TEST(the_power_is_that_of_the_first_step_of_holm) {

@@ -89,6 +89,7 @@ TEST(what_is_not_finite_ends_there_unless_it_had_fallen) {
   const run_outcome o = judged(rising, 4, 1);
   CU_ASSERT_EQUAL(o.kind, OUTCOME_NOT_FINITE);
   CU_ASSERT_EQUAL(o.onset, 100);
+  CU_ASSERT(o.best == 0.8 && isnan(o.last));
   CU_ASSERT(run_outcome_is_collapse(&o));
   CU_ASSERT_EQUAL(judged(collapse_rate, 7, 1).kind, OUTCOME_EARLY_COLLAPSE);
   CU_ASSERT_EQUAL(judged(rising, 0, 1).kind, OUTCOME_NOT_FINITE);
@@ -113,6 +114,8 @@ TEST(a_diverged_run_is_not_finite_only_where_it_ended_for_it) {
   steps[3].metric[METRIC_LOSS] = NAN;
   CU_ASSERT_EQUAL(outcome_of_run(&run, &rule).kind, OUTCOME_NOT_FINITE);
   steps[3].metric[METRIC_LOSS] = 1;
+  eval[4].eval_score = INFINITY;
+  CU_ASSERT_EQUAL(outcome_of_run(&run, &rule).kind, OUTCOME_NOT_FINITE);
   run.n_evals = 3;
   CU_ASSERT_EQUAL(outcome_of_run(&run, &rule).kind, OUTCOME_NOT_FINITE);
 }
@@ -161,15 +164,35 @@ TEST(levels_are_means_of_ten_evaluations) {
     for (size_t k = i; k < i + 10; k++) last += score[k] / 10;
     best = fmax(best, last);
   }
-  const run_level found = run_level_of(eval, N), few = run_level_of(eval, 3),
-                  none = run_level_of(NULL, 0);
+  results_run run = {.status = RUN_DONE, .evals = eval};
+  const run_level none = run_level_of(&run);
+  run.n_evals = 3;
+  const run_level few = run_level_of(&run);
+  run.n_evals = N;
+  const run_level found = run_level_of(&run);
+  run.status = RUN_DIVERGED; /* without updates: not finite at its end */
+  const run_level gone = run_level_of(&run);
   CU_ASSERT(fabs(found.last - last) < 1e-12);
   CU_ASSERT(fabs(found.best_to_last - (best - last)) < 1e-12);
   CU_ASSERT(best - last > 0.1);
   CU_ASSERT_EQUAL(found.below_start, (double)below / (double)(n - 1));
   CU_ASSERT(fabs(few.last - (score[0] + score[1] + score[2]) / 3) < 1e-12);
   CU_ASSERT_EQUAL(few.best_to_last, 0);
+  CU_ASSERT(isnan(gone.last) && isnan(gone.best_to_last) && isnan(gone.below_start));
   CU_ASSERT(isnan(none.last) && isnan(none.best_to_last) && isnan(none.below_start));
+}
+
+/* Of four evaluations three are finite; the second run is not finite at its end, the third failed.
+ */
+TEST(runs_with_few_evaluations_are_counted) {
+  eval_record eval[] = {{0, 0, 0.5}, {1, 1, NAN}, {2, 2, 0.5}, {3, 3, 0.5}};
+  results_run run[3];
+  for (int i = 0; i < 3; i++)
+    run[i] = (results_run){.status = (run_status[]){RUN_DONE, RUN_DIVERGED, RUN_FAILED}[i],
+                           .evals = eval,
+                           .n_evals = 4};
+  const results r = {.runs = run, .n_runs = 3};
+  CU_ASSERT(runs_with_fewer(&r, 4) == 1 && runs_with_fewer(&r, 3) == 0);
 }
 
 static run_class class_of(run_outcome o) {

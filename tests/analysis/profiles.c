@@ -73,6 +73,20 @@ TEST(values_are_those_of_rliable) {
   results_free(r);
 }
 
+/* Seeds 3 and 4 end not finite, whatever they reached before, and seed 5 failed. */
+TEST(runs_without_a_last_score_are_left_out_and_counted) {
+  results *r = results_new("gone");
+  profiles p;
+  for (int seed = 1; seed <= 5; seed++) add_score(r, "a", 1, seed, seed < 3 ? 0.5 : 0.9);
+  r->runs[2].status = r->runs[3].status = RUN_DIVERGED;
+  r->runs[4].status = RUN_FAILED;
+  CU_ASSERT_EQUAL_FATAL(results_arrange(r, NULL), GL_OK);
+  CU_ASSERT_EQUAL_FATAL(profiles_of(&p, r, 1, NULL), GL_OK);
+  CU_ASSERT(p.of[0].runs == 2 && p.of[0].without_score == 2 && p.of[0].gap.value == 0.5);
+  profiles_fini(&p);
+  results_free(r);
+}
+
 TEST(runs_without_scores_are_refused) {
   results *r = results_new("empty");
   profiles p;

@@ -249,6 +249,17 @@ static results *spiked_results(void) {
   return r;
 }
 
+/* Curves go on as the mean of the other runs, and points of last scores are of the others. */
+TEST(runs_that_are_not_finite_are_counted_below_the_figure) {
+  static const char *const of[] = {"eval_score",  "training",  "gap",
+                                   "sensitivity", "dumbbells", "best_last"};
+  news heard;
+  ASSERT_OK(draw(delays, 2, NULL, "true", &heard, &err));
+  for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+    CU_ASSERT(says(of[i], "2 of 60 runs are not finite at their end"));
+  CU_ASSERT(has("sensitivity", "\n1\t\"it's \"\"{odd}\\t\\n_\\^@\"\t600\t0.5\t0.375\t0.625\n"));
+}
+
 TEST(a_curve_of_means_shows_every_update_too_and_says_what_it_averages) {
   results *r = spiked_results();
   figure_request q = {.folder = folder, .only = "window", .script = script};

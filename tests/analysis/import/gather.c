@@ -82,6 +82,27 @@ TEST(series_of_one_run_come_from_several_files) {
   gathered_fini(&g);
 }
 
+/* A score that ends in NaN or in an infinite value has no last value; NaN in between is a gap. */
+TEST(a_run_whose_score_ends_not_finite_is_diverged) {
+  write_other("step,a,b,c\n0,0.1,0.1,0.1\n10,0.9,nan,0.5\n20,nan,0.6,inf\n");
+  gather_request q = request(LIST(other));
+  q.metric = "eval_score";
+  gathered g = gathered_of(&q);
+  results *r = NULL;
+  ASSERT_OK(gathered_results(&r, NULL, &g, &err));
+  CU_ASSERT_EQUAL_FATAL(r->n_runs, 3);
+  CU_ASSERT(results_run_is_not_finite(&r->runs[0]) && !results_run_is_not_finite(&r->runs[1]));
+  CU_ASSERT(results_run_is_not_finite(&r->runs[2]));
+  CU_ASSERT(r->runs[1].n_evals == 3 && isnan(r->runs[1].evals[1].eval_score));
+  for (size_t i = 0; i < g.n_series; i++) {
+    bool at_end;
+    gathered_nan(&g.series[i], &at_end);
+    CU_ASSERT_EQUAL(at_end, i != 1);
+  }
+  results_free(r);
+  gathered_fini(&g);
+}
+
 TEST(labels_are_settings_and_fields_of_recipes_are_axes) {
   gather_request q = request(LIST(SAMPLE("panel_eval.csv"), SAMPLE("wide.csv")));
   const char *const labels[] = {"panel_eval.csv=MATH, 500", SAMPLE("wide.csv") "=AIME24"};

@@ -30,6 +30,9 @@ TEST(runs_are_judged_and_doses_listed) {
   CU_ASSERT_EQUAL(features.code, 0);
   CU_ASSERT_PTR_NOT_NULL(strstr(features.out, "slow spread"));
   CU_ASSERT_PTR_NOT_NULL(strstr(features.out, "grad_norm"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(features.out, "never learned"));
+  cli_result levels = CLI("outcomes", study, "--levels");
+  CU_ASSERT_PTR_NOT_NULL(strstr(levels.out, "Runs with fewer than 10\nevaluations: 6."));
   CU_ASSERT_PTR_NOT_NULL(strstr(text.out, "never learned"));
   cJSON *d = json.code == 0 ? json_parsed(json.out) : NULL;
   CU_ASSERT_PTR_NOT_NULL_FATAL(d);

@@ -85,7 +85,7 @@ TEST(a_study_becomes_one_page_with_everything_in_it) {
     snprintf(words, sizeof words, "<h2 id=\"s1-%s\">", sections[i]);
     CU_ASSERT(says(page, words));
   }
-  CU_ASSERT(says(page, "<h1>quickstart</h1>") && says(page, "<dt>runs done</dt><dd>8</dd>"));
+  CU_ASSERT(says(page, "<h1>quickstart</h1>") && says(page, "<dt>runs ended</dt><dd>8</dd>"));
   CU_ASSERT_EQUAL(markup_count(page, "<img alt=\""), 14);
   CU_ASSERT_EQUAL(markup_count(page, "<figcaption>"), 14);
   CU_ASSERT(says(page, "<th scope=\"row\">max delay 600 s</th>"));
