@@ -65,17 +65,46 @@ static bool is_exact(size_t events, size_t others) {
   return events <= MOST_EXACT && others <= MOST_EXACT && events * others <= MOST_EXACT;
 }
 
-double auc_p_value(double auc, size_t events, size_t others) {
-  if (events == 0 || others == 0 || !(auc >= 0 && auc <= 1)) return NAN;
-  const double pairs = (double)events * (double)others;
+/* The distribution of the sum of U over strata, p[pairs + 1], allocated; NULL if memory runs out.
+ */
+static double *sum_distribution(const auc_pairs *of, size_t n) {
+  size_t pairs = 0;
+  double *sum = calloc(1, sizeof *sum);
+  if (sum) *sum = 1;
+  for (size_t i = 0; i < n && sum; i++) {
+    const size_t more = of[i].events * of[i].others;
+    double *one = u_distribution(of[i].events, of[i].others);
+    double *next = one ? calloc(pairs + more + 1, sizeof *next) : NULL;
+    for (size_t u = 0; next && u <= pairs; u++)
+      for (size_t k = 0; k <= more; k++) next[u + k] += sum[u] * one[k];
+    free(one), free(sum);
+    sum = next;
+    pairs += more;
+  }
+  return sum;
+}
+
+double auc_p_of_strata(const auc_pairs *of, size_t n) {
+  double u = 0, pairs = 0, variance = 0;
+  for (size_t i = 0; i < n; i++) {
+    if (of[i].events == 0 || of[i].others == 0) return NAN;
+    u += of[i].u;
+    pairs += (double)of[i].events * (double)of[i].others;
+    variance += pow(u_deviation(of[i].events, of[i].others), 2);
+  }
+  if (n == 0 || !(u >= 0 && u <= pairs)) return NAN;
   /* U is a multiple of 1/2; rounding restores it from an AUC with few digits */
-  const double distance = fabs(round(2 * auc * pairs) - pairs) / 2;
-  if (!is_exact(events, others))
-    return 2 * gsl_cdf_ugaussian_Q(fmax(0, distance - 0.5) / u_deviation(events, others));
-  double *p = u_distribution(events, others);
-  const double value = p ? two_tails(p, events * others, distance) : NAN;
+  const double distance = fabs(round(2 * u) - pairs) / 2;
+  if (pairs > MOST_EXACT) return 2 * gsl_cdf_ugaussian_Q(fmax(0, distance - 0.5) / sqrt(variance));
+  double *p = sum_distribution(of, n);
+  const double value = p ? two_tails(p, (size_t)pairs, distance) : NAN;
   free(p);
   return value;
+}
+
+double auc_p_value(double auc, size_t events, size_t others) {
+  if (!(auc >= 0 && auc <= 1)) return NAN;
+  return auc_p_of_strata(&(auc_pairs){auc * (double)events * (double)others, events, others}, 1);
 }
 
 /* The smallest |U - mean| that the test rejects; infinite if it rejects nothing. */

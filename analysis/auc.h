@@ -15,6 +15,15 @@ interval auc_interval(double auc, size_t events, size_t others);
  * Whitney's U without ties up to 4,000 pairs, its normal limit beyond. NaN without events or
  * without non-events. */
 double auc_p_value(double auc, size_t events, size_t others);
+/* Mann and Whitney's U of a stratum: the pairs of an event and a non-event in which the event is
+ * higher, ties by half. */
+typedef struct auc_pairs {
+  double u;
+  size_t events, others;
+} auc_pairs;
+/* The same test of the sum of U over strata, whose distribution is the convolution of theirs; exact
+ * up to 4,000 pairs in total. NaN if a stratum has no events or no non-events. */
+double auc_p_of_strata(const auc_pairs *p, size_t n);
 /* Probability that the test of auc_p_value() rejects at `level` if the AUC is `auc`: the
  * distribution of the estimate is taken as normal with the standard error above. */
 double auc_power(double auc, size_t events, size_t others, double level);

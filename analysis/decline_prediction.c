@@ -3,7 +3,6 @@
 
 #include "core/random/rng.h"
 
-#include <gsl/gsl_cdf.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,16 +26,16 @@ static bool is_decline(double from, double to, const declines_rule *rule) {
   return to < from - rule->least;
 }
 
-/* Makes a window of each interval between two evaluations: the updates from the first evaluation to
- * before the second. */
+/* Makes a window of each interval between two evaluations: the updates after the first, up to the
+ * one that the second evaluates. */
 static void find_eval_windows(windowed_run *w, const declines_rule *rule) {
   const results_run *r = w->of;
   size_t at = 0;
   for (size_t k = 0; k + 2 < r->n_evals; k++) {
     const double from = r->evals[k + 1].eval_score, to = r->evals[k + 2].eval_score;
-    while (at < r->n_steps && r->steps[at].step < r->evals[k].step) at++;
+    while (at < r->n_steps && r->steps[at].step <= r->evals[k].step) at++;
     size_t end = at;
-    while (end < r->n_steps && r->steps[end].step < r->evals[k + 1].step) end++;
+    while (end < r->n_steps && r->steps[end].step <= r->evals[k + 1].step) end++;
     if (isfinite(from) && isfinite(to) && end > at)
       w->window[w->n++] = (window){at, end, is_decline(from, to, rule)};
   }
@@ -70,12 +69,6 @@ static void find_windows(windowed_run *w, arena *m, const declines_rule *rule) {
 
 /* --- the windows of a metric --- */
 
-/* Mann and Whitney's U of one run, and its numbers of windows before a decline and of others. */
-typedef struct run_pairs {
-  double u;
-  size_t declines, others;
-} run_pairs;
-
 static double window_mean(const results_run *r, const window *w, metric m) {
   double sum = 0, n = 0;
   for (size_t i = w->first; i < w->end; i++) {
@@ -87,13 +80,13 @@ static double window_mean(const results_run *r, const window *w, metric m) {
 }
 
 /* Computes a run's U for a metric. value: [w->n] scratch. */
-static run_pairs pairs_of(const windowed_run *w, metric m, double *value) {
-  run_pairs p = {0};
+static auc_pairs pairs_of(const windowed_run *w, metric m, double *value) {
+  auc_pairs p = {0};
   for (size_t i = 0; i < w->n; i++) {
     value[i] = window_mean(w->of, &w->window[i], m);
     if (isnan(value[i])) continue;
     if (w->window[i].declines)
-      p.declines++;
+      p.events++;
     else
       p.others++;
   }
@@ -108,23 +101,23 @@ static run_pairs pairs_of(const windowed_run *w, metric m, double *value) {
 
 /* AUC over the runs, each counted times[i] times (NULL: once), without the run of index `without`
  * (n: with all). */
-static double area_of(const run_pairs *p, size_t n, const double *times, size_t without) {
+static double area_of(const auc_pairs *p, size_t n, const double *times, size_t without) {
   double u = 0, pairs = 0;
   for (size_t i = 0; i < n; i++) {
     const double t = i == without ? 0 : times ? times[i] : 1;
     u += t * p[i].u;
-    pairs += t * (double)p[i].declines * (double)p[i].others;
+    pairs += t * (double)p[i].events * (double)p[i].others;
   }
   return pairs > 0 ? u / pairs : NAN;
 }
 
 /* Leave-one-out AUC: whether high or low values of a metric predict declines in a run is taken from
  * the AUC of the other runs. If that is 0.5, the run counts with 0.5. */
-static double area_left_out(const run_pairs *p, size_t n) {
+static double area_left_out(const auc_pairs *p, size_t n) {
   double u = 0, pairs = 0;
   for (size_t i = 0; i < n; i++) {
     const double others = area_of(p, n, NULL, i),
-                 of_run = (double)p[i].declines * (double)p[i].others;
+                 of_run = (double)p[i].events * (double)p[i].others;
     if (isnan(others)) continue;
     u += others > 0.5 ? p[i].u : others < 0.5 ? of_run - p[i].u : of_run / 2;
     pairs += of_run;
@@ -132,23 +125,9 @@ static double area_left_out(const run_pairs *p, size_t n) {
   return pairs > 0 ? u / pairs : NAN;
 }
 
-static double p_of_runs(const run_pairs *p, size_t n) {
-  double excess = 0, variance = 0;
-  if (n == 1) {
-    const double pairs = (double)p[0].declines * (double)p[0].others;
-    return auc_p_value(p[0].u / pairs, p[0].declines, p[0].others);
-  }
-  for (size_t i = 0; i < n; i++) {
-    const double e = (double)p[i].declines, o = (double)p[i].others;
-    excess += p[i].u - e * o / 2;
-    variance += e * o * (e + o + 1) / 12;
-  }
-  return 2 * gsl_cdf_ugaussian_Q(fabs(excess) / sqrt(variance));
-}
-
 /* AUC with its bootstrap interval over runs. times: [n] and replicate: [BOOTSTRAP_REPLICATES]
  * scratch. */
-static interval bootstrap_runs(const run_pairs *p, size_t n, double *times, double *replicate) {
+static interval bootstrap_runs(const auc_pairs *p, size_t n, double *times, double *replicate) {
   const rng_stream stream = rng_stream_at(1, RNG_BOOTSTRAP, UINT64_C(14) << 60);
   for (uint64_t r = 0; r < BOOTSTRAP_REPLICATES; r++) {
     memset(times, 0, n * sizeof *times);
@@ -166,7 +145,7 @@ static interval bootstrap_runs(const run_pairs *p, size_t n, double *times, doub
 typedef struct declines_work {
   windowed_run *run; /* [n] */
   size_t n;
-  run_pairs *pairs;                  /* [n] */
+  auc_pairs *pairs;                  /* [n] */
   double *value, *times, *replicate; /* value: [largest number of windows of a run] */
   arena memory;
 } declines_work;
@@ -175,9 +154,9 @@ typedef struct declines_work {
 static bool measure_metric(decline_auc *out, declines_work *w, metric m) {
   *out = (decline_auc){.m = m};
   for (size_t i = 0; i < w->n; i++) {
-    const run_pairs p = pairs_of(&w->run[i], m, w->value);
-    if (p.declines == 0 || p.others == 0) continue;
-    out->declines += p.declines;
+    const auc_pairs p = pairs_of(&w->run[i], m, w->value);
+    if (p.events == 0 || p.others == 0) continue;
+    out->declines += p.events;
     out->others += p.others;
     w->pairs[out->runs++] = p;
   }
@@ -185,7 +164,7 @@ static bool measure_metric(decline_auc *out, declines_work *w, metric m) {
   const double area = area_of(w->pairs, out->runs, NULL, out->runs);
   out->auc = out->runs == 1 ? auc_interval(area, out->declines, out->others)
                             : bootstrap_runs(w->pairs, out->runs, w->times, w->replicate);
-  out->p = p_of_runs(w->pairs, out->runs);
+  out->p = auc_p_of_strata(w->pairs, out->runs);
   out->left_out = out->runs > 1 ? area_left_out(w->pairs, out->runs) : NAN;
   return true;
 }
@@ -224,7 +203,7 @@ static gl_status find_runs(declines_work *w, declines *out, const results *const
     }
   }
   out->runs = w->n;
-  w->pairs = ARENA_ARRAY(&w->memory, run_pairs, w->n);
+  w->pairs = ARENA_ARRAY(&w->memory, auc_pairs, w->n);
   w->value = ARENA_ARRAY(&w->memory, double, most);
   w->times = ARENA_ARRAY(&w->memory, double, w->n);
   w->replicate = ARENA_ARRAY(&w->memory, double, BOOTSTRAP_REPLICATES);

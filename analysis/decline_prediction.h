@@ -25,9 +25,8 @@ typedef struct decline_auc {
   metric m;
   size_t runs; /* runs in which the metric has values both before a decline and in other windows */
   size_t declines, others; /* windows of these runs: before a decline, and others */
-  interval auc; /* 95 % interval: bootstrap over runs; for a single run by Hanley and McNeil */
-  double p; /* two-sided, of AUC = 0.5: normal distribution of the sum of U over runs; for a single
-               run auc_p_value() */
+  interval auc;    /* 95 % interval: bootstrap over runs; for a single run by Hanley and McNeil */
+  double p;        /* two-sided, of AUC = 0.5 in every run: auc_p_of_strata() */
   double left_out; /* leave-one-out AUC: the other runs decide whether high or low values predict
                       declines in a run; NaN for a single run */
 } decline_auc;

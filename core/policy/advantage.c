@@ -149,8 +149,26 @@ static void beta_scale(policy_state *s) {
     if (alpha > 1) log_density += (alpha - 1) * log(p[g]);
     if (beta > 1) log_density += (beta - 1) * log1p(-p[g]);
     s->baseline[g] = p[g];
-    s->scale[g] = fmax(exp(log_density), 1e-6);
+    s->scale[g] = fmax(exp(log_density), policy_scale_guard(s->algorithm));
   }
+}
+
+double policy_scale_guard(const policy_algorithm *algorithm) {
+  switch (algorithm->scale) {
+  case SCALE_NONE:
+  case SCALE_NONZERO_SHARE:
+    return -INFINITY;
+  case SCALE_BETA:
+    return 1e-6;
+  case SCALE_TOKEN_STD:
+    return sqrt(algorithm->scale_eps);
+  case SCALE_GROUP_STD:
+  case SCALE_GROUP_MEAN:
+  case SCALE_BATCH_STD:
+  case SCALE_REWARD_STD:
+    break;
+  }
+  return algorithm->scale_eps;
 }
 
 /* Standardises the advantages over the batch: subtracts their mean and divides by their standard

@@ -133,6 +133,9 @@ pool *policy_threads_for(const policy_state *s);
 double policy_log_sum(const double *value, size_t first, size_t step, size_t n);
 
 gl_status policy_advantages(policy_state *s, gl_error *err);
+/* The scale of a group that has nothing to be divided by: no deviation of rewards, a mean or a
+ * density of 0. It only guards against division by zero. -INFINITY: the scale has no guard. */
+double policy_scale_guard(const policy_algorithm *algorithm);
 void policy_factors(policy_state *s);
 /* Whether token t is excluded from the ratio of response i: it is masked, and mask_denominator is
  * `kept`. If all tokens of a response are masked, its ratio uses all of them, for diagnostics. */

@@ -122,9 +122,8 @@ static void copy_out(policy_state *s) {
     out->baseline[g] = NAN; /* A does not depend on the reward alone */
   if (out->scale != NULL) {
     memcpy(out->scale, s->scale, in->n_groups * doubles);
-    /* for equal rewards the scale is only the guard against division by zero */
-    for (size_t g = 0; g < in->n_groups && s->algorithm->scale == SCALE_GROUP_STD; ++g)
-      if (s->scale[g] <= s->algorithm->scale_eps) out->scale[g] = NAN;
+    for (size_t g = 0; g < in->n_groups; ++g)
+      if (s->scale[g] <= policy_scale_guard(s->algorithm)) out->scale[g] = NAN;
   }
   if (out->weight != NULL && s->sequence_level) policy_each(s, in->n_responses, repeat_weight);
 }

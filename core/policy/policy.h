@@ -61,8 +61,8 @@ typedef struct policy_output {
   double *coefficient; /* [n_tokens] d(-loss)/d logp_{i,t} */
   double *baseline;    /* [n_groups] b in A = (r - b) / s, group mean form; NaN for disco, for
                           baseline: runner_up and if advantages are given */
-  double *scale;       /* [n_groups] s; NaN if scale: group_std has equal rewards, because A is then
-                          undefined for other responses */
+  double *scale;       /* [n_groups] s; NaN if it is only the guard against division by zero (equal
+                          rewards), because A is then undefined for other responses */
   double *mean_aw;  /* [n_groups] mean_i w_i A_i with sequence weights, used for estimation_error */
   int skip_metrics; /* input: 1 skips metric and mean_aw (used by the exact laboratory and inner
                        loops) */

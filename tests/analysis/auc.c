@@ -69,6 +69,17 @@ static double rejected_from(size_t events, size_t others) {
   return ((double)above - 0.25) / (double)(events * others);
 }
 
+/* Two strata of one event and four others: each event is the highest with probability 1/5. */
+TEST(the_test_of_strata_is_exact_and_one_stratum_is_that_of_the_area) {
+  const auc_pairs both[] = {{4, 1, 4}, {4, 1, 4}}, one = {8, 2, 5}, empty = {0, 0, 5};
+  CU_ASSERT_DOUBLE_EQUAL(auc_p_of_strata(both, 2), 2.0 / 25, 1e-12);
+  CU_ASSERT_DOUBLE_EQUAL(auc_p_of_strata(&one, 1), auc_p_value(0.8, 2, 5), 1e-12);
+  CU_ASSERT(isnan(auc_p_of_strata(&empty, 1)));
+  auc_pairs many[101]; /* 4,000 pairs are exact, one stratum more is the normal limit */
+  for (size_t i = 0; i < 101; i++) many[i] = (auc_pairs){22, 4, 10};
+  CU_ASSERT_DOUBLE_EQUAL(auc_p_of_strata(many, 100), auc_p_of_strata(many, 101), 0.01);
+}
+
 TEST(error_and_power_are_those_of_simulations) {
   static const struct {
     double auc;

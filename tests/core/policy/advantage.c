@@ -18,7 +18,7 @@ static const double logp[] = {-0.8, -0.6, -1.9, -0.9, -0.3, -1, -1.4, -0.6, -1.3
 static const double entropy[] = {0.9, 0.1, 0.8, 0.2, 0.7, 0.3, 0.6, 0.4, 0.5, 1};
 
 typedef struct result {
-  double advantage[RESPONSES], coefficient[TOKENS], baseline[GROUPS];
+  double advantage[RESPONSES], coefficient[TOKENS], baseline[GROUPS], scale[GROUPS];
   policy_output out;
   gl_status status;
   gl_error err;
@@ -41,6 +41,7 @@ static result evaluate(const policy_algorithm *algorithm, const policy_input *in
   r.out.advantage = r.advantage;
   r.out.coefficient = r.coefficient;
   r.out.baseline = r.baseline;
+  r.out.scale = r.scale;
   policy_workspace *ws = policy_workspace_new();
   r.status = policy_evaluate(algorithm, in, &r.out, ws, &r.err);
   policy_workspace_free(ws);
@@ -66,6 +67,30 @@ TEST(gpg_grows_as_rewards_become_rare) {
   const double want[] = {a * (1 - third), -a * third, a * (3 - third), a, -a};
   const result r = evaluate(policy_algorithms_find("gpg"), &in);
   are(r.advantage, want, RESPONSES);
+}
+
+/* Rewards of which nothing follows about other responses: of the first group, or of the batch. */
+TEST(a_scale_that_only_guards_against_division_by_zero_is_unknown) {
+  static const double first[] = {1, 1, 1, 0, 1}, none[] = {0, 0, 0, 1, 0}, all[] = {1, 1, 1, 1, 1};
+  static const struct {
+    policy_scale scale;
+    const double *reward;
+    bool of_batch;
+  } cases[] = {{SCALE_GROUP_STD, first, false}, {SCALE_BETA, first, false},
+               {SCALE_GROUP_MEAN, none, false}, {SCALE_BATCH_STD, all, true},
+               {SCALE_REWARD_STD, all, true},   {SCALE_TOKEN_STD, all, true}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    policy_algorithm a = *policy_algorithms_find("dr_grpo");
+    policy_input in = input();
+    a.scale = cases[i].scale;
+    in.reward = cases[i].reward;
+    const result r = evaluate(&a, &in);
+    CU_ASSERT_EQUAL(r.status, GL_OK);
+    CU_ASSERT(isnan(r.scale[0]) && isnan(r.scale[1]) == cases[i].of_batch);
+    in.reward = (const double[]){1, 0, 0, 1, 0};
+    const result other = evaluate(&a, &in);
+    CU_ASSERT(isfinite(other.scale[0]) && isfinite(other.scale[1]));
+  }
 }
 
 TEST(only_the_best_response_leads) {
