@@ -57,7 +57,7 @@ static gl_status read_warmup(warmup_spec *w, const cfg_node *node, gl_error *err
   o->clip_grad_norm = field_real(&r, "clip_grad_norm");
   o->warmup = cfg_count(&r, "rise", w->steps / 20, 0, w->steps);
   o->decay = (lr_decay)field_choice(&r, "decay");
-  w->until = cfg_has(&r, "until") ? field_real_or(&r, "until", 0) : NAN;
+  w->until = cfg_child(&r, "until") != NULL ? field_real_or(&r, "until", 0) : NAN;
   w->check_every = field_count(&r, "check_every");
   w->cache = field_flag(&r, "cache");
   return cfg_end(&r);

@@ -70,6 +70,12 @@ static const wrong sections[] = {
     {LLM "slots: 1}\noptimizer: {lr: quick}", "2:17: ", "is text"},
 };
 
+/* null is "never", which has no other value. */
+TEST(a_warm_up_target_of_null_is_none) {
+  llm_fixture f = llm_open(LLM "warmup: {until: null}}", 1);
+  CU_ASSERT(isnan(f.llm->spec.warmup.until));
+}
+
 TEST(every_wrong_section_is_refused_at_its_place) {
   for (size_t i = 0; i < sizeof sections / sizeof *sections; ++i) {
     const wrong *w = sections + i;
