@@ -229,6 +229,9 @@ gl_status read_is_study(const char *path, int *is, gl_error *err) {
                    strerror(errno));
   const size_t n = fread(head, 1, sizeof head, f);
   fclose(f);
-  *is = n == sizeof head && memcmp(head, "SQLite format 3", sizeof head) == 0;
+  const size_t length = strlen(path);
+  const bool is_db = length > 3 && strcmp(path + length - 3, ".db") == 0;
+  *is =
+      (n == sizeof head && memcmp(head, "SQLite format 3", sizeof head) == 0) || (n == 0 && is_db);
   return GL_OK;
 }

@@ -181,7 +181,8 @@ typedef enum read_kind {
  */
 gl_status read_which(read_kind *out, const char *path, gl_error *err);
 
-/* *is: 1 if the file begins like a study. Errors: GL_EIO (cannot be read). */
+/* *is: 1 if the file begins like a study, or is called .db and empty, as a sweep leaves it that is
+ * stopped before its first run. Errors: GL_EIO (cannot be read). */
 gl_status read_is_study(const char *path, int *is, gl_error *err);
 
 /* --- folders: folder.c --- */

@@ -862,7 +862,8 @@ gl_status args_choose(size_t *index, const char *what, const char *word, const c
       *index = i;
       return GL_OK;
     }
-  const bool is_json = strcmp(what, "--format") == 0 && strcmp(word, "json") == 0;
+  bool is_json = strcmp(what, "--format") == 0 && strcmp(word, "json") == 0;
+  for (size_t i = 0; i < n; ++i) is_json &= strcmp(names[i], "jsonl") != 0;
   return gl_fail(err, GL_EINPUT, "%s is one of %s, not '%s'%s", what,
                  cfg_listed(names, n, all, sizeof all), word,
                  is_json ? "; JSON is --json" : cfg_hint(word, names, n, hint));

@@ -39,13 +39,17 @@ static gl_status draw_study(store *from, const char *name, const char *set,
   return status;
 }
 
-/* Writes the path FOLDER/STUDY; refuses a study name that would lead out of the folder. */
+/* Writes the path FOLDER/STUDY, with _ for / in the study's name; refuses a name that would lead
+ * out of the folder. */
 static gl_status study_folder(char path[PATH_MAX], const char *folder, const char *study,
                               gl_error *err) {
   const int length = snprintf(path, PATH_MAX, "%s/%s", folder, study);
-  if (length >= 0 && length < PATH_MAX && study[0] != '\0' && strchr(study, '/') == NULL &&
-      strcmp(study, ".") != 0 && strcmp(study, "..") != 0)
+  if (length >= 0 && length < PATH_MAX && study[0] != '\0' && strcmp(study, ".") != 0 &&
+      strcmp(study, "..") != 0) {
+    for (char *c = path + strlen(folder) + 1; *c != '\0'; ++c)
+      if (*c == '/') *c = '_';
     return GL_OK;
+  }
   return gl_fail(err, GL_EINPUT, "no folder can be named after the study '%.100s'", study);
 }
 

@@ -327,6 +327,7 @@ TEST(options_of_other_commands_are_answered) {
       {{"llm", "answer", "-5"}, "put -- before"},
       {{"list", "figures"}, "`gepolab plot --list`"},
       {{"list", "fields", "--format", "json"}, "JSON is --json"},
+      {{"study", "export", "a.db", "--format", "json"}, "did you mean 'jsonl'"},
       {{"resume", "a.db"}, "--checkpoint DIR"},
       {{"init"}, "--print"}};
   refuse_each(all, sizeof all / sizeof *all);
@@ -630,7 +631,8 @@ TEST(files_without_a_run_say_how_to_get_one) {
   cli_scratch_make(folder);
   cli_write(cli_path(path, folder, "empty.db"), "", 0);
   REFUSED(1, "run the sweep again", "study", "status", path);
-  REFUSED(2, "run the sweep again", "analyze", path);
+  REFUSED(1, "run the sweep again", "analyze", path);
+  REFUSED(1, "run the sweep again", "plot", path);
   REFUSED(1, "write what it gives into a file", "study", "status", "/dev/zero");
   REFUSED(1, "name a file in it", "study", "status", folder);
 }
