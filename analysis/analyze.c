@@ -49,6 +49,7 @@ static void put_analyzed_cell(table *t, const results *r, const cell_summary *c)
   table_row(t);
   table_text(t, r->algorithms[c->cell->algorithm]);
   table_text(t, r->groups[c->cell->group].label);
+  if (*r->groups[c->cell->group].label == '\0') table_shown(t, "–");
   axes_cell(t, r, c->cell->group);
   table_count(t, c->done);
   table_shown(t, "%zu", c->done + c->diverged);

@@ -130,6 +130,7 @@ gl_status dose_fit_of(const dose_group *group, size_t n, dose_fit *out, gl_error
   else if (out->collapses == out->runs)
     out->why = "every run collapses";
   if (out->why == NULL) ascend(group, n, out);
+  if (out->why == NULL && !(out->b > 0)) out->why = "collapses do not increase with it";
   return GL_OK;
 }
 
@@ -178,7 +179,7 @@ static gl_status fitted(dose_table *t, const uint64_t *without, double share, do
   dose_count_groups(t, without);
   gl_status status = dose_fit_of(t->group, t->n_groups, &fit, err);
   if (status != GL_OK) return status;
-  *x = fit.why == NULL && fit.b > 0 ? (log(share / (1 - share)) - fit.a) / fit.b : NAN;
+  *x = fit.why == NULL ? (log(share / (1 - share)) - fit.a) / fit.b : NAN;
   return GL_OK;
 }
 

@@ -20,8 +20,8 @@ typedef struct dose_fit {
   double a, b;           /* NaN if there is no fit */
   double log_likelihood; /* penalised log-likelihood */
   size_t runs, collapses;
-  const char *why; /* reason if there is no fit: fewer than two learning rates, no collapse, only
-                      collapses; else NULL */
+  const char *why; /* reason if no fraction has a learning rate: fewer than two learning rates, no
+                      collapse, only collapses, collapses that do not increase; else NULL */
 } dose_fit;
 
 /* Fits group[n]. Errors: GL_ENOMEM, GL_EINPUT (a non-finite x, or more collapses than runs). Data

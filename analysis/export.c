@@ -17,8 +17,10 @@
 #define INTEGER(name, unit, about) TABLE_FIELD(name, TABLE_INTEGER, unit, about)
 #define INTERVAL(name, unit, about)                                                                \
   NUMBER(name, unit, "interquartile mean over seeds of " about),                                   \
-      NUMBER(name "_low", unit, "lower end of its 95 % bootstrap interval"),                       \
-      NUMBER(name "_high", unit, "upper end of its 95 % bootstrap interval")
+      NUMBER(name "_low", unit,                                                                    \
+             "lower end of its 95 % bootstrap interval; of fewer than five values the smallest"),  \
+      NUMBER(name "_high", unit,                                                                   \
+             "upper end of its 95 % bootstrap interval; of fewer than five values the largest")
 #define END TABLE_FIELD(NULL, TABLE_TEXT, "", "")
 
 static const table_column summary_columns[] = {

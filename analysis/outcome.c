@@ -509,8 +509,6 @@ static void put_rate(table *t, const dose_fit *fit, interval v) {
   if (isfinite(v.high)) snprintf(high, sizeof high, "%.3g", v.high);
   if (fit->why != NULL)
     table_shown(t, "– (%s)", fit->why);
-  else if (isnan(v.value) && !(fit->b > 0))
-    table_shown(t, "– (collapses do not increase with it)");
   else if (isnan(v.value))
     table_shown(t, "outside the rates run [%s, %s]", low, high);
   else

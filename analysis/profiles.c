@@ -106,8 +106,21 @@ static void draw_scores(profile_work *w, uint64_t replicate, size_t n) {
     }
 }
 
-static interval interval_of(profile_work *w, size_t quantity) {
+/* Whether draws of the algorithm's runs say how its numbers vary: it has BOOTSTRAP_FEWEST runs, and
+ * no setting with a single one, which every draw repeats. */
+static bool has_interval(const profile_work *w, size_t a) {
+  size_t runs = 0;
+  for (size_t g = 0; g < w->from->n_groups; g++) {
+    const size_t n = profile_cell(w, g, a)->n;
+    if (n == 1) return false;
+    runs += n;
+  }
+  return runs >= BOOTSTRAP_FEWEST;
+}
+
+static interval interval_of(profile_work *w, size_t quantity, bool is_known) {
   double *drawn = w->replicate + quantity * BOOTSTRAP_REPLICATES;
+  if (!is_known) return (interval){w->value[quantity], NAN, NAN};
   const size_t n = sample_sort(drawn, BOOTSTRAP_REPLICATES);
   return (interval){w->value[quantity], sample_quantile(drawn, n, 0.025),
                     sample_quantile(drawn, n, 0.975)};
@@ -138,10 +151,12 @@ static void compute_profiles(profile_work *w, profiles *p, size_t n, double *sam
   }
   size_t q = 0;
   for (size_t a = 0; a < p->n; a++) {
-    p->of[a].gap = interval_of(w, q++);
-    for (size_t k = 0; k < PROFILE_POINTS; k++) p->of[a].above[k] = interval_of(w, q++);
+    const bool is_known = has_interval(w, a);
+    p->of[a].gap = interval_of(w, q++, is_known);
+    for (size_t k = 0; k < PROFILE_POINTS; k++) p->of[a].above[k] = interval_of(w, q++, is_known);
   }
-  for (size_t i = 0; i < p->n * p->n; i++) p->improvement[i] = interval_of(w, q++);
+  for (size_t i = 0; i < p->n * p->n; i++)
+    p->improvement[i] = interval_of(w, q++, has_interval(w, i / p->n) && has_interval(w, i % p->n));
   count_profile_runs(w, p);
 }
 
@@ -209,8 +224,8 @@ static void report_profiles(table *to, const profiles *p, const char *name) {
   table_title(
       t,
       "%s: last scores over all settings. Optimality gap: %.3g less the mean of scores up to "
-      "it; then the fraction of runs above a score [95 %%, bootstrap within settings]. Left out "
-      "because they have no last score (not finite at their end): %zu runs",
+      "it; then the fraction of runs above a score [95 %%, bootstrap within settings]. Runs "
+      "left out, not finite at their end: %zu",
       name, p->goal, without);
 }
 

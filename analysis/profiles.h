@@ -8,7 +8,8 @@
  *   optimality gap   g - mean of min(score, g) over all its runs
  *   improvement      mean over settings of P(X > Y) over pairs of runs, ties by half
  *
- * Intervals: 95 % percentiles of 2,000 bootstrap samples, drawn within each setting. */
+ * Intervals: 95 % percentiles of 2,000 bootstrap samples, drawn within each setting; none (NaN) for
+ * an algorithm with fewer than BOOTSTRAP_FEWEST runs or with a single run in a setting. */
 #ifndef GEPOLAB_ANALYSIS_PROFILES_H
 #define GEPOLAB_ANALYSIS_PROFILES_H
 

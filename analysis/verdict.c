@@ -19,14 +19,13 @@ static const cell_summary *verdict_cell(const summary *s, size_t group, size_t a
   return NULL;
 }
 
-/* The last score of the cell's run with that seed; NaN without one. */
-static double last_of_seed(const summary *s, const cell_summary *c, uint64_t seed) {
+/* The cell's run with that seed; NULL without one. */
+static const results_run *run_of_seed(const summary *s, const cell_summary *c, uint64_t seed) {
   for (size_t i = 0; i < c->cell->n; i++) {
     const results_run *run = &s->from->runs[c->cell->first + i];
-    if (run->seed == seed && run->status != RUN_FAILED)
-      return sets_score_ends(run, s->from->lower_is_better).last;
+    if (run->seed == seed && run->status != RUN_FAILED) return run;
   }
-  return NAN;
+  return NULL;
 }
 
 /* Compares an algorithm with the leader by the last scores of runs with the same seed. */
@@ -40,8 +39,14 @@ static gl_status verdict_compare(const verdicts *v, const cell_summary *leader,
   *out = (verdict_pair){.algorithm = other->cell->algorithm, .improvement = NAN};
   for (size_t i = 0; i < leader->cell->n && status == GL_OK; i++) {
     const uint64_t seed = s->from->runs[leader->cell->first + i].seed;
-    const double d = sign * (last_of_seed(s, leader, seed) - last_of_seed(s, other, seed));
-    if (isnan(d)) continue;
+    const results_run *a = run_of_seed(s, leader, seed), *b = run_of_seed(s, other, seed);
+    if (a == NULL || b == NULL) continue;
+    const double d = sign * (sets_score_ends(a, s->from->lower_is_better).last -
+                             sets_score_ends(b, s->from->lower_is_better).last);
+    if (isnan(d)) {
+      out->without_value++;
+      continue;
+    }
     better += d > 0 ? 1 : d == 0 ? 0.5 : 0;
     difference[out->pairs++] = d;
   }
@@ -115,6 +120,7 @@ static const table_column verdict_columns[] = {
     {"leader", TABLE_TEXT, .head = "leader"},
     {"algorithm", TABLE_TEXT, .head = "next"},
     {"pairs", TABLE_INTEGER, .head = "pairs"},
+    TABLE_KEY("without_value", TABLE_INTEGER),
     {"difference", TABLE_INTERVAL, .head = "difference", .format = TABLE_SCORE, .value = "iqm"},
     {"probability_of_improvement", TABLE_REAL, .head = "P(better)", .format = "%.2f"},
     TABLE_KEY("distinguishable", TABLE_JSON),
@@ -136,6 +142,8 @@ static void verdict_put_pair(table *t, const verdicts *v, size_t group, size_t p
   table_text(t, r->algorithms[of->leader->cell->algorithm]);
   table_text(t, r->algorithms[p->algorithm]);
   table_count(t, p->pairs);
+  if (p->without_value > 0) table_shown(t, "%zu (%zu no value)", p->pairs, p->without_value);
+  table_count(t, p->without_value);
   interval_cell(t, p->difference);
   table_real(t, p->improvement);
   table_json(t, cJSON_CreateBool(p->is_distinguishable));

@@ -19,9 +19,10 @@
 /* An algorithm against the leader of a setting. */
 typedef struct verdict_pair {
   size_t algorithm, pairs;
-  interval difference; /* leader - algorithm (algorithm - leader if lower scores are better); low
-                          and high are the range if there are fewer than five pairs */
-  double improvement;  /* NaN without pairs */
+  size_t without_value; /* pairs left out because a run has no last score */
+  interval difference;  /* leader - algorithm (algorithm - leader if lower scores are better); low
+                           and high are the range if there are fewer than five pairs */
+  double improvement;   /* NaN without pairs */
   bool is_distinguishable;
 } verdict_pair;
 
@@ -46,9 +47,9 @@ void verdicts_fini(verdicts *v);
 bool verdict_reaches(const verdicts *v, const cell_summary *c);
 
 /* Writes to a document, if there are several algorithms: "verdict": [{setting, leader, algorithm,
- * pairs, difference, probability_of_improvement, distinguishable}], a line for each other algorithm
- * of each setting. The printed text has a line for each setting, with the best of the others, and a
- * matrix of last scores. */
+ * pairs, without_value, difference, probability_of_improvement, distinguishable}], a line for each
+ * other algorithm of each setting. The printed text has a line for each setting, with the best of
+ * the others, and a matrix of last scores. */
 void verdicts_report(table *to, const verdicts *v);
 
 #endif

@@ -5,6 +5,7 @@ set encoding utf8
 set style line 100 lc rgb "#dddddd" lw 0.5
 furnish = "unset key; set grid ls 100 back; set border 3 lw 0.6 front; set tics front nomirror out scale 0.5,0.25; set xtics offset 0,0.35"
 eval furnish
+set clip two # a line through the panel whose points are both outside it
 do for [i=1:lines+kinds] {
   eval sprintf("set style line %d lc rgb '%s' dt %s lw %g pt %d ps %g", i, line_colour[i], line_dash[i], line_grey[i] ? 0.6 : 1.2, line_mark[i], line_grey[i] && i <= lines ? 0 : 0.42)
 }

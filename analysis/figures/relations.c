@@ -109,6 +109,17 @@ static gl_status note_correlations(figure_panel *to, run_table *t, size_t pair, 
   return GL_OK;
 }
 
+/* Says what marks, correlations and lines are of. */
+static gl_status remark_relations(figure_page *p, run_table *t, gl_error *err) {
+  size_t n[PAIRS];
+  for (size_t pair = 0; pair < PAIRS; pair++) n[pair] = logarithms(t, pair, t->r->n_algorithms);
+  return page_remark(p, err,
+                     "A mark is a run, of %zu those with positive values: %zu, %zu and %zu in the "
+                     "panels; r is Pearson's, ρ Spearman's, of logarithms over these runs, with "
+                     "95 %% intervals; the line is least squares",
+                     t->r->n_runs, n[0], n[1], n[2]);
+}
+
 static gl_status write_relations(figure_page *p, run_table *t, gl_error *err) {
   gl_status status = GL_OK;
   for (size_t pair = 0; pair < PAIRS && status == GL_OK; pair++) {
@@ -136,11 +147,7 @@ gl_status figure_relations(const void *data, figure_page *p, gl_error *err) {
     p->tall = 3.6;
     status = write_relations(p, &t, err);
   }
-  if (status == GL_OK)
-    status = page_remark(p, err,
-                         "A mark is a run; r is Pearson's, ρ Spearman's, of logarithms over "
-                         "all runs, with 95 %% intervals; the line is least squares");
-  return status;
+  return status == GL_OK ? remark_relations(p, &t, err) : status;
 }
 
 /* --- correlations of each algorithm --- */

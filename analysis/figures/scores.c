@@ -94,7 +94,7 @@ gl_status figure_dumbbells(const void *data, figure_page *p, gl_error *err) {
   }
   status = page_set_lines(p, r->algorithms, r->n_algorithms, err);
   if (status == GL_OK)
-    status = page_remark(p, err, "Filled: best; ring: last; thin lines are 95 %% intervals");
+    status = page_remark(p, err, "Filled: best; ring: last; thin lines: " INTERVAL_WORDS);
   if (status == GL_OK) status = remark_not_finite(p, r, err);
   return status == GL_OK ? leave_out_settings(p, r, columns, n, err) : status;
 }
@@ -273,6 +273,7 @@ static gl_status write_times_panel(figure_page *p, size_t panel, times_to_score 
     const uint64_t entity = UINT64_C(9) << 60 | (uint64_t)(c - r->cells) << 1 | (uint64_t)in_hours;
     status = iqm_bootstrap(t->times, &n, 1, rng_stream_at(1, RNG_BOOTSTRAP, entity), &v, err);
     if (n == 0) continue;
+    if (!isfinite(v.value)) v.low = v.high = NAN;
     page_line(p, panel, r->algorithms[a]);
     page_keep_line(p, r->algorithms[a]);
     fprintf(p->data.stream, "\t%zu", a + 1);
@@ -306,7 +307,7 @@ gl_status figure_time_to_score(const void *data, figure_page *p, gl_error *err) 
         page_remark(p, err,
                     "Until the evaluation score is %.3g: %.0f %% of the way from the first to "
                     "the best of the study. %zu of %zu runs never get there; a mean that meets "
-                    "one is not shown. Interquartile means, 95 %% intervals",
+                    "one is not shown. Interquartile means; lines: " INTERVAL_WORDS,
                     t.target, 100 * SHARE, t.never, t.runs);
   return status == GL_OK ? leave_out_settings(p, r, columns, n, err) : status;
 }

@@ -78,7 +78,7 @@ static void write_staleness_fractions(figure_page *p, size_t panel, const char *
     fprintf(p->data.stream, "\t%llu\n", (unsigned long long)count[i]);
     p->panels[panel].low = 0;
     p->panels[panel].high = fmax(p->panels[panel].high, share);
-    if (count[i]) page_x(p, (double)i);
+    if (count[i]) page_x(p, (double)i + 0.5);
   }
   page_block_end(p);
 }

@@ -53,8 +53,8 @@ gl_status remark_not_finite(figure_page *p, const results *r, gl_error *err) {
   for (size_t i = 0; i < r->n_runs; i++) n += results_run_is_not_finite(&r->runs[i]);
   return n == 0 ? GL_OK
                 : page_remark(p, err,
-                              "%zu of %zu runs are not finite at their end: they have no last "
-                              "score, and are absent after it",
+                              "Runs not finite at their end, without a last score and absent "
+                              "after it: %zu of %zu",
                               n, r->n_runs);
 }
 

@@ -166,10 +166,12 @@ static gl_status choose_colours(figure_page *p, gl_error *err) {
 static const double POINT = 1e-6;
 
 /* Adds space for symbols at the ends of a range; a range that is empty or a single point is
- * widened. */
-static void pad_range(const figure_page *p, double *low, double *high, bool logarithmic) {
+ * widened. Returns true if a logarithmic axis cuts off its lower end. */
+static bool pad_range(const figure_page *p, double *low, double *high, bool logarithmic) {
+  bool is_cut = false;
   if (!(*low <= *high)) *low = logarithmic ? 1 : 0, *high = 1;
   if (logarithmic) {
+    is_cut = *low < *high * pow(10, -p->decades);
     *low = fmax(*low, *high * pow(10, -p->decades));
     const double room = p->tight && *high > *low ? 1 : pow(fmax(*high / *low, 1.5), 0.06);
     *low /= room, *high *= room;
@@ -179,6 +181,7 @@ static void pad_range(const figure_page *p, double *low, double *high, bool loga
     if (is_point) room = fmax(0.05 * fabs(*high), 0.015);
     *low -= room, *high += room;
   }
+  return is_cut;
 }
 
 static void share_ranges(figure_page *p) {
@@ -191,9 +194,10 @@ static void share_ranges(figure_page *p) {
   }
 }
 
-/* Sets the final ranges of all panels. In panels with named rows, values are on the x axis and rows
- * at y = -1, -2, ... */
-static void set_ranges(figure_page *p) {
+/* Sets the final ranges of all panels, and adds a remark if an axis does not show all values. In
+ * panels with named rows, values are on the x axis and rows at y = -1, -2, ... */
+static gl_status set_ranges(figure_page *p, gl_error *err) {
+  bool is_cut = false;
   share_ranges(p);
   for (size_t i = 0; i < p->n_panels; i++) {
     figure_panel *panel = &p->panels[i];
@@ -202,16 +206,19 @@ static void set_ranges(figure_page *p) {
       panel->x_logarithmic = p->x_logarithmic;
     }
     if (p->named_rows) {
-      pad_range(p, &panel->low, &panel->high, panel->logarithmic);
+      is_cut |= pad_range(p, &panel->low, &panel->high, panel->logarithmic);
       panel->x_low = panel->low, panel->x_high = panel->high;
       panel->x_logarithmic = panel->logarithmic;
       panel->low = -(double)layout_shown_lines(p) - 0.6, panel->high = -0.4;
       panel->logarithmic = 0;
       continue;
     }
-    pad_range(p, &panel->low, &panel->high, panel->logarithmic);
-    pad_range(p, &panel->x_low, &panel->x_high, panel->x_logarithmic);
+    is_cut |= pad_range(p, &panel->low, &panel->high, panel->logarithmic);
+    is_cut |= pad_range(p, &panel->x_low, &panel->x_high, panel->x_logarithmic);
   }
+  if (!is_cut) return GL_OK;
+  return page_remark(p, err, "Logarithmic axes show %g decades; smaller values are beyond them",
+                     p->decades);
 }
 
 /* --- horizontal layout: axis labels, panel widths, panels per row --- */
@@ -559,8 +566,8 @@ gl_status layout_arrange(layout *l, gl_error *err) {
   gl_status status = choose_shown_panels(l, err);
   if (status == GL_OK) status = hide_empty_lines(l->p, err);
   if (status == GL_OK) status = choose_colours(l->p, err);
+  if (status == GL_OK) status = set_ranges(l->p, err);
   if (status != GL_OK) return status;
-  set_ranges(l->p);
   set_columns(l);
   set_rows(l);
   set_legend(l);

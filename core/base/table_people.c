@@ -94,11 +94,11 @@ static void choose_format(char out[FORMAT_SIZE], const char *format, double size
     snprintf(out, FORMAT_SIZE, "%s", format + first + 1);
 }
 
+/* A number that rounds to zero has no sign. */
 static void show_number(char text[SHOWN_NUMBER_SIZE], const char *format, double value) {
-  if (!isfinite(value))
-    snprintf(text, SHOWN_NUMBER_SIZE, "–");
-  else
-    snprintf(text, SHOWN_NUMBER_SIZE, format, value);
+  snprintf(text, SHOWN_NUMBER_SIZE, isfinite(value) ? format : "–", value);
+  if (*text == '-' && strspn(text + 1, "0.") == strlen(text + 1))
+    memmove(text, text + 1, strlen(text));
 }
 
 /* Writes the estimate, and its interval as "[low, high]" or "". */

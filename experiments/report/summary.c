@@ -99,9 +99,7 @@ static void say_seeds(html *h, const report_study *t) {
   if (t->n_seeds == 1)
     html_text(h, "There is one seed: nothing says how much another would change.");
   else
-    html_textf(h,
-               "There are %zu seeds: brackets hold the range, for intervals over so few are rough.",
-               t->n_seeds);
+    html_textf(h, "There are %zu seeds, too few for intervals.", t->n_seeds);
   html_markup(h, "</li>\n");
 }
 
@@ -193,7 +191,8 @@ gl_status section_summary(html *h, const report_study *t, gl_error *err) {
   html_markup(h, "<ul class=\"notes\">\n");
   say_missing(h, t), say_counts(h, t), say_seeds(h, t);
   html_markup(h, "<li>Scores are evaluation scores. A number with brackets is the interquartile "
-                 "mean over seeds with its 95&#160;% bootstrap interval.</li>\n</ul>\n");
+                 "mean over seeds with its 95&#160;% bootstrap interval, of fewer than five "
+                 "values their range.</li>\n</ul>\n");
   if (t->r == NULL) return GL_OK;
   write_axes(h, t);
   write_highest(h, t);

@@ -329,6 +329,28 @@ TEST(runs_are_counted_by_method_and_setting) {
   results_free(r);
 }
 
+/* Runs that collapse at the smaller rate alone: JSON has the reason that text prints. */
+TEST(collapses_that_do_not_increase_with_the_rate_are_a_reason) {
+  const outcome_rule rule = outcome_rule_default();
+  results *r = results_new("falling");
+  for (uint64_t seed = 1; seed <= 3; seed++) {
+    add_run(r, "grpo", 0, 1e-3, seed, 2, RUN_DONE);
+    add_run(r, "grpo", 0, 1e-2, seed, EVALS, RUN_DONE);
+  }
+  ASSERT_OK(results_arrange(r, &err));
+  stability s;
+  ASSERT_OK(stability_init(&s, r, &rule, &err));
+  ASSERT_OK(stability_fit(&s, &err));
+  table *t = table_document();
+  stability_report(t, &s, false);
+  cJSON *json = read_table(t);
+  const cJSON *cell = cJSON_GetArrayItem(member_at(json, "cells"), 0);
+  CU_ASSERT_STRING_EQUAL(text_at(cell, "why"), "collapses do not increase with it");
+  table_free(t);
+  stability_fini(&s);
+  results_free(r);
+}
+
 TEST(analyze_and_outcomes_count_the_same_collapsed_runs) {
   const outcome_rule rule = outcome_rule_default();
   results *r = made();

@@ -83,6 +83,7 @@ TEST(runs_without_a_last_score_are_left_out_and_counted) {
   CU_ASSERT_EQUAL_FATAL(results_arrange(r, NULL), GL_OK);
   CU_ASSERT_EQUAL_FATAL(profiles_of(&p, r, 1, NULL), GL_OK);
   CU_ASSERT(p.of[0].runs == 2 && p.of[0].without_score == 2 && p.of[0].gap.value == 0.5);
+  CU_ASSERT(isnan(p.of[0].gap.low) && isnan(p.of[0].above[0].high)); /* too few for an interval */
   profiles_fini(&p);
   results_free(r);
 }

@@ -340,7 +340,7 @@ TEST(numbers_have_the_digits_that_they_need) {
   store_close(s);
   text = analysed(TABLE_AS_TEXT, NULL);
   CU_ASSERT_PTR_NOT_NULL(
-      strstr(text, "gepo                0.5     1          0  1.25  0.625  0.625\n"));
+      strstr(text, "gepo             –  0.5     1          0  1.25  0.625  0.625\n"));
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "made: evaluation score"));
   CU_ASSERT(table_says(text, "Runs: 1, of which 0 collapsed (--table outcomes); with fewer than 5 "
                              "evaluations, in which no fall can be found: 1; 0 failed."));

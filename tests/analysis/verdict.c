@@ -36,6 +36,24 @@ static results *made(uint64_t seeds) {
   return r;
 }
 
+/* A run of grpo ends not finite: its pair is left out and counted. */
+TEST(pairs_without_a_last_score_are_counted) {
+  results *r = made(6);
+  summary s;
+  verdicts v;
+  size_t i = 0;
+  while (strcmp(r->algorithms[r->runs[i].algorithm], "grpo") != 0 || r->runs[i].seed != 6) i++;
+  r->runs[i].status = RUN_DIVERGED;
+  ASSERT_OK(summary_init(&s, r, &err));
+  ASSERT_OK(verdicts_init(&v, &s, &err));
+  const verdict_pair *gspo = &v.of[0].pair[0], *grpo = &v.of[0].pair[1];
+  CU_ASSERT(gspo->pairs == 6 && gspo->without_value == 0);
+  CU_ASSERT(grpo->pairs == 5 && grpo->without_value == 1);
+  verdicts_fini(&v);
+  summary_fini(&s);
+  results_free(r);
+}
+
 TEST(overlapping_intervals_are_no_verdict_but_pairs_are) {
   results *r = made(6);
   summary s;

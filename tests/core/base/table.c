@@ -103,6 +103,20 @@ TEST(captions_and_heads_are_text_too) {
 }
 
 /* Wide characters take two columns, combining ones none, escapes what they are long. */
+TEST(a_number_that_rounds_to_zero_has_no_sign) {
+  static const table_column column = {.type = TABLE_REAL, .head = "h", .format = "%.3f"};
+  table *t = table_new(&column, 1);
+  table_row(t);
+  table_real(t, -0.0001);
+  table_row(t);
+  table_real(t, -0.001);
+  char *text = written_table(t, TABLE_AS_TEXT);
+  CU_ASSERT(strstr(text, "0.000") != NULL && strstr(text, "-0.000") == NULL);
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "-0.001"));
+  free(text);
+  table_free(t);
+}
+
 TEST(columns_stay_aligned_whatever_stands_in_them) {
   const char *heads[] = {"name", "x"};
   table *t = of_heads(heads, 2);
