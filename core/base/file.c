@@ -235,8 +235,12 @@ gl_status file_end(file_writer *w, gl_status status, gl_error *err) {
 
 gl_status file_check(const char *path, gl_error *err) {
   file_writer w;
+  int replaced;
+  mode_t mode;
   if (path == NULL) return GL_OK;
-  const gl_status status = file_begin(&w, path, err);
+  gl_status status = look_at(path, &replaced, &mode, err);
+  if (status != GL_OK || !replaced) return status;
+  status = file_begin(&w, path, err);
   if (status == GL_OK) file_abandon(&w);
   return status;
 }

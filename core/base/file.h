@@ -33,8 +33,8 @@ void file_abandon(file_writer *w);
 
 /* Calls file_commit() if status is GL_OK, otherwise file_abandon(); returns the first error. */
 gl_status file_end(file_writer *w, gl_status status, gl_error *err);
-/* Checks that file_begin() would succeed, with the same errors, without writing anything. GL_OK if
- * path is NULL. */
+/* Checks that file_begin() would succeed, with the same errors; path is untouched. A device or a
+ * pipe is not opened, because a pipe's reader would see its end. GL_OK if path is NULL. */
 gl_status file_check(const char *path, gl_error *err);
 /* Replaces the file by the text. */
 gl_status file_write_text(const char *path, const char *text, gl_error *err);

@@ -130,9 +130,9 @@ size_t pool_usable_cores(void) {
 #ifdef __EMSCRIPTEN__ /* a module of WebAssembly has one thread */
   return 1;
 #else
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  const int n = CPU_COUNT(&set);
+  cpu_set_t set[8]; /* of 1,024 cores each; the call fails if the machine may have more */
+  if (sched_getaffinity(0, sizeof set, set) != 0) return 1;
+  const int n = CPU_COUNT_S(sizeof set, set);
   return n > 0 ? (size_t)n : 1;
 #endif
 }

@@ -182,9 +182,9 @@ static int is_short(const cJSON *item) {
   FILE *to = open_memstream(&text, &size);
   if (to == NULL) return 0;
   write_flow(item, to);
-  fclose(to);
+  const int whole = fclose(to) == 0;
   free(text);
-  return size <= ROOM;
+  return whole && size <= ROOM;
 }
 
 /* --- block style: several lines --- */

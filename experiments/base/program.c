@@ -7,7 +7,6 @@
 #include "core/base/hash.h"
 
 #include <assert.h>
-#include <gen/version.h>
 #include <link.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -15,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -97,19 +95,16 @@ static void cache_set(cache_place *place, const char *base, const char *rest) {
 const cache_place *cache_find(cache_place *place) {
   const char *own = getenv("GEPOLAB_CACHE"), *cache = getenv("XDG_CACHE_HOME"),
              *home = getenv("HOME");
-  struct stat s = {0};
+  const uint64_t build = build_number();
   place->folder[0] = '\0';
+  if (build == 0) own = ""; /* two builds of one version may round differently */
   if (own != NULL)
     cache_set(place, own, "");
   else if (cache != NULL && cache[0] == '/')
     cache_set(place, cache, "/gepolab");
   else if (home != NULL && home[0] == '/')
     cache_set(place, home, "/.cache/gepolab");
-  /* Two builds of one version may round differently, so the name of the build has size and time of
-   * the program's file. */
-  (void)stat("/proc/self/exe", &s);
-  snprintf(place->code, sizeof place->code, "%.32s %lld %lld.%09ld", GEPOLAB_VERSION,
-           (long long)s.st_size, (long long)s.st_mtim.tv_sec, (long)s.st_mtim.tv_nsec);
+  snprintf(place->code, sizeof place->code, "%016llx", (unsigned long long)build);
   return place;
 }
 

@@ -38,11 +38,11 @@ gl_status program_own(cfg_own **out, gl_error *err);
 
 typedef struct cache_place {
   char folder[4096]; /* empty: nothing is kept */
-  char code[96];     /* the build's name: version, size and time of the program's file */
+  char code[17];     /* build_number() as hex digits */
 } cache_place;
 
 /* $GEPOLAB_CACHE (empty: nothing is kept), else gepolab in $XDG_CACHE_HOME, else in ~/.cache.
- * Returns place. */
+ * Nothing is kept by a program without a build identifier. Returns place. */
 const cache_place *cache_find(cache_place *place);
 
 /* --- embedded files --- */

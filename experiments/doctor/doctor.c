@@ -138,7 +138,8 @@ static int detect_cache(char detail[FOUND_TEXT]) {
   cache_find(&place);
   char *at = place.folder;
   if (at[0] == '\0') {
-    snprintf(detail, FOUND_TEXT, "$GEPOLAB_CACHE is empty, or there is no home folder");
+    snprintf(detail, FOUND_TEXT,
+             "$GEPOLAB_CACHE is empty, or there is no home folder or build identifier");
     return 0;
   }
   snprintf(detail, FOUND_TEXT, "%.*s", FOUND_TEXT - 1, at);

@@ -40,7 +40,9 @@ typedef enum quantity {
   WINDOW_SPAN,  /* versions from the oldest one allowed to the learner's, both counted */
   WINDOW_SYNCS, /* the window in publications */
   PUBLISH,      /* updates between publications */
-  STALE_RULE,   /* drop or wait */
+  STALE_RULE,
+  STALE_CHOICE, /* drop or wait, where a trainer has the choice */
+  STALE_WEIGHT, /* a smaller weight, where it has not */
   SITES         /* samplers at several sites */
 } quantity;
 enum { NODE_GPUS = 8 };
@@ -77,7 +79,8 @@ static const plan_setting settings[] = {
     {VERL, GROUP_SIZE, "actor_rollout_ref.rollout.n=%s", VERL_ROLLOUT ":127", NULL},
     {VERL, WINDOW_SPAN, "trainer.v1.sampler.max_off_policy_threshold=%s", VERL_YAML ":279",
      "counts both ends: the window plus 1 (verl/trainer/ppo/v1/replay_buffer.py:511)"},
-    {VERL, STALE_RULE, "trainer.v1.sampler.max_off_policy_strategy=%s", VERL_YAML ":284", NULL},
+    {VERL, STALE_CHOICE, "trainer.v1.sampler.max_off_policy_strategy=%s", VERL_YAML ":284", NULL},
+    {VERL, STALE_WEIGHT, NULL, VERL_YAML ":284", "it is dropped or waited for, not weighed less"},
     {VERL, PUBLISH, "trainer.v1.separate_async.parameter_sync_step=%s", VERL_YAML ":246", NULL},
     {VERL, SITES, NULL, "", "nodes are those of one Ray cluster; a place for each is not set"},
 
@@ -182,10 +185,8 @@ static size_t gpus_of_node(size_t n) {
   return per;
 }
 
-static const char *stale_rule_of(const plan_description *d) {
-  const cfg_node *at = cfg_find(cfg_root(d->doc), "cluster.stale");
-  const char *text = at != NULL ? cfg_text(at) : NULL;
-  return text != NULL && strcmp(text, "wait") == 0 ? "wait" : "drop";
+static bool stale_is(const plan_result *r, const char *rule) {
+  return strcmp(cluster_stale(r->system[r->chosen].setup.cluster), rule) == 0;
 }
 
 /* Number of samplers, and number of samplers that are not at the learner's site. */
@@ -200,7 +201,9 @@ static sampler_counts count_samplers(const plan_candidate *c, const plan_descrip
 }
 
 /* The value of a quantity; 0: the plan does not determine it. */
-static size_t number_of(quantity what, const plan_candidate *c, const plan_description *d) {
+static size_t number_of(quantity what, const plan_result *r) {
+  const plan_candidate *c = &r->system[r->chosen].candidate;
+  const plan_description *d = r->d;
   const sampler_counts samplers = count_samplers(c, d);
   const size_t gpus = samplers.all * d->sampler_gpus, prompts = d->groups * (size_t)c->batches;
   const size_t decoded = d->n_decoding > 0 ? d->decoding[c->decoding].concurrency : 0;
@@ -245,6 +248,10 @@ static size_t number_of(quantity what, const plan_candidate *c, const plan_descr
     return (size_t)c->publish;
   case STALE_RULE:
     return 1;
+  case STALE_CHOICE:
+    return !stale_is(r, "downweight");
+  case STALE_WEIGHT:
+    return stale_is(r, "downweight");
   case SITES:
     return samplers.away;
   }
@@ -254,23 +261,25 @@ static size_t number_of(quantity what, const plan_candidate *c, const plan_descr
 
 /* Returns true if the plan determines this quantity, so that the trainer's setting must state it.
  */
-static bool is_of_plan(quantity what, const plan_candidate *c, const plan_description *d) {
+static bool is_of_plan(quantity what, const plan_result *r) {
   const bool is_window = what == WINDOW || what == WINDOW_SPAN || what == WINDOW_SYNCS;
-  return is_window || number_of(what, c, d) > 0;
+  return is_window || number_of(what, r) > 0;
 }
 
 enum { SETTING_SIZE = 200 };
 
 static void setting_text(char text[SETTING_SIZE], const plan_setting *s, const plan_result *r) {
-  const plan_candidate *c = &r->system[r->chosen].candidate;
   const char *at = strstr(s->setting, "%s");
   char value[24];
-  snprintf(value, sizeof value, "%zu", number_of(s->what, c, r->d));
+  snprintf(value, sizeof value, "%zu", number_of(s->what, r));
   if (at == NULL)
     snprintf(text, SETTING_SIZE, "%s", s->setting);
   else
     snprintf(text, SETTING_SIZE, "%.*s%s%s", (int)(at - s->setting), s->setting,
-             s->what == STALE_RULE ? stale_rule_of(r->d) : value, at + 2);
+             s->what != STALE_CHOICE ? value
+             : stale_is(r, "wait")   ? "wait"
+                                     : "drop",
+             at + 2);
 }
 
 static const char *const quantity_names[] = {
@@ -294,37 +303,37 @@ static const char *const quantity_names[] = {
     [WINDOW_SYNCS] = "the window",
     [PUBLISH] = "updates between publications",
     [STALE_RULE] = "what happens to data beyond the window",
+    [STALE_CHOICE] = "what happens to data beyond the window",
+    [STALE_WEIGHT] = "what happens to data beyond the window",
     [SITES] = "samplers at other sites than the learner",
 };
 
 void plan_settings_print(const plan_result *r, size_t trainer, FILE *to) {
-  const plan_candidate *c = &r->system[r->chosen].candidate;
   char text[SETTING_SIZE];
   fprintf(to, "\n# settings of %s (names read in %s)\n", trainers[trainer].name,
           trainers[trainer].version);
   for (size_t i = 0; i < N_SETTINGS; ++i) {
     const plan_setting *s = &settings[i];
-    if (s->trainer != trainer || s->setting == NULL || !is_of_plan(s->what, c, r->d)) continue;
+    if (s->trainer != trainer || s->setting == NULL || !is_of_plan(s->what, r)) continue;
     setting_text(text, s, r);
     fprintf(to, "%s\n    # %s; %s%s%s\n", text, quantity_names[s->what], s->place,
             s->why != NULL ? "; " : "", s->why != NULL ? s->why : "");
   }
   for (size_t i = 0; i < N_SETTINGS; ++i) {
     const plan_setting *s = &settings[i];
-    if (s->trainer != trainer || s->setting != NULL || !is_of_plan(s->what, c, r->d)) continue;
+    if (s->trainer != trainer || s->setting != NULL || !is_of_plan(s->what, r)) continue;
     fprintf(to, "# not a setting: %s: %s%s%s\n", quantity_names[s->what], s->why,
             *s->place != '\0' ? "; " : "", s->place);
   }
 }
 
 void plan_settings_json(cJSON *to, const plan_result *r, size_t trainer) {
-  const plan_candidate *c = &r->system[r->chosen].candidate;
   char text[SETTING_SIZE];
   json_put(to, "trainer %s, version %s", trainers[trainer].word, trainers[trainer].version);
   cJSON *set = json_list(to, "settings"), *not_set = json_list(to, "not_settings");
   for (size_t i = 0; i < N_SETTINGS; ++i) {
     const plan_setting *s = &settings[i];
-    if (s->trainer != trainer || !is_of_plan(s->what, c, r->d)) continue;
+    if (s->trainer != trainer || !is_of_plan(s->what, r)) continue;
     cJSON *o = json_object(s->setting != NULL ? set : not_set, NULL);
     if (s->setting != NULL) setting_text(text, s, r), json_put(o, "setting %s", text);
     json_put(o, "quantity %s, place %s", quantity_names[s->what], s->place);

@@ -2,13 +2,10 @@
  * or a mixture. */
 #include "toy/lab/kl_dial.h"
 
+#include "core/base/root.h"
 #include "core/random/rng.h"
 
-#include <gsl/gsl_errno.h>
-#include <gsl/gsl_roots.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 double lab_dial_most(lab_ray ray) {
   return ray == LAB_RAY_HOTTER ? 1 : INFINITY;
@@ -40,7 +37,8 @@ static double excess(double s, void *parameters) {
   return f->kl(s, f->self) - f->wanted;
 }
 
-/* Finds s in [0, most] with kl(s) = wanted. Errors: GL_EINPUT (target out of reach). */
+/* Finds s in [0, most] with kl(s) = wanted. Errors: GL_EINPUT (target out of reach), those of
+ * root_find(). */
 static gl_status solve(search *f, double most, double *s, gl_error *err) {
   double low = 0, high = fmin(1e-3, most);
   *s = 0;
@@ -56,19 +54,8 @@ static gl_status solve(search *f, double most, double *s, gl_error *err) {
                    "a KL of %g is out of reach: this dial ends at %g; ask for less or turn it "
                    "another way",
                    f->wanted, reached);
-  gsl_root_fsolver *solver = gsl_root_fsolver_alloc(gsl_root_fsolver_brent);
-  if (solver == NULL) return gl_fail_memory(err, "a root finder");
   gsl_function function = {.function = excess, .params = f};
-  int code = gsl_root_fsolver_set(solver, &function, low, high);
-  for (int i = 0; i < 200 && code == GSL_SUCCESS; ++i) {
-    code = gsl_root_fsolver_iterate(solver);
-    low = gsl_root_fsolver_x_lower(solver);
-    high = gsl_root_fsolver_x_upper(solver);
-    if (gsl_root_test_interval(low, high, 0, 1e-15) == GSL_SUCCESS) break;
-  }
-  *s = gsl_root_fsolver_root(solver);
-  gsl_root_fsolver_free(solver);
-  return GL_OK;
+  return root_find(&function, low, high, s, err);
 }
 
 /* Arguments of ray_kl(), and the first error of its calls. */

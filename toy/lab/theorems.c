@@ -1,13 +1,12 @@
 /* Closed forms and exact sums for the paper's theorems on importance weights. */
 #include "toy/lab/theorems.h"
 
+#include "core/base/root.h"
 #include "core/random/rng.h"
 
 #include <gsl/gsl_errno.h>
-#include <gsl/gsl_integration.h>
 #include <gsl/gsl_multimin.h>
 #include <gsl/gsl_randist.h>
-#include <gsl/gsl_roots.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,50 +85,7 @@ void lab_theory_gaussian(double d, lab_weights_stats *out) {
     out->constant[k] = exp(out->kl) - out->variance_pq + out->variance[k];
 }
 
-/* --- quadrature --- */
-
-typedef struct moment {
-  double d;
-  int p_power, q_power; /* integrand p^a q^b with a = p_power, b = q_power */
-} moment;
-
-static double integrand(double x, void *parameters) {
-  const moment *m = parameters;
-  const double log_2pi = 1.8378770664093454836;
-  double log_p = -0.5 * ((x - m->d) * (x - m->d) + log_2pi), log_q = -0.5 * (x * x + log_2pi);
-  return exp(m->p_power * log_p + m->q_power * log_q);
-}
-
-/* The integral of p^a q^b for two unit normals d apart, by adaptive Gauss-Kronrod quadrature. */
-static gl_status integrate(double d, int p_power, int q_power, double *value, gl_error *err) {
-  gsl_integration_workspace *space = gsl_integration_workspace_alloc(1000);
-  if (space == NULL) return gl_fail_memory(err, "an integration");
-  moment m = {d, p_power, q_power};
-  gsl_function f = {.function = integrand, .params = &m};
-  /* The integrand is a Gaussian around this point; 12 standard deviations on both sides contain it
-   * to double precision. */
-  double total = p_power + q_power, centre = d * p_power / total, width = 12 / sqrt(total), error;
-  int code = gsl_integration_qag(&f, centre - width, centre + width, 0, 1e-13, 1000,
-                                 GSL_INTEG_GAUSS61, space, value, &error);
-  gsl_integration_workspace_free(space);
-  if (code == GSL_SUCCESS || code == GSL_EROUND) return GL_OK;
-  return gl_fail(err, GL_ENUMERIC, "quadrature failed at a distance of %g: %s", d,
-                 gsl_strerror(code));
-}
-
-gl_status lab_theory_gaussian_quadrature(double d, lab_weights_stats *out, gl_error *err) {
-  static const int power[5][2] = {{1, 1}, {2, 1}, {0, 2}, {0, 3}, {2, -1}};
-  double value[5];
-  gsl_error_handler_t *handler = gsl_set_error_handler_off();
-  gl_status status = GL_OK;
-  for (int i = 0; i < 5 && status == GL_OK; ++i)
-    status = integrate(d, power[i][0], power[i][1], &value[i], err);
-  gsl_set_error_handler(handler);
-  if (status != GL_OK) return status;
-  const sums s = {value[0], value[1], value[2], value[3], value[4], d * d / 2};
-  theory_conclude(&s, out);
-  return GL_OK;
-}
+/* --- where the weights are equally good --- */
 
 static double crossing_gap(double d2, void *parameters) {
   lab_weights_stats s;
@@ -139,20 +95,10 @@ static double crossing_gap(double d2, void *parameters) {
 
 gl_status lab_theory_gaussian_crossing(lab_constant constant, double *d2, double *kl,
                                        gl_error *err) {
-  gsl_root_fsolver *solver = gsl_root_fsolver_alloc(gsl_root_fsolver_brent);
-  if (solver == NULL) return gl_fail_memory(err, "a root finder");
   gsl_function f = {.function = crossing_gap, .params = &constant};
-  int code = gsl_root_fsolver_set(solver, &f, 1e-6, 2);
-  for (int i = 0; i < 200 && code == GSL_SUCCESS; ++i) {
-    code = gsl_root_fsolver_iterate(solver);
-    if (gsl_root_test_interval(gsl_root_fsolver_x_lower(solver), gsl_root_fsolver_x_upper(solver),
-                               0, 1e-15) == GSL_SUCCESS)
-      break;
-  }
-  *d2 = gsl_root_fsolver_root(solver);
+  const gl_status status = root_find(&f, 1e-6, 2, d2, err);
   *kl = *d2 / 2;
-  gsl_root_fsolver_free(solver);
-  return GL_OK;
+  return status;
 }
 
 /* --- Theorem 1's constant --- */
@@ -301,17 +247,20 @@ static void start_at(gsl_vector *v, size_t n, uint64_t seed, uint64_t entity) {
   }
 }
 
-static void descend(gsl_multimin_fminimizer *m, gsl_multimin_function *f, gsl_vector *v,
-                    gsl_vector *step) {
+static gl_status descend(gsl_multimin_fminimizer *m, gsl_multimin_function *f, gsl_vector *v,
+                         gsl_vector *step, gl_error *err) {
   for (int round = 0; round < 3; ++round) { /* restarts recover from a degenerate simplex */
     gsl_vector_set_all(step, round == 0 ? 2 : 0.5);
-    gsl_multimin_fminimizer_set(m, f, v, step);
+    const int code = gsl_multimin_fminimizer_set(m, f, v, step);
+    if (code != GSL_SUCCESS)
+      return gl_fail(err, GL_ENUMERIC, "the minimiser did not begin: %s", gsl_strerror(code));
     for (int i = 0; i < 2000; ++i) {
       if (gsl_multimin_fminimizer_iterate(m) != GSL_SUCCESS) break;
       if (gsl_multimin_test_size(gsl_multimin_fminimizer_size(m), 1e-9) == GSL_SUCCESS) break;
     }
     gsl_vector_memcpy(v, gsl_multimin_fminimizer_x(m));
   }
+  return GL_OK;
 }
 
 gl_status lab_theory_search(lab_advantage kind, size_t n, size_t starts, uint64_t seed,
@@ -331,7 +280,7 @@ gl_status lab_theory_search(lab_advantage kind, size_t n, size_t starts, uint64_
     problem problem_now = {kind, n, &now};
     gsl_multimin_function f = {.f = cost, .n = 3 * n, .params = &problem_now};
     start_at(v, n, seed, (uint64_t)kind << 40 | (uint64_t)n << 32 | s);
-    descend(m, &f, v, step);
+    status = descend(m, &f, v, step, err);
     (void)cost(v, &problem_now);
     size_t violations = out->violations + (now.ratio > 1 ? 1 : 0);
     if (now.ratio > out->ratio) *out = now;

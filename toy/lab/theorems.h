@@ -31,11 +31,10 @@ void lab_theory_product(const double *p, const double *q, size_t vocabulary, siz
                         lab_weights_stats *out);
 /* Bernoulli(a) and Bernoulli(b), the paper's Fig. 2a, in closed form. */
 void lab_theory_bernoulli(double a, double b, lab_weights_stats *out);
-/* Unit normals with means d apart, the paper's Fig. 2b: in closed form, and by quadrature. */
+/* Unit normals with means d apart, the paper's Fig. 2b, in closed form. */
 void lab_theory_gaussian(double d, lab_weights_stats *out);
-gl_status lab_theory_gaussian_quadrature(double d, lab_weights_stats *out, gl_error *err);
 /* For unit normals, writes the squared distance of the means and the KL above which p/D has the
- * lower variance: a root of the closed forms. Errors: GL_ENOMEM. */
+ * lower variance: a root of the closed forms. Errors: those of root_find(). */
 gl_status lab_theory_gaussian_crossing(lab_constant constant, double *d2, double *kl,
                                        gl_error *err);
 

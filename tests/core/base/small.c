@@ -3,6 +3,7 @@
 #include "core/base/hash.h"
 #include "core/base/json.h"
 #include "core/base/metrics.h"
+#include "core/base/root.h"
 #include "core/random/rng.h"
 #include "tests/support/core.h"
 #include "tests/support/suite.h"
@@ -10,6 +11,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <float.h>
+#include <math.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -321,7 +324,8 @@ TEST(a_link_stays_a_link_and_permissions_stay) {
   scratch_remove(&s);
 }
 
-/* A rename would put a file in the place of /dev/null. */
+/* A rename would put a file in the place of /dev/null. The reader of a pipe that a check opened
+ * would see its end. */
 TEST(devices_and_pipes_are_written_to) {
   scratch s;
   char path[SCRATCH_PATH_SIZE], text[8] = "";
@@ -330,6 +334,8 @@ TEST(devices_and_pipes_are_written_to) {
   scratch_make(&s);
   CU_ASSERT_EQUAL_FATAL(mkfifo(scratch_path(&s, "pipe", path), 0600), 0);
   int reader = open(path, O_RDONLY | O_NONBLOCK);
+  CU_ASSERT_EQUAL(file_check(path, NULL), GL_OK);
+  CU_ASSERT_EQUAL(poll(&(struct pollfd){.fd = reader, .events = POLLIN}, 1, 0), 0);
   CU_ASSERT_EQUAL_FATAL(file_begin(&w, path, NULL), GL_OK);
   fputs("text", w.stream);
   CU_ASSERT_EQUAL(file_commit(&w, NULL), GL_OK);
@@ -385,4 +391,24 @@ TEST(every_metric_has_a_name_of_its_own_a_meaning_and_a_source) {
   CU_ASSERT_EQUAL(metric_find("nonsense"), METRIC_COUNT);
   metrics_clear(value);
   for (int m = 0; m < METRIC_COUNT; ++m) CU_ASSERT(isnan(value[m]));
+}
+
+/* --- roots --- */
+
+/* cos(x), which is no number between the two bounds at `hole`. */
+static double cosine(double x, void *hole) {
+  const double *bounds = hole;
+  return x > bounds[0] && x < bounds[1] ? NAN : cos(x);
+}
+
+TEST(a_root_is_found_or_the_failure_is_told) {
+  double none[] = {1, 1}, hole[] = {0.5, 3}, x;
+  gsl_function f = {cosine, none};
+  ASSERT_OK(root_find(&f, 0, 3, &x, &err));
+  ASSERT_CLOSE(x, acos(0), 1e-15);
+  gl_error same = {0}, nan = {0};
+  CU_ASSERT_EQUAL(root_find(&f, 0, 1, &x, &same), GL_ENUMERIC);
+  f.params = hole;
+  CU_ASSERT_EQUAL(root_find(&f, 0, 3, &x, &nan), GL_ENUMERIC);
+  CU_ASSERT_PTR_NOT_NULL(strstr(nan.text, "between 0 and 3"));
 }

@@ -263,6 +263,10 @@ TEST(settings_of_trainers_are_those_of_the_plan) {
     if (none != NULL && cases[i].none != NULL) CU_ASSERT_PTR_NOT_NULL(strstr(none, cases[i].none));
   }
   REFUSED(2, "--for", "plan", path, "--for", "verll");
+  cli_result less = CLI("plan", path, "-q", "--for", "verl", "cluster.stale=downweight",
+                        "cluster.stale_decay=0.5");
+  CU_ASSERT_PTR_NOT_NULL(strstr(less.out, "not weighed less"));
+  CU_ASSERT_PTR_NULL(strstr(less.out, "max_off_policy_strategy"));
   /* numbers agree with the recommended candidate */
   cJSON *j = CLI_JSON("plan", path, "-q", "--json", "--for", "prime-rl");
   const cJSON *recommended = cJSON_GetObjectItem(j, "recommended");

@@ -1,4 +1,5 @@
 /* Worlds of kind llm through the commands run and sweep. */
+#include "experiments/base/program.h"
 #include "experiments/recipe/recipe.h"
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
@@ -25,6 +26,15 @@ static void end(const char *folder) {
   char cache[128];
   if (access(cli_path(cache, folder, "cache"), F_OK) == 0) cli_scratch_remove(cache);
   CU_ASSERT(setenv("GEPOLAB_CACHE", "", 1) == 0);
+}
+
+/* Without access to the program's file, too. */
+TEST(kept_results_are_those_of_the_same_build) {
+  cache_place place;
+  char build[32];
+  snprintf(build, sizeof build, "%016llx", (unsigned long long)build_number());
+  CU_ASSERT(build_number() != 0);
+  CU_ASSERT_STRING_EQUAL(cache_find(&place)->code, build);
 }
 
 /* Made, kept, with other threads, and with no cache at all: the same numbers. */
