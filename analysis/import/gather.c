@@ -268,8 +268,6 @@ static gl_status add_table(gathered *g, const rules *r, size_t file, const char 
   if (!t) return gl_fail_memory(err, "files");
   gl_status status = read_series(t, path, &r->of->shape, err);
   if (status != GL_OK) return status;
-  g->n_left_out += (*t)->n_left_out;
-  g->n_restarts += (*t)->n_restarts;
   for (size_t i = 0; i < (*t)->n_notes && status == GL_OK; i++)
     status = gather_note(g, (*t)->notes[i], err);
   for (size_t i = 0; i < (*t)->n_series && status == GL_OK; i++)

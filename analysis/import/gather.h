@@ -73,8 +73,6 @@ typedef struct gathered {
   size_t n_studies;
   series_table **tables; /* [n_tables] own the texts that series borrow */
   size_t n_tables;
-  size_t n_left_out;  /* number of non-numeric values in the files */
-  size_t n_restarts;  /* how often trainers' logs went back to an earlier step */
   const char **notes; /* [n_notes] what was left out or replaced while reading */
   size_t n_notes;
   arena memory; /* memory of texts and of the series' numbers */

@@ -485,7 +485,6 @@ static void fill_axes(comparison *c, axis_table *out) {
     return;
   }
   distinguish_labels(out);
-  out->n_runs = c->n_runs;
   memset(c->first, 0, c->n_texts * sizeof *c->first);
   for (size_t i = 0; i < c->n_runs; ++i) {
     out->algorithm[i] = c->text[c->algorithm[i]];

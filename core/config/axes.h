@@ -49,8 +49,7 @@ typedef struct axes_run {
 typedef struct axis_table {
   axis *axis; /* [n], sorted by path */
   size_t n;
-  axis_value *value; /* [n_runs][n] value of every axis in every run */
-  size_t n_runs;
+  axis_value *value;      /* [n_runs][n] value of every axis in every run */
   const char **algorithm; /* [n_runs] shown names; if one name stands for different algorithms of a
                              study, followed by their differences: "gepo (clip none)" */
   size_t *same; /* [n_runs] index of the first run with the same cell, seed and meaning (or the run

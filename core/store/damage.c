@@ -115,13 +115,12 @@ static const struct {
     {"bias",
      "SELECT NULL, 'measurements of the laboratory''s study ' || study || ' are gone' FROM bias"
      " GROUP BY study HAVING count(*) != max(ordinal) + 1"},
-    /* A run that takes a place supersedes all others there. Only runs from studies of older formats
-       can share a place, and those have no provenance. */
+    /* A run that takes a place supersedes all others there. */
     {"superseded",
      "SELECT NULL, 'several runs of ' || study || ' stand in the place of ' || max(algorithm) ||"
      " ', seed ' || max(seed) || ': what says which of them counts is gone from the table"
      " superseded' FROM runs WHERE status != 'failed' AND key NOT IN (SELECT key FROM superseded)"
-     " GROUP BY study, place HAVING count(*) > 1 AND count(provenance) > 0"},
+     " GROUP BY study, place HAVING count(*) > 1"},
     {"provenance",
      "SELECT NULL, 'how the measurements of ' || study || ' came about is gone from the table"
      " provenance' FROM laboratory WHERE provenance IS NOT NULL AND provenance NOT IN (SELECT hash"
@@ -307,18 +306,15 @@ static gl_status remove_alone(store *s, const char *table, size_t *n, gl_error *
   return count_removed(s, status, n);
 }
 
-/* Resolves places with several runs: the last run of each place supersedes the others. If all is 0,
- * places whose runs have no provenance are skipped, because files of older formats may contain such
- * places. */
-static gl_status set_places(store *s, int all, gl_error *err) {
+/* Resolves places with several runs: the last run of each place supersedes the others. */
+static gl_status set_places(store *s, gl_error *err) {
   static const char sql[] =
       "SELECT r.key FROM runs r JOIN (SELECT max(id) AS id FROM runs WHERE status != 'failed' AND"
-      " key NOT IN (SELECT key FROM superseded) GROUP BY study, place HAVING count(*) > 1 AND (?1"
-      " OR count(provenance) > 0)) l ON l.id = r.id LIMIT 1";
+      " key NOT IN (SELECT key FROM superseded) GROUP BY study, place HAVING count(*) > 1) l ON"
+      " l.id = r.id LIMIT 1";
   for (;;) {
     query q;
     query_begin(&q, s, sql, err);
-    query_bind_integer(&q, 1, all);
     const bool found = query_next(&q);
     char *key = found ? sqlite3_mprintf("%s", query_get_text(&q, 0)) : NULL;
     gl_status status = query_end(&q);
@@ -342,12 +338,11 @@ static gl_status drop_provenance(store *s, gl_error *err) {
 }
 
 /* Restores consistency after records were removed. The caller must have begun a transaction. If a
- * place has several runs, the last one supersedes the others (places_lost: records of the table
- * superseded were lost). References to missing provenance become NULL. Laboratory measurements of a
- * study are removed if some are missing. Missing tuned rates are restored, without scores, from the
- * runs that used them. */
-static gl_status restore_consistency(store *s, int places_lost, gl_error *err) {
-  gl_status status = set_places(s, places_lost, err);
+ * place has several runs, the last one supersedes the others. References to missing provenance
+ * become NULL. Laboratory measurements of a study are removed if some are missing. Missing tuned
+ * rates are restored, without scores, from the runs that used them. */
+static gl_status restore_consistency(store *s, gl_error *err) {
+  gl_status status = set_places(s, err);
   if (status == GL_OK)
     status = store_exec(
         s,
@@ -385,7 +380,7 @@ static gl_status remove_all(store *s, store_removed *out, gl_error *err) {
     status = remove_alone(s, alone[i].name, alone[i].n, err);
   if (status == GL_OK && out->bias > 0)
     status = count_removed(s, store_exec(s, "DELETE FROM bias", removing, err), &out->bias);
-  return status == GL_OK ? restore_consistency(s, out->superseded > 0, err) : status;
+  return status == GL_OK ? restore_consistency(s, err) : status;
 }
 
 gl_status store_repair(store *s, store_removed *out, gl_error *err) {
@@ -413,7 +408,6 @@ gl_status store_repair(store *s, store_removed *out, gl_error *err) {
 typedef struct salvage {
   store *from, *to;
   store_salvaged *out;
-  int places_lost; /* 1: some records of the table superseded were lost */
   gl_error *err;
 } salvage;
 
@@ -579,7 +573,6 @@ static gl_status salvage_alone(salvage *v, const store_table *t) {
   }
   if (status == GL_OK) status = remove_alone(v->to, t->name, &damaged, v->err);
   v->out->lost += damaged + (whole ? 0 : 1);
-  if (strcmp(t->name, "superseded") == 0) v->places_lost = !whole || damaged > 0;
   if (status == GL_OK && strcmp(t->name, "bias") == 0 && (!whole || damaged > 0))
     status = store_exec(v->to, "DELETE FROM bias", "writing", v->err);
   return status;
@@ -594,7 +587,7 @@ static gl_status salvage_all(salvage *v) {
   for (size_t i = 0; schema_at(i) != NULL && status == GL_OK; ++i)
     if (schema_at(i)->kind == TABLE_ALONE && strcmp(schema_at(i)->name, "seals") != 0)
       status = salvage_alone(v, schema_at(i));
-  if (status == GL_OK) status = restore_consistency(v->to, v->places_lost, v->err);
+  if (status == GL_OK) status = restore_consistency(v->to, v->err);
   return store_end(v->to, status, v->err);
 }
 

@@ -100,7 +100,6 @@ static void info_add_file(cJSON *o, const char *path) {
   struct stat about;
   json_put(o, "file %s, bytes %g, format %d", path,
            stat(path, &about) == 0 ? (double)about.st_size : (double)NAN, (int)STORE_FORMAT);
-  json_attach(o, "lacks", cJSON_CreateNull());
   json_put(o, "being_written %i", (int)store_is_being_written(path));
 }
 

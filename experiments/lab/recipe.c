@@ -441,7 +441,7 @@ gl_status lab_recipe_read(lab_recipe *r, const cfg_doc *doc, gl_error *err) {
   cfg_reader c;
   cfg_begin_at(&c, cfg_root(doc), "", "recipe", err);
   r->name = cfg_string(&c, "name", "bias");
-  r->description = field_text(&c, "description");
+  (void)field_text(&c, "description");
   r->seed = (uint64_t)field_integer(&c, "seed");
   r->budget = field_count(&c, "budget");
   r->budget_place = cfg_find(cfg_root(doc), "budget");

@@ -41,7 +41,7 @@ typedef struct lab_dists {
 } lab_dists;
 
 typedef struct lab_recipe {
-  const char *name, *description; /* borrowed from the document */
+  const char *name; /* borrowed from the document */
   uint64_t seed;
   toy_world *world;         /* bandits and sequences; one of world, transformer, process is set */
   exact_world *transformer; /* sequences under a transformer, or NULL */

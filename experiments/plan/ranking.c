@@ -38,7 +38,6 @@ static gl_status ranking_observe(work *w, size_t n, size_t replicate) {
   const gl_status status = w->q->observe(w->q->self, w->which, n, replicate, w->answer, w->err);
   if (status != GL_OK) return status;
   for (size_t i = 0; i < n; ++i) ranking_record(&w->out->system[w->which[i]], &w->answer[i]);
-  w->out->replicates += n;
   return GL_OK;
 }
 

@@ -69,14 +69,13 @@ typedef struct ranking_system {
 typedef struct ranking {
   ranking_system *system; /* [n] */
   size_t n;
-  double zone;       /* indifference zone of the selected system, in units of the value */
-  double reached;    /* the error rate holds for this zone: `zone`, or the larger one that the
-                        replicates allow; INFINITY if the system is not known to be feasible */
-  size_t best;       /* the feasible system with the largest mean; SIZE_MAX: none is feasible */
-  size_t chosen;     /* among systems as good as the best, the one with the best second quantity */
-  size_t as_good;    /* number of systems shown to be as good, including the selected one */
-  bool separated;    /* false: `most` replicates were not enough for this zone */
-  size_t replicates; /* total over all systems */
+  double zone;    /* indifference zone of the selected system, in units of the value */
+  double reached; /* the error rate holds for this zone: `zone`, or the larger one that the
+                     replicates allow; INFINITY if the system is not known to be feasible */
+  size_t best;    /* the feasible system with the largest mean; SIZE_MAX: none is feasible */
+  size_t chosen;  /* among systems as good as the best, the one with the best second quantity */
+  size_t as_good; /* number of systems shown to be as good, including the selected one */
+  bool separated; /* false: `most` replicates were not enough for this zone */
 } ranking;
 
 /* Selects a system. Call ranking_fini() even after an error. Errors: GL_EINPUT for fewer than 3

@@ -329,7 +329,7 @@ gl_status recipe_read_at(recipe *out, const cfg_node *root, gl_error *err) {
   cfg_reader r;
   cfg_begin_at(&r, root, "", "recipe", err);
   out->name = cfg_string(&r, "name", "recipe");
-  out->description = field_text(&r, "description");
+  (void)field_text(&r, "description");
   out->seed = (uint64_t)field_integer(&r, "seed");
   out->steps = field_count(&r, "steps");
   out->eval_every = field_count(&r, "eval_every");

@@ -27,7 +27,7 @@ typedef struct checkpoint_pace {
 
 typedef struct recipe {
   const cfg_node *root;
-  const char *name, *description; /* borrowed from the document, like every section */
+  const char *name; /* borrowed from the document, like every section */
   uint64_t seed;
   size_t steps, eval_every;
   const cfg_node *world; /* NULL in a recipe of the clock alone */

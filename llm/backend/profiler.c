@@ -18,7 +18,6 @@ struct backend_profile {
   backend_ops ops; /* first member; the backend's ops points here */
   const backend_ops *real;
   backend *b;
-  profile_kind kind;
   int inside;    /* > 0 inside an operation: nested calls count as part of it */
   int recording; /* between graph_begin and graph_end, where nothing runs */
   size_t least_free;
@@ -259,7 +258,6 @@ gl_status backend_profile_begin(backend_profile **out, backend *b, profile_kind 
   w->ops = *b->ops;
   w->real = b->ops;
   w->b = b;
-  w->kind = kind;
   w->least_free = SIZE_MAX;
   if (kind != PROFILE_MEMORY) {
     fill_profiler_table(w);

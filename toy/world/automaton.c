@@ -63,16 +63,14 @@ static size_t state_after(const toy_chain *c, size_t letters, size_t state, size
 /* Backward value of reading token a in each state at position t: the terminal value if the response
  * ends there, otherwise from[node of a][next state]. */
 static void look_ahead(const toy_chain *c, size_t t, const double *from, const double *value,
-                       const double *by_length, double *ahead) {
+                       double *ahead) {
   const response_tree *g = c->graph;
   const size_t letters = g->n_nodes - 1, states = c->automaton != NULL ? c->automaton->states : 1;
-  const double length = by_length != NULL ? by_length[t] : 1;
   for (size_t a = 0; a < g->vocabulary; ++a)
     for (size_t s = 0; s < states; ++s) {
       const size_t to = a < letters ? state_after(c, letters, s, a) : s;
       const int ends = a >= letters || t + 1 == g->horizon;
-      ahead[a * states + s] =
-          ends ? (value != NULL ? value[to] : 1) * length : from[(1 + a) * states + to];
+      ahead[a * states + s] = ends ? (value != NULL ? value[to] : 1) : from[(1 + a) * states + to];
     }
 }
 
@@ -107,7 +105,7 @@ static void add_flow(const response_tree *g, const tables *t, size_t states, con
 }
 
 double toy_chain_sum(const toy_chain *c, const double *const *log_m, double power,
-                     const double *value, const double *by_length, double *flow, double *scratch) {
+                     const double *value, double *flow, double *scratch) {
   const response_tree *g = c->graph;
   const size_t states = c->automaton != NULL ? c->automaton->states : 1;
   const size_t start = c->automaton != NULL ? c->automaton->start : 0,
@@ -115,7 +113,7 @@ double toy_chain_sum(const toy_chain *c, const double *const *log_m, double powe
   const tables t = chain_lay_out(g, states, scratch);
   const double *held = NULL;
   for (size_t k = g->horizon; k-- > 0;) {
-    look_ahead(c, k, t.from, value, by_length, t.ahead + k * width);
+    look_ahead(c, k, t.from, value, t.ahead + k * width);
     if (held != log_m[k]) exponentiate(g, log_m[k], power, t.m);
     held = log_m[k];
     chain_gather(g, states, t.m, t.ahead + k * width, t.from);

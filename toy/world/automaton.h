@@ -45,7 +45,7 @@ void toy_automata_free(toy_automaton *automata, size_t n_prompts);
  * `horizon` edges. Let m_t be a measure on the edges of position t and s the state of an automaton
  * that reads the letters. Then
  *
- *   sum_y m(y) v(y),   m(y) = prod_t m_t(edge_t),   v(y) = value[final state] * by_length[T - 1]
+ *   sum_y m(y) v(y),   m(y) = prod_t m_t(edge_t),   v(y) = value[final state]
  *
  * follows from a backward and a forward pass over (node, state). m need not be a probability: the
  * product of a sampler's distribution and token importance weights is such a measure, and so is its
@@ -67,11 +67,11 @@ size_t toy_chain_scratch(const response_tree *graph, size_t states);
 
 /* Returns sum_y m(y) v(y). log_m[horizon] points to tables over edges with the logarithms of
  * m_t^(1 / power); the function exponentiates power * log_m, only once for consecutive positions
- * that share a table. value NULL: 1 for every state; by_length[horizon] NULL: 1. If flow is not
+ * that share a table. value NULL: 1 for every state. If flow is not
  * NULL, flow[n_edges] += sum_y m(y) v(y) #(e in y), where #(e in y) is the number of times y uses
  * edge e. Derivatives of the sum with respect to log m are linear in flow. */
 double toy_chain_sum(const toy_chain *chain, const double *const *log_m, double power,
-                     const double *value, const double *by_length, double *flow, double *scratch);
+                     const double *value, double *flow, double *scratch);
 
 /* visit[horizon * n_nodes] = probability of being at each node before each position. log_m[horizon]
  * points to the log-probabilities over edges. */

@@ -1,13 +1,11 @@
-/* Markov decision processes: values, gradients and divergences by dynamic programming; their
- * trajectories as enumerable responses; and the environments that recipes name. */
+/* Markov decision processes: their trajectories as enumerable responses, and the environments that
+ * recipes name. */
 #include "toy/world/mdp.h"
 
-#include "core/base/thread_pool.h"
 #include "core/config/fields.h"
 #include "core/random/rng.h"
 #include "toy/world/toy_world.h"
 
-#include <cblas.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,121 +34,6 @@ static void mdp_log_policy(const mdp *m, const double *theta, double *log_policy
     for (size_t a = 0; a < m->actions; ++a) sum += exp(row[a] - top);
     for (size_t a = 0; a < m->actions; ++a) row[a] -= top + log(sum);
   }
-}
-
-/* One policy's tables and the arrays of the backward and forward passes. */
-typedef struct passes {
-  double *policy;     /* [states * actions] pi(a|s) */
-  double *log_policy; /* [states * actions] log pi(a|s) */
-  double *q;          /* [horizon * states * actions] Q_t(s,a) */
-  double *v;          /* [states] values V of a step */
-  double *d;          /* [states] distribution of the states of a step */
-  double *flow; /* [states * actions] d times the policy: distribution of state-action pairs */
-  arena memory;
-} passes;
-
-static gl_status passes_init(passes *p, const mdp *m, const double *theta, gl_error *err) {
-  const size_t pairs = m->states * m->actions;
-  arena *a = &p->memory;
-  p->policy = ARENA_ARRAY(a, double, pairs);
-  p->log_policy = ARENA_ARRAY(a, double, pairs);
-  p->flow = ARENA_ARRAY(a, double, pairs);
-  p->q = ARENA_GRID(a, double, m->horizon, pairs);
-  p->v = ARENA_ARRAY(a, double, m->states);
-  p->d = ARENA_ARRAY(a, double, m->states);
-  gl_status status = arena_check(a, "a dynamic programme", err);
-  if (status != GL_OK) {
-    arena_fini(a);
-    return status;
-  }
-  mdp_log_policy(m, theta, p->log_policy);
-  for (size_t i = 0; i < pairs; ++i) p->policy[i] = exp(p->log_policy[i]);
-  return GL_OK;
-}
-
-static double state_value(const mdp *m, const passes *p, size_t t, size_t s) {
-  const double *q = p->q + t * m->states * m->actions;
-  return m->terminal[s]
-             ? 0
-             : cblas_ddot((int)m->actions, p->policy + s * m->actions, 1, q + s * m->actions, 1);
-}
-
-/* Computes Q_t of every step t by the recursion in mdp.h, from the last step to the first. */
-static void backward(const mdp *m, passes *p) {
-  const size_t pairs = m->states * m->actions;
-  memset(p->v, 0, m->states * sizeof *p->v);
-  for (size_t t = m->horizon; t-- > 0;) {
-    double *q = p->q + t * pairs;
-    memcpy(q, m->reward, pairs * sizeof *q);
-    cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)pairs, (int)m->states, 1, m->transition,
-                (int)m->states, p->v, 1, 1, q, 1);
-    for (size_t s = 0; s < m->states; ++s) p->v[s] = state_value(m, p, t, s);
-  }
-}
-
-/* Advances d by one time step. Probability mass in terminal states is dropped. */
-static void step_forward(const mdp *m, passes *p) {
-  const size_t pairs = m->states * m->actions;
-  for (size_t s = 0; s < m->states; ++s)
-    for (size_t a = 0; a < m->actions; ++a)
-      p->flow[s * m->actions + a] = m->terminal[s] ? 0 : p->d[s] * p->policy[s * m->actions + a];
-  cblas_dgemv(CblasRowMajor, CblasTrans, (int)pairs, (int)m->states, 1, m->transition,
-              (int)m->states, p->flow, 1, 0, p->d, 1);
-}
-
-/* Adds step t's term of the policy gradient theorem (mdp.h) to the gradient. */
-static void add_gradient(const mdp *m, const passes *p, size_t t, double *gradient) {
-  const double *q = p->q + t * m->states * m->actions;
-  for (size_t s = 0; s < m->states; ++s) {
-    if (m->terminal[s] || p->d[s] == 0) continue;
-    const double v = state_value(m, p, t, s);
-    for (size_t a = 0; a < m->actions; ++a) {
-      const size_t pair = s * m->actions + a;
-      const double dz = p->d[s] * p->policy[pair] * (q[pair] - v);
-      if (m->n_features == 0) gradient[pair] += dz;
-      for (size_t k = 0; k < m->n_features; ++k)
-        gradient[k] += dz * m->feature[pair * m->n_features + k];
-    }
-  }
-}
-
-gl_status mdp_value(const mdp *m, const double *theta, double *value, double *gradient,
-                    gl_error *err) {
-  passes p = {0};
-  gl_status status = passes_init(&p, m, theta, err);
-  if (status != GL_OK) return status;
-  backward(m, &p);
-  *value = cblas_ddot((int)m->states, m->start, 1, p.v, 1);
-  if (gradient != NULL) {
-    memset(gradient, 0, m->n_parameters * sizeof *gradient);
-    memcpy(p.d, m->start, m->states * sizeof *p.d);
-    for (size_t t = 0; t < m->horizon; ++t) {
-      add_gradient(m, &p, t, gradient);
-      step_forward(m, &p);
-    }
-  }
-  arena_fini(&p.memory);
-  return GL_OK;
-}
-
-gl_status mdp_divergence(const mdp *m, const double *theta_p, const double *theta_q, double *kl,
-                         gl_error *err) {
-  passes p = {0}, q = {0};
-  gl_status status = passes_init(&p, m, theta_p, err);
-  if (status == GL_OK) status = passes_init(&q, m, theta_q, err);
-  *kl = 0;
-  if (status == GL_OK) memcpy(p.d, m->start, m->states * sizeof *p.d);
-  for (size_t t = 0; t < m->horizon && status == GL_OK; ++t) {
-    for (size_t s = 0; s < m->states; ++s)
-      for (size_t a = 0; a < m->actions && !m->terminal[s] && p.d[s] > 0; ++a) {
-        const size_t i = s * m->actions + a;
-        *kl += p.d[s] * p.policy[i] * (p.log_policy[i] - q.log_policy[i]);
-      }
-    step_forward(m, &p);
-  }
-  arena_fini(&p.memory);
-  arena_fini(&q.memory);
-  return status;
 }
 
 /* --- trajectories --- */
@@ -557,7 +440,6 @@ gl_status mdp_read(mdp **out, cfg_reader *r, cfg_reader *policy, uint64_t seed, 
   gl_status status = policy->status;
   if (status == GL_OK) status = kinds[k].parse(m, r, seed, err);
   if (status == GL_OK && shared) status = share_features(m, dimension, seed, err);
-  if (status == GL_OK) status = blas_reserve(1, err); /* mdp_value() calls BLAS matrix products */
   if (status == GL_OK)
     *out = m;
   else

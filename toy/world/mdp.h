@@ -1,16 +1,5 @@
-/* Finite-horizon Markov decision processes with exact values and gradients by dynamic programming.
- *
- * A stationary softmax policy pi(a|s) has one logit per state and action (tabular) or shares
- * features between them. Backward, with V_H = 0:
- *
- *   Q_t(s,a) = r(s,a) + sum_s' P(s'|s,a) V_{t+1}(s'),   V_t(s) = sum_a pi(a|s) Q_t(s,a)
- *
- * Forward, with d_t the distribution of states at time t:
- *
- *   dJ/dz(s,a) = sum_t d_t(s) pi(a|s) (Q_t(s,a) - V_t(s))          (policy gradient theorem)
- *
- * Transitions are one dense (states * actions) x states matrix, so both passes are BLAS
- * matrix-vector products. */
+/* Finite-horizon Markov decision processes. A stationary softmax policy pi(a|s) has one logit per
+ * state and action (tabular) or shares features between them. */
 #ifndef GEPOLAB_TOY_WORLD_MDP_H
 #define GEPOLAB_TOY_WORLD_MDP_H
 
@@ -51,13 +40,6 @@ int mdp_is_kind(const char *kind);
 /* Returns the name of the i-th kind of decision process and stores its description in *about (may
  * be NULL). Returns NULL past the last. */
 const char *mdp_kind_at(size_t i, const char **about);
-
-/* Computes J from the start distribution and, if gradient is not NULL, gradient[n_parameters]. */
-gl_status mdp_value(const mdp *m, const double *theta, double *value, double *gradient,
-                    gl_error *err);
-/* KL divergence between trajectory distributions: sum_t sum_s d_t(s) KL(pi_p(.|s) || pi_q(.|s)). */
-gl_status mdp_divergence(const mdp *m, const double *theta_p, const double *theta_q, double *kl,
-                         gl_error *err);
 
 /* Enumerates all trajectories as responses. Prompt x is a possible start state. A response is the
  * sequence of actions and states until the horizon or a terminal state; each token has

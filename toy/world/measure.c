@@ -124,7 +124,7 @@ gl_status toy_behaviour_collision(const toy_world *w, toy_behaviour q, int trunc
   if (w->counted) {
     const double *dist[AUTOMATON_MAX_HORIZON];
     dist_at_positions(w, q, tables, dist);
-    *out = log(toy_chain_sum(&(toy_chain){g, NULL}, dist, 2, NULL, NULL, NULL, room + edges));
+    *out = log(toy_chain_sum(&(toy_chain){g, NULL}, dist, 2, NULL, NULL, room + edges));
   } else {
     *out = toy_exact_log_collision(g, tables, room + edges);
   }
@@ -203,7 +203,7 @@ double toy_mean_reward(const toy_world *w, size_t x, const double *p, const doub
   const double *dist[AUTOMATON_MAX_HORIZON];
   same_at_each_position(w, logp, dist);
   return toy_chain_sum(&(toy_chain){&w->tree, w->automata + x}, dist, 1, w->automata[x].reward,
-                       NULL, NULL, scratch);
+                       NULL, scratch);
 }
 
 double toy_chain_kl(const toy_world *w, const double *visit, const double *const *logp,
@@ -277,35 +277,4 @@ toy_facts toy_measure(const toy_world *w, size_t x, const double *p, const doubl
   for (size_t e = 0; e < t->n_edges; ++e) edges[e] = exp(q.values[e]);
   f.kl_qp = toy_exact_kl(t, edges, q.values, logp, scratch);
   return f;
-}
-
-gl_status toy_measure_kept(const toy_world *w, size_t x, const double *logq, toy_kept *out,
-                           gl_error *err) {
-  const response_tree *g = &w->tree;
-  const double *dist[AUTOMATON_MAX_HORIZON];
-  double *drawn = calloc(g->n_edges + toy_scratch(w), sizeof *drawn), mass = 0, length = 0;
-  sampling_rank *rank = calloc(g->vocabulary, sizeof *rank);
-  if (drawn == NULL || rank == NULL) {
-    free(drawn);
-    free(rank);
-    return gl_fail_memory(err, "the mass that truncation keeps");
-  }
-  double *visit = drawn + g->n_edges, *rest = visit + g->horizon * g->n_nodes;
-  toy_truncate(w, &w->sampling, logq, g->n_nodes, drawn, rank);
-  same_at_each_position(w, drawn, dist);
-  toy_chain_visits(g, dist, visit, rest);
-  for (size_t n = 0; n < g->n_nodes; ++n) {
-    double reached = 0, kept = 0;
-    for (size_t t = 0; t < g->horizon; ++t) reached += visit[t * g->n_nodes + n];
-    for (size_t e = n * g->vocabulary; e < (n + 1) * g->vocabulary; ++e)
-      if (drawn[e] > -INFINITY) kept += exp(logq[e]);
-    mass += reached * kept;
-    length += reached;
-  }
-  out->mass = mass / length;
-  out->mean_reward = toy_chain_sum(&(toy_chain){g, w->automata + x}, dist, 1, w->automata[x].reward,
-                                   NULL, NULL, rest);
-  free(drawn);
-  free(rank);
-  return GL_OK;
 }

@@ -61,15 +61,6 @@ typedef struct toy_facts {
 toy_facts toy_measure(const toy_world *w, size_t x, const double *p, const double *logp,
                       toy_behaviour q, const double *logref, double *scratch);
 
-/* Counted worlds: effect of top-k and top-p truncation of logq[n_edges]. */
-typedef struct toy_kept {
-  double mass; /* probability that the untruncated policy gives the kept tokens, averaged over
-                  sampled tokens */
-  double mean_reward; /* expected reward under the truncated distribution */
-} toy_kept;
-gl_status toy_measure_kept(const toy_world *w, size_t x, const double *logq, toy_kept *out,
-                           gl_error *err);
-
 /* Counted worlds: KL(p||q) of responses; `visit` is that of p (toy_chain_visits). */
 double toy_chain_kl(const toy_world *w, const double *visit, const double *const *logp,
                     const double *const *logq);

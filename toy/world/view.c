@@ -221,10 +221,10 @@ static gl_status counted_value(const void *self, const double *theta, size_t x, 
     return status;
   }
   toy_log_probs(w, theta, x, r.logp);
-  *value = toy_chain_sum(&chain, r.at_p, 1, m->reward, NULL, NULL, r.scratch);
+  *value = toy_chain_sum(&chain, r.at_p, 1, m->reward, NULL, r.scratch);
   if (gradient != NULL) {
     for (size_t s = 0; s < m->states; ++s) centred[s] = m->reward[s] - *value;
-    toy_chain_sum(&chain, r.at_p, 1, centred, NULL, r.flow, r.scratch);
+    toy_chain_sum(&chain, r.at_p, 1, centred, r.flow, r.scratch);
     for (size_t e = 0; e < w->tree.n_edges; ++e) r.flow[e] *= weight;
     toy_add_flow(w, x, r.flow, r.logp, r.flow + w->tree.n_edges, gradient);
   }

@@ -159,8 +159,8 @@ TEST(measurements_go_together) {
   ground_remove(&g);
 }
 
-/* Two runs of one place, and what said which of them stands is damaged. */
-TEST(the_last_run_of_a_place_stands_where_nothing_else_says) {
+/* Two runs of one place, and what said which of them stands is damaged or gone. */
+static void restores_place(const char *harm, size_t damaged) {
   ground g;
   store_removed removed;
   static sample_run sample[2];
@@ -173,10 +173,10 @@ TEST(the_last_run_of_a_place_stands_where_nothing_else_says) {
   }
   store_close(s);
   char *before = exports(g.study);
-  run_sql(g.study, "UPDATE superseded SET by = 'nobody'");
+  run_sql(g.study, harm);
   s = store_opened(g.study, STORE_WRITE);
   CU_ASSERT_EQUAL(store_repair(s, &removed, NULL), GL_OK);
-  CU_ASSERT_EQUAL(removed.superseded, 1);
+  CU_ASSERT_EQUAL(removed.superseded, damaged);
   CU_ASSERT_EQUAL(damages(s), 0);
   store_close(s);
   char *after = exports(g.study);
@@ -184,6 +184,11 @@ TEST(the_last_run_of_a_place_stands_where_nothing_else_says) {
   CU_ASSERT_STRING_EQUAL(before, after);
   free(before), free(after);
   ground_remove(&g);
+}
+
+TEST(the_last_run_of_a_place_stands_where_nothing_else_says) {
+  restores_place("UPDATE superseded SET by = 'nobody'", 1);
+  restores_place("DELETE FROM superseded", 0);
 }
 
 /* --- salvage --- */
