@@ -2,12 +2,12 @@
 #include "core/base/progress.h"
 
 #include "core/base/display_text.h"
+#include "core/base/seconds.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 struct progress {
@@ -31,9 +31,7 @@ struct progress {
 
 static double monotonic_s(void *self) {
   (void)self;
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+  return seconds_now();
 }
 
 static const char *environment(const char *name) {
@@ -157,33 +155,21 @@ double progress_left_s(const progress *p) {
   return fmax(fmax(left, 0) / (speed * (double)p->workers), (each - behind) / speed);
 }
 
-/* --- sampling --- */
-
-/* "3m05s"; "?" if unknown */
-static void span_text(double s, char *text, size_t size) {
-  if (!(s >= 0 && s < 1e7))
-    snprintf(text, size, "?");
-  else if (s < 59.5)
-    snprintf(text, size, "%.0fs", s);
-  else if (s < 3600)
-    snprintf(text, size, "%dm%02ds", (int)s / 60, (int)s % 60);
-  else
-    snprintf(text, size, "%dh%02dm", (int)s / 3600, (int)s % 3600 / 60);
-}
+/* --- the line --- */
 
 enum { STATUS_SIZE = SHOWN_SIZE + 128 };
 
 /* "120/400 runs  8.1/s  35s left" */
 static void status_text(const progress *p, double t, char *text, size_t size) {
   double rate = (double)(p->done - p->before) / (t - p->started + 1e-9);
-  char left[24];
+  char left[SECONDS_TEXT_SIZE];
   if (p->total == 0) {
     snprintf(text, size, "%llu %s  %.3g/s", (unsigned long long)p->done, p->unit.text, rate);
     return;
   }
-  span_text(progress_left_s(p), left, sizeof left);
   snprintf(text, size, "%llu/%llu %s  %.3g/s  %s left", (unsigned long long)p->done,
-           (unsigned long long)p->total, p->unit.text, rate, left);
+           (unsigned long long)p->total, p->unit.text, rate,
+           seconds_text(progress_left_s(p), left));
 }
 
 /* Fits the line into the terminal, in this order of priority: status, name, a bar of 4 to 28

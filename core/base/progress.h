@@ -68,7 +68,7 @@ void progress_at(progress *p, uint64_t done, const char *note_or_null);
 void progress_tick(progress *p);
 /* Expected seconds until the end; NaN while unknown. */
 double progress_left_s(const progress *p);
-/* Clears the bar or prints a final line. */
+/* Clears the bar; in a log, prints a final line if the work stopped before its end. */
 void progress_free(progress *p);
 
 #endif

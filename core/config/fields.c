@@ -219,7 +219,7 @@ static void plain_name(const char *name, char text[FIELD_PATH_SIZE]) {
   text[n] = '\0';
 }
 
-static const char *last_word_of(const char *path) {
+const char *field_last_word(const char *path) {
   const char *dot = strrchr(path, '.');
   return dot != NULL ? dot + 1 : path;
 }
@@ -236,7 +236,7 @@ static void find_elsewhere(const char *word, char text[FIELD_HINT_SIZE]) {
   const field *f;
   size_t n = 0;
   while ((f = field_next(&w, NULL)) != NULL) {
-    if (strcmp(last_word_of(f->path), word) != 0 || fields_named(f->path) != f) continue;
+    if (strcmp(field_last_word(f->path), word) != 0 || fields_named(f->path) != f) continue;
     if (++n <= MOST_ELSEWHERE) add_elsewhere(text, f->path);
   }
   if (n > MOST_ELSEWHERE) *text = '\0';
@@ -299,7 +299,7 @@ const char *fields_elsewhere(const char *name, const char *not_at, char text[FIE
   char plain[FIELD_PATH_SIZE];
   plain_name(name, plain);
   if (*fields_alias(name, not_at, text) == '\0' && !is_field_at(not_at))
-    find_elsewhere(last_word_of(plain), text);
+    find_elsewhere(field_last_word(plain), text);
   return text;
 }
 

@@ -266,6 +266,8 @@ double field_default(cfg_reader *r, const char *key);
 double field_noted(cfg_reader *r, const char *key, double value);
 /* The i-th choice of the field at path, for messages. */
 const char *field_word(const char *path, size_t i);
+/* The part of a path after its last dot. */
+const char *field_last_word(const char *path);
 
 /* --- designs --- */
 /* Keys of a recipe's `sweep` that set several fields at once (designs), with a map or maps whose

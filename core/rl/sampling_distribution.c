@@ -233,6 +233,11 @@ void sampling_truncate(const sampling_spec *spec, const double *logp, size_t n, 
   for (size_t i = 0; i < keep; ++i) out[rank[i].token] = rank[i].logp - log_kept;
 }
 
+double sampling_log_add(double x, double y) {
+  const double top = x > y ? x : y;
+  return isinf(top) ? top : top + log(exp(x - top) + exp(y - top));
+}
+
 /* --- sets of kept tokens --- */
 
 static size_t room_of(size_t top_k, size_t vocabulary) {

@@ -78,6 +78,9 @@ typedef struct sampling_rank {
 void sampling_truncate(const sampling_spec *spec, const double *logp, size_t n, double *out,
                        sampling_rank *rank);
 
+/* log(e^x + e^y), for a mixture of two samplers. */
+double sampling_log_add(double x, double y);
+
 /* --- sets of tokens kept by top-k and top-p --- */
 /* The sets of tokens that top-k and top-p kept when a token was sampled. `weights: replay`
  * transfers them from the sampler to the learner (paper/methods.md §1.2). A set is an array of

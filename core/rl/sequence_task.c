@@ -97,6 +97,17 @@ void response_tree_fini(response_tree *tree) {
   *tree = (response_tree){0};
 }
 
+void response_tree_along_paths(const response_tree *t, const double *edge, double *along) {
+  for (size_t i = 0; i < t->n_responses * t->horizon; ++i)
+    along[i] = t->path[i] < 0 ? 0 : edge[t->path[i]];
+}
+
+void response_tree_gather(const response_tree *t, const double *along, double *edge) {
+  memset(edge, 0, t->n_edges * sizeof *edge);
+  for (size_t i = 0; i < t->n_responses * t->horizon; ++i)
+    if (t->path[i] >= 0) edge[t->path[i]] += along[i];
+}
+
 /* --- tasks --- */
 
 /* Entity of RNG_WORLD for hidden sequences. */

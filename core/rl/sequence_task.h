@@ -41,6 +41,11 @@ typedef struct response_tree {
 gl_status response_tree_init(response_tree *tree, size_t vocabulary, size_t horizon, int has_end,
                              gl_error *err);
 void response_tree_fini(response_tree *tree);
+/* Writes the value of every edge that a response uses to along[n_responses * horizon], and 0 behind
+ * its end. */
+void response_tree_along_paths(const response_tree *tree, const double *edge, double *along);
+/* The reverse: edge[n_edges] is the sum of the values along all responses that use the edge. */
+void response_tree_gather(const response_tree *tree, const double *along, double *edge);
 
 /* --- tasks --- */
 

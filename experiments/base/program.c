@@ -113,48 +113,47 @@ const cache_place *cache_find(cache_place *place) {
 /* Written by the Makefile; ends with an entry of zeros. */
 extern const resource resource_table[];
 
-static const char recipe_folder[] = "experiments/recipes/";
-static const char recipe_suffix[] = ".yaml";
-
 const resource *resources_at(size_t i) {
   for (size_t k = 0; k <= i; ++k)
     if (resource_table[k].path == NULL) return NULL;
   return &resource_table[i];
 }
 
-const char *resources_recipe_name(const resource *r, size_t *length) {
-  size_t folder = sizeof recipe_folder - 1, suffix = sizeof recipe_suffix - 1;
-  size_t all = strlen(r->path);
-  if (all <= folder + suffix || strncmp(r->path, recipe_folder, folder) != 0) return NULL;
-  if (strcmp(r->path + all - suffix, recipe_suffix) != 0) return NULL;
-  *length = all - folder - suffix;
-  return r->path + folder;
+/* The name of a YAML file of that folder (length in *length); NULL of any other file. */
+static const char *yaml_name(const char *folder, const resource *r, size_t *length) {
+  static const char suffix[] = ".yaml";
+  const size_t before = strlen(folder), after = sizeof suffix - 1, all = strlen(r->path);
+  if (all <= before + after || strncmp(r->path, folder, before) != 0) return NULL;
+  if (strcmp(r->path + all - after, suffix) != 0) return NULL;
+  *length = all - before - after;
+  return r->path + before;
 }
 
-const resource *resources_recipe(const char *name) {
+static const resource *yaml_named(const char *folder, const char *name) {
   for (const resource *r = resource_table; r->path != NULL; ++r) {
     size_t length = 0;
-    const char *own = resources_recipe_name(r, &length);
+    const char *own = yaml_name(folder, r, &length);
     if (own != NULL && strlen(name) == length && strncmp(own, name, length) == 0) return r;
   }
   return NULL;
 }
 
-/* The names of the embedded clusters. */
-static const char *const embedded_clusters[] = {"one_node", "data_centre", "three_continents"};
-enum { CLUSTERS = sizeof embedded_clusters / sizeof *embedded_clusters };
+static const char recipes[] = "experiments/recipes/", clusters[] = "experiments/clusters/";
 
-const char *resources_cluster_at(size_t i) {
-  return i < CLUSTERS ? embedded_clusters[i] : NULL;
+const char *resources_recipe_name(const resource *r, size_t *length) {
+  return yaml_name(recipes, r, length);
+}
+
+const resource *resources_recipe(const char *name) {
+  return yaml_named(recipes, name);
+}
+
+const char *resources_cluster_name(const resource *r, size_t *length) {
+  return yaml_name(clusters, r, length);
 }
 
 const resource *resources_cluster(const char *name) {
-  char path[128];
-  const int n = snprintf(path, sizeof path, "experiments/clusters/%s.yaml", name);
-  if (n < 0 || (size_t)n >= sizeof path || strchr(name, '/') != NULL) return NULL;
-  for (const resource *r = resource_table; r->path != NULL; ++r)
-    if (strcmp(r->path, path) == 0) return r;
-  return NULL;
+  return yaml_named(clusters, name);
 }
 
 const char *resources_text(const char *path) {
@@ -214,26 +213,6 @@ __attribute__((constructor)) PLAIN static void blas_release(void) {
 }
 
 #endif
-
-/* --- time --- */
-
-char *seconds_text(double s, char text[SECONDS_TEXT_SIZE]) {
-  enum { MINUTE = 60, HOUR = 60 * MINUTE, DAY = 24 * HOUR };
-  if (!(s >= 0 && s < 1e12)) {
-    snprintf(text, SECONDS_TEXT_SIZE, "?");
-    return text;
-  }
-  const long long seconds = (long long)(s + 0.5);
-  if (seconds < MINUTE)
-    snprintf(text, SECONDS_TEXT_SIZE, "%llds", seconds);
-  else if (seconds < HOUR)
-    snprintf(text, SECONDS_TEXT_SIZE, "%lldm%02llds", seconds / MINUTE, seconds % MINUTE);
-  else if (seconds < DAY)
-    snprintf(text, SECONDS_TEXT_SIZE, "%lldh%02lldm", seconds / HOUR, seconds % HOUR / MINUTE);
-  else
-    snprintf(text, SECONDS_TEXT_SIZE, "%lldd%02lldh", seconds / DAY, seconds % DAY / HOUR);
-  return text;
-}
 
 /* --- signals --- */
 

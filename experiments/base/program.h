@@ -1,13 +1,13 @@
 /* The program itself: the identifier of its build, the user's own definitions, its cache folder,
- * the files embedded in it, a clock and durations, and signals. */
+ * the files embedded in it, and signals. */
 #ifndef GEPOLAB_EXPERIMENTS_BASE_PROGRAM_H
 #define GEPOLAB_EXPERIMENTS_BASE_PROGRAM_H
 
+#include "core/base/seconds.h"
 #include "core/config/user_defined.h"
 
 #include <stddef.h>
 #include <stdint.h>
-#include <time.h>
 
 /* --- the build identifier, read from the linker's note in our own memory --- */
 
@@ -62,27 +62,12 @@ const resource *resources_recipe(const char *name);
 /* The recipe name of a resource (length in *length), or NULL if it is not a recipe. */
 const char *resources_recipe_name(const resource *r, size_t *length);
 
-/* The embedded description of a cluster called `name` ("one_node"), or NULL; and the name of the
- * i-th, NULL past the last. */
+/* The same of descriptions of clusters ("one_node"). */
 const resource *resources_cluster(const char *name);
-const char *resources_cluster_at(size_t i);
+const char *resources_cluster_name(const resource *r, size_t *length);
 
 /* The text of the embedded file with that path, ended by a zero, or NULL. */
 const char *resources_text(const char *path);
-
-/* --- time --- */
-
-/* Seconds on a monotonic clock. */
-static inline double seconds_now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-/* A duration: "35s", "3m05s", "2h07m", "3d04h"; "?" if s is negative or not finite. Returns text.
- */
-enum { SECONDS_TEXT_SIZE = 24 };
-char *seconds_text(double s, char text[SECONDS_TEXT_SIZE]);
 
 /* --- signals --- */
 

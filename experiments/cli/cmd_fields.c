@@ -30,11 +30,6 @@ static void append(char *text, const char *what) {
   snprintf(text + used, DEFAULT_SIZE - used, "%s", what);
 }
 
-static const char *last_word(const char *path) {
-  const char *dot = strrchr(path, '.');
-  return dot != NULL ? dot + 1 : path;
-}
-
 /* The entries of one path. */
 typedef struct entries {
   const field *of[MOST_CASES];
@@ -113,7 +108,7 @@ static void describe_default(const entries *e, char text[DEFAULT_SIZE]) {
     return;
   }
   for (size_t i = 0; (preset = field_preset_at(f, i, &name, value)) != NULL; ++i)
-    last = fields_add_case(&all, preset, last_word(f->presets->path), name);
+    last = fields_add_case(&all, preset, field_last_word(f->presets->path), name);
   /* The default of most presets; on ties, that of the last preset. */
   for (size_t k = 0; k < all.n; ++k)
     if (all.of[k].n > all.of[usual].n || (all.of[k].n == all.of[usual].n && k == last)) usual = k;
@@ -121,7 +116,7 @@ static void describe_default(const entries *e, char text[DEFAULT_SIZE]) {
     const size_t n = conditions_of(e->of[k]);
     const field_condition *own = n > 0 ? &e->of[k]->when[n - 1] : NULL;
     if (e->of[k]->fallback == NULL) continue;
-    last = fields_add_case(&all, e->of[k]->fallback, own != NULL ? last_word(own->path) : "",
+    last = fields_add_case(&all, e->of[k]->fallback, own != NULL ? field_last_word(own->path) : "",
                            own != NULL && own->is != NULL ? own->is : "");
     /* The entry with the fewest conditions has the default for all other cases. */
     usual = k == 0 || n < conditions_of(f) ? last : MOST_CASES;
@@ -149,9 +144,9 @@ static void join_companion(char *text, size_t size, const field_condition *unles
   char said[128];
   if (unless->path == NULL) return;
   if (unless->is == NULL)
-    snprintf(said, sizeof said, "only beside `%s`", last_word(unless->path));
+    snprintf(said, sizeof said, "only beside `%s`", field_last_word(unless->path));
   else
-    snprintf(said, sizeof said, "not with `%s: %s`", last_word(unless->path), unless->is);
+    snprintf(said, sizeof said, "not with `%s: %s`", field_last_word(unless->path), unless->is);
   join(text, size, "; ", said);
 }
 

@@ -27,57 +27,38 @@
 
 /* --- list recipes --- */
 
-typedef struct listed_recipe {
-  char name[64];
-  char description[512];
-  const char *command;
-} listed_recipe;
-
-/* Returns 0 if the resource is not a recipe. */
-static int describe_recipe(listed_recipe *out, const resource *r) {
-  size_t length = 0;
-  const char *name = resources_recipe_name(r, &length);
-  if (name == NULL) return 0;
-  snprintf(out->name, sizeof out->name, "%.*s", (int)length, name);
+/* Adds the name, the command and the description of an embedded recipe or cluster. */
+static void list_yaml(table *t, const char *name, size_t length, bool is_cluster) {
+  char text[64];
   cfg_doc *doc = NULL;
-  const cfg_node *words = NULL;
-  if (recipe_load(&doc, out->name, NULL, 0, NULL) == GL_OK)
-    words = cfg_find(cfg_root(doc), "description");
-  snprintf(out->description, sizeof out->description, "%s", words != NULL ? cfg_text(words) : "");
-  out->command = doc != NULL ? recipe_command(doc) : "";
+  snprintf(text, sizeof text, "%.*s", (int)length, name);
+  if (is_cluster)
+    (void)recipe_load_cluster(&doc, text, NULL, 0, NULL);
+  else
+    (void)recipe_load(&doc, text, NULL, 0, NULL);
+  const cfg_node *words = doc != NULL ? cfg_find(cfg_root(doc), "description") : NULL;
+  table_row(t);
+  table_text(t, text);
+  table_text(t, is_cluster ? "plan" : doc != NULL ? recipe_command(doc) : "");
+  table_text(t, words != NULL ? cfg_text(words) : is_cluster ? "a description of a cluster" : "");
   cfg_free(doc);
-  return 1;
 }
 
 static const table_column recipe_columns[] = {{"name", TABLE_TEXT, .head = "", .width = -24},
                                               {"command", TABLE_TEXT, .head = "", .width = -14},
                                               {"description", TABLE_TEXT, .head = ""}};
 
-/* Adds the description of an embedded cluster: its key `description`, or "a description of a
- * cluster" if there is none. */
-static void list_cluster_description(table *t, const char *name) {
-  cfg_doc *doc = NULL;
-  const cfg_node *words = NULL;
-  if (recipe_load_cluster(&doc, name, NULL, 0, NULL) == GL_OK)
-    words = cfg_find(cfg_root(doc), "description");
-  table_text(t, words != NULL ? cfg_text(words) : "a description of a cluster");
-  cfg_free(doc);
-}
-
 static gl_status list_recipes(bool is_json, gl_error *err) {
   table *t = table_new(recipe_columns, sizeof recipe_columns / sizeof *recipe_columns);
   table_plain(t, 0);
-  for (size_t i = 0; resources_at(i) != NULL; ++i) {
-    listed_recipe r;
-    if (!describe_recipe(&r, resources_at(i))) continue;
-    table_row(t);
-    table_text(t, r.name), table_text(t, r.command), table_text(t, r.description);
-  }
-  for (size_t i = 0; resources_cluster_at(i) != NULL; ++i) {
-    table_row(t);
-    table_text(t, resources_cluster_at(i)), table_text(t, "plan");
-    list_cluster_description(t, resources_cluster_at(i));
-  }
+  size_t length = 0;
+  const char *name;
+  for (size_t i = 0; resources_at(i) != NULL; ++i)
+    if ((name = resources_recipe_name(resources_at(i), &length)) != NULL)
+      list_yaml(t, name, length, false);
+  for (size_t i = 0; resources_at(i) != NULL; ++i)
+    if ((name = resources_cluster_name(resources_at(i), &length)) != NULL)
+      list_yaml(t, name, length, true);
   return report_table(t, TABLE_AS_TEXT, is_json, err);
 }
 

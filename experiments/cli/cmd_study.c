@@ -1,4 +1,4 @@
-/* gepolab study status, check and export. */
+/* gepolab study status, check, merge and export. */
 #include "analysis/export.h"
 #include "core/base/display_text.h"
 #include "core/base/file.h"
@@ -12,6 +12,7 @@
 #include "experiments/sweep/forecast.h"
 #include "experiments/sweep/worker_processes.h"
 
+#include <errno.h>
 #include <math.h>
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -789,3 +790,38 @@ const command command_export = {
                 "  gepolab study export study.db --all -o data/\n"
                 "  gepolab study export --list -t cells",
     .run = run_export};
+
+/* --- gepolab study merge --- */
+
+gl_status merge_files(const char *into, const char *const *files, size_t n, gl_error *err) {
+  store *s = NULL;
+  for (size_t i = 0; i < n; ++i)
+    if (access(files[i], R_OK) != 0)
+      return gl_fail(err, GL_EIO, "cannot read '%s': %s", files[i], strerror(errno));
+  const bool is_new = access(into, F_OK) != 0;
+  gl_status status = store_open(&s, into, STORE_WRITE, err);
+  for (size_t i = 0; i < n && status == GL_OK; ++i) status = store_merge(s, files[i], err);
+  if (status != GL_OK && s != NULL && is_new) unlink(into);
+  store_close(s);
+  return status;
+}
+
+static gl_status run_merge(args *a, gl_error *err) {
+  gl_status status = args_parse(a, NULL, 0, err);
+  if (status != GL_OK || a->help) return status;
+  status = merge_files(a->words[0], a->words + 1, a->n_words - 1, err);
+  if (status == GL_OK) print_unfinished_file(a->words[0]);
+  return status;
+}
+
+const command command_merge = {
+    .name = "study merge",
+    .arguments = "INTO.db FILE.db…",
+    .words = {.input = ARGS_ANY, .min = 2, .max = SIZE_MAX},
+    .summary = "join the study files of several shards",
+    .about =
+        "Adds the runs of every FILE to INTO, which is created if needed. Runs with equal keys\n"
+        "must agree; the FILEs are not changed. Parts of the plan that are still missing, such\n"
+        "as a shard that was not given, are listed on standard error.",
+    .examples = "  gepolab study merge study.db study.db.shard0 study.db.shard1",
+    .run = run_merge};

@@ -1,5 +1,4 @@
-/* gepolab sweep: runs a grid and stores it in a study file; and gepolab study merge: joins several
- * study files. */
+/* gepolab sweep: runs a grid and stores it in a study file. */
 #include "core/base/display_text.h"
 #include "experiments/base/args.h"
 #include "experiments/base/memory.h"
@@ -235,20 +234,6 @@ static void warn_of_edges(const sweep_report *r) {
 
 /* --- joining files --- */
 
-static gl_status merge_files(const char *into, const char *const *files, size_t n, gl_error *err) {
-  store *s = NULL;
-  for (size_t i = 0; i < n; ++i)
-    if (access(files[i], R_OK) != 0)
-      return gl_fail(err, GL_EIO, "cannot read '%s': there is no such file, or no permission",
-                     files[i]);
-  const bool is_new = access(into, F_OK) != 0;
-  gl_status status = store_open(&s, into, STORE_WRITE, err);
-  for (size_t i = 0; i < n && status == GL_OK; ++i) status = store_merge(s, files[i], err);
-  if (status != GL_OK && s != NULL && is_new) unlink(into);
-  store_close(s);
-  return status;
-}
-
 static gl_status merge_shards(const char *file, const ranks *s, gl_error *err) {
   gl_status status = GL_OK;
   for (size_t i = 0; i < s->count && status == GL_OK; ++i) {
@@ -444,25 +429,3 @@ const command command_sweep = {
                 "      'sweep.algorithm=[grpo,gepo]'\n"
                 "  mpirun -n 4 gepolab sweep delay_sweep -o study.db",
     .run = sweep_run_sweep};
-
-/* --- gepolab study merge --- */
-
-static gl_status run_merge(args *a, gl_error *err) {
-  gl_status status = args_parse(a, NULL, 0, err);
-  if (status != GL_OK || a->help) return status;
-  status = merge_files(a->words[0], a->words + 1, a->n_words - 1, err);
-  if (status == GL_OK) print_unfinished_file(a->words[0]);
-  return status;
-}
-
-const command command_merge = {
-    .name = "study merge",
-    .arguments = "INTO.db FILE.db…",
-    .words = {.input = ARGS_ANY, .min = 2, .max = SIZE_MAX},
-    .summary = "join the study files of several shards",
-    .about =
-        "Adds the runs of every FILE to INTO, which is created if needed. Runs with equal keys\n"
-        "must agree; the FILEs are not changed. Parts of the plan that are still missing, such\n"
-        "as a shard that was not given, are listed on standard error.",
-    .examples = "  gepolab study merge study.db study.db.shard0 study.db.shard1",
-    .run = run_merge};

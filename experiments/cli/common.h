@@ -119,6 +119,8 @@ gl_status print_unfinished(store *s, const char *path, gl_error *err);
 /* The same for the file at path, if it is a study. A file that cannot be read is ignored; the
  * command itself reports it. */
 void print_unfinished_file(const char *path);
+/* Adds the runs of n study files to `into`, which is created if needed. */
+gl_status merge_files(const char *into, const char *const *files, size_t n, gl_error *err);
 
 /* --- fates of responses --- */
 

@@ -44,10 +44,10 @@ static const cfg_node *list_of(cfg_reader *r, const char *key, size_t most, cons
 
 /* Reads a list of whole numbers in ascending order, without repetitions; default: `fallback`. */
 static size_t plan_read_values(cfg_reader *r, const char *key, const int64_t *fallback, size_t n,
-                               int64_t lo, int64_t hi, int64_t out[PLAN_MOST_VALUES]) {
+                               int64_t lo, int64_t out[PLAN_MOST_VALUES]) {
   double *given = NULL;
   const cfg_node *node = cfg_child(r, key);
-  size_t m = cfg_doubles(r, key, &given, (double)lo, (double)hi), used = 0;
+  size_t m = cfg_doubles(r, key, &given, (double)lo, 1e6), used = 0;
   if (r->status == GL_OK && m > PLAN_MOST_VALUES)
     r->status = cfg_fail(node, r->err, "'%s.%s' has %zu values; at most %d are tried", r->section,
                          key, m, PLAN_MOST_VALUES);
@@ -230,7 +230,7 @@ static gl_status plan_read_learner(plan_description *d, const cfg_node *node, gl
   d->serial = cfg_double(&r, "serial", 0, 0, 1);
   if (plan_read_learner_sites(d, &r) != GL_OK) return r.status;
   const size_t n = default_choices(d, fallback);
-  d->n_choices = plan_read_values(&r, "choices", fallback, n, 1, 1000000, chosen);
+  d->n_choices = plan_read_values(&r, "choices", fallback, n, 1, chosen);
   for (size_t i = 0; i < d->n_choices; ++i) d->choices[i] = (size_t)chosen[i];
   if (r.status == GL_OK && d->n_choices == 0)
     return cfg_fail(node, err,
@@ -246,9 +246,9 @@ static gl_status plan_read_search(plan_description *d, const cfg_node *node, gl_
   static const int64_t batches[] = {1, 2}, windows[] = {1, 2, 4, 8}, publish[] = {1, 2};
   cfg_reader r;
   cfg_begin(&r, node, "plan.search", err);
-  d->n_batches = plan_read_values(&r, "batches", batches, 2, 1, 1000000, d->batches);
-  d->n_windows = plan_read_values(&r, "window", windows, 4, 0, 1000000, d->windows);
-  d->n_publish = plan_read_values(&r, "publish_every", publish, 2, 1, 1000000, d->publish);
+  d->n_batches = plan_read_values(&r, "batches", batches, 2, 1, d->batches);
+  d->n_windows = plan_read_values(&r, "window", windows, 4, 0, d->windows);
+  d->n_publish = plan_read_values(&r, "publish_every", publish, 2, 1, d->publish);
   return cfg_end(&r);
 }
 

@@ -222,9 +222,12 @@ static gl_status load_cluster(cfg_doc **out, const char *source, gl_error *err) 
         "%s is a recipe and no description of a cluster; use `gepolab run %s`, or one of "
         "the descriptions: `gepolab list recipes` lists both",
         source, source);
-  for (size_t i = 0, n = 0; resources_cluster_at(i) != NULL; ++i)
-    n += (size_t)snprintf(text + n, n < sizeof text ? sizeof text - n : 0, "%s%s",
-                          i > 0 ? ", " : "", resources_cluster_at(i));
+  for (size_t i = 0, n = 0, length = 0; resources_at(i) != NULL; ++i) {
+    const char *name = resources_cluster_name(resources_at(i), &length);
+    if (name != NULL)
+      n += (size_t)snprintf(text + n, n < sizeof text ? sizeof text - n : 0, "%s%.*s",
+                            n > 0 ? ", " : "", (int)length, name);
+  }
   return gl_fail(err, GL_EINPUT,
                  "%s:1:1: there is no such file and no embedded description of that name; those "
                  "are %s",

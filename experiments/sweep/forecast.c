@@ -1,8 +1,8 @@
 /* Run-time estimates of a sweep: mean durations by kind of run, the throughput of a study that is
  * being written, and a sweep's progress bar. */
-#define _GNU_SOURCE /* tdestroy */
 #include "experiments/sweep/forecast.h"
 
+#include "core/base/hash.h"
 #include "core/base/json.h"
 #include "core/config/config.h"
 #include "core/store/store.h"
@@ -13,7 +13,6 @@
 
 #include <limits.h>
 #include <math.h>
-#include <search.h>
 #include <sqlite3.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -32,28 +31,24 @@ struct costs_kind {
   char *name; /* key: algorithm, newline, settings; the algorithm alone for the mean over all its
                  runs */
   costs *of;
-  costs_kind *algorithm, *next; /* entry of the algorithm, and next kind in the list; both NULL in
-                                   an algorithm's own entry */
+  costs_kind *algorithm; /* entry of the algorithm; NULL in its own */
+  costs_kind *next;
   pace took;
   size_t left, ended, updates; /* runs still to be made, and made of those; updates of each */
 };
 
 struct costs {
-  void *tree; /* all kinds by name, including those of algorithms */
-  costs_kind *first;
+  hash_table names;  /* addresses of all kinds, including those of algorithms */
+  costs_kind *first; /* list of them */
   pace took;
   int64_t peak_bytes;
 };
 
 /* --- kinds --- */
 
-static int costs_compare_names(const void *a, const void *b) {
-  return strcmp(((const costs_kind *)a)->name, ((const costs_kind *)b)->name);
-}
-
-static void free_kind(void *kind) {
-  free(((costs_kind *)kind)->name);
-  free(kind);
+static bool costs_is_named(const void *owner, uint64_t kind, const void *name) {
+  (void)owner;
+  return strcmp(((const costs_kind *)(uintptr_t)kind)->name, name) == 0;
 }
 
 costs *costs_new(void) {
@@ -62,19 +57,27 @@ costs *costs_new(void) {
 
 void costs_free(costs *c) {
   if (c == NULL) return;
-  tdestroy(c->tree, free_kind);
+  for (costs_kind *k = c->first, *next; k != NULL; k = next) {
+    next = k->next;
+    free(k->name);
+    free(k);
+  }
+  hash_table_fini(&c->names);
   free(c);
 }
 
-/* Returns the kind with that name, which is made if needed (*is_new: 1). Takes ownership of the
- * name. */
-static costs_kind *kind_named(costs *c, char *name, bool *is_new) {
+/* Returns the kind with that name, which is made if needed. Takes ownership of the name. */
+static costs_kind *kind_named(costs *c, char *name) {
+  const uint64_t hash = hash_64_text(HASH_64_START, name);
+  const uint64_t *known = hash_table_find(&c->names, hash, costs_is_named, NULL, name);
+  if (known != NULL) {
+    free(name);
+    return (costs_kind *)(uintptr_t)*known;
+  }
   costs_kind *k = MUST_ARRAY(costs_kind, 1, "the times of runs");
-  *k = (costs_kind){.name = name, .of = c};
-  costs_kind **found = must_have(tsearch(k, &c->tree, costs_compare_names), "the times of runs");
-  *is_new = *found == k;
-  if (!*is_new) free_kind(k);
-  return *found;
+  *k = (costs_kind){.name = name, .of = c, .next = c->first};
+  must_succeed(hash_table_add(&c->names, hash, (uintptr_t)k), "the times of runs");
+  return c->first = k;
 }
 
 /* Settings without the learning rate. In canonical JSON a quoted name before a colon is a key, and
@@ -93,12 +96,8 @@ static char *kind_name(const char *algorithm, const char *swept) {
 }
 
 costs_kind *costs_of(costs *c, const char *algorithm, const char *swept) {
-  bool is_new = false, is_first = false;
-  costs_kind *k = kind_named(c, kind_name(algorithm, swept), &is_new);
-  if (!is_new) return k;
-  k->next = c->first;
-  c->first = k;
-  k->algorithm = kind_named(c, must_copy(algorithm, "the times of runs"), &is_first);
+  costs_kind *k = kind_named(c, kind_name(algorithm, swept));
+  if (k->algorithm == NULL) k->algorithm = kind_named(c, must_copy(algorithm, "the times of runs"));
   return k;
 }
 

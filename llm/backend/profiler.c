@@ -2,9 +2,10 @@
  * between two time marks. */
 #include "llm/backend/profiler.h"
 
+#include "core/base/seconds.h"
+
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* Maximum number of operations whose marks have not been read yet. */
 enum { ON_THE_WAY = 512 };
@@ -31,12 +32,6 @@ static backend_profile *profiler_of(const backend *b) {
   return (backend_profile *)(uintptr_t)b->ops;
 }
 
-static double profile_now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* --- time --- */
 
 /* mark_seconds returns 0 after an error, so such operations add no time. */
@@ -51,7 +46,7 @@ static void read_marks(backend_profile *w) {
 static void profile_before(backend_profile *w) {
   if (w->inside++ > 0 || w->recording) return;
   if (w->real->mark_set == NULL) {
-    w->begun = profile_now();
+    w->begun = seconds_now();
     return;
   }
   if (w->n_pending == ON_THE_WAY) read_marks(w);
@@ -65,7 +60,7 @@ static void profile_after(backend_profile *w, size_t operation, double flops, do
   x->flops += flops;
   x->bytes += bytes;
   if (w->real->mark_set == NULL) {
-    x->seconds += profile_now() - w->begun;
+    x->seconds += seconds_now() - w->begun;
     return;
   }
   pending *p = &w->pending[w->n_pending++];
@@ -295,7 +290,8 @@ void backend_profile_clear(backend_profile *w) {
 
 static int longer(const void *a, const void *b) {
   const backend_work *x = a, *y = b;
-  return (x->seconds < y->seconds) - (x->seconds > y->seconds);
+  const int order = (x->seconds < y->seconds) - (x->seconds > y->seconds);
+  return order != 0 ? order : strcmp(x->operation, y->operation);
 }
 
 size_t backend_profile_read(backend_profile *w, backend_work *work) {

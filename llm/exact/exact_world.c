@@ -331,12 +331,6 @@ static void view_rewards(const void *self, size_t x, double *reward) {
   memcpy(reward, w->reward + x * k, k * sizeof *reward);
 }
 
-/* For each response, collects the values of its edges from a table over edges. */
-static void along_paths(const response_tree *t, const double *edge, double *logp) {
-  for (size_t i = 0; i < t->n_responses * t->horizon; ++i)
-    logp[i] = t->path[i] < 0 ? 0 : edge[t->path[i]];
-}
-
 /* Writes the log-probabilities of all edges into the workspace. cut 1: of the truncated sampling
  * distribution (paper/methods.md §1.2). */
 static gl_status edge_log_probs(const exact_world *w, const double *theta, size_t x, int cut,
@@ -362,7 +356,7 @@ static gl_status log_probs(const exact_world *w, const double *theta, size_t x, 
                            double *logp, gl_error *err) {
   pthread_mutex_lock(&w->workspace->lock);
   gl_status status = edge_log_probs(w, theta, x, cut, err);
-  if (status == GL_OK) along_paths(&w->tree, w->workspace->edge, logp);
+  if (status == GL_OK) response_tree_along_paths(&w->tree, w->workspace->edge, logp);
   pthread_mutex_unlock(&w->workspace->lock);
   return status;
 }
@@ -412,7 +406,7 @@ static gl_status view_log_probs_replayed(const void *self, const double *theta,
   pthread_mutex_lock(&w->workspace->lock);
   gl_status status = replayed_edges(w, theta, theta_sampler, x, over, err);
   pthread_mutex_unlock(&w->workspace->lock);
-  if (status == GL_OK) along_paths(&w->tree, over, logp);
+  if (status == GL_OK) response_tree_along_paths(&w->tree, over, logp);
   free(over);
   return status;
 }
@@ -432,6 +426,7 @@ static void pass_to_whole_dist(const response_tree *t, const double *over, doubl
   }
 }
 
+/* theta_sampler NULL: scores of the whole distribution. */
 static gl_status view_accumulate_score_replayed(const void *self, const double *theta,
                                                 const double *theta_sampler, size_t x,
                                                 const double *coefficient, double *grad,
@@ -440,17 +435,14 @@ static gl_status view_accumulate_score_replayed(const void *self, const double *
   const response_tree *t = &w->tree;
   exact_workspace *b = w->workspace;
   const sweep s = {.w = w, .workspace = b, .x = x, .through = b->edge};
-  double *over = calloc(t->n_edges, sizeof *over);
-  if (over == NULL) return gl_fail_memory(err, "scores");
+  double *over = theta_sampler != NULL ? calloc(t->n_edges, sizeof *over) : NULL;
+  if (theta_sampler != NULL && over == NULL) return gl_fail_memory(err, "scores");
   pthread_mutex_lock(&b->lock);
-  gl_status status = replayed_edges(w, theta, theta_sampler, x, over, err);
-  memset(b->edge, 0, t->n_edges * sizeof *b->edge);
-  for (size_t i = 0; i < t->n_responses * t->horizon; ++i)
-    if (t->path[i] >= 0) b->edge[t->path[i]] += coefficient[i];
-  if (status == GL_OK) {
-    pass_to_whole_dist(t, over, b->edge);
-    status = run_backward(&s, b->gradient, err);
-  }
+  gl_status status = over != NULL ? replayed_edges(w, theta, theta_sampler, x, over, err)
+                                  : model_set(b->m, theta, err);
+  response_tree_gather(t, coefficient, b->edge);
+  if (status == GL_OK && over != NULL) pass_to_whole_dist(t, over, b->edge);
+  if (status == GL_OK) status = run_backward(&s, b->gradient, err);
   for (size_t i = 0; i < w->n_parameters && status == GL_OK; ++i) grad[i] += b->gradient[i];
   pthread_mutex_unlock(&b->lock);
   free(over);
@@ -459,19 +451,7 @@ static gl_status view_accumulate_score_replayed(const void *self, const double *
 
 static gl_status view_accumulate_score(const void *self, const double *theta, size_t x,
                                        const double *coefficient, double *grad, gl_error *err) {
-  const exact_world *w = self;
-  const response_tree *t = &w->tree;
-  exact_workspace *b = w->workspace;
-  const sweep s = {.w = w, .workspace = b, .x = x, .through = b->edge};
-  pthread_mutex_lock(&b->lock);
-  memset(b->edge, 0, t->n_edges * sizeof *b->edge);
-  for (size_t i = 0; i < t->n_responses * t->horizon; ++i)
-    if (t->path[i] >= 0) b->edge[t->path[i]] += coefficient[i];
-  gl_status status = model_set(b->m, theta, err);
-  if (status == GL_OK) status = run_backward(&s, b->gradient, err);
-  for (size_t i = 0; i < w->n_parameters && status == GL_OK; ++i) grad[i] += b->gradient[i];
-  pthread_mutex_unlock(&b->lock);
-  return status;
+  return view_accumulate_score_replayed(self, theta, NULL, x, coefficient, grad, err);
 }
 
 /* The score (gradient of the log-probability) of one edge from a node of that depth. All

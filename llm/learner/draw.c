@@ -182,12 +182,6 @@ static gl_status record_by_learner(llm_learner *l, const drawing_request *r, con
 
 /* --- a mixture --- */
 
-/* log(e^x + e^y). */
-static double log_sum_of_two(double x, double y) {
-  const double top = x > y ? x : y;
-  return isinf(top) ? top : top + log(exp(x - top) + exp(y - top));
-}
-
 /* Sets chosen[i] to 1 if response i comes from the other policy. */
 static void choose_mixture(const llm_learner *l, const drawing_request *r, size_t n,
                            unsigned char *chosen) {
@@ -242,7 +236,7 @@ static void record_mixture(const llm_learner *l, const drawing_request *r, const
       const size_t at = i * l->spec.max_tokens + t;
       reach += own_logp[at];
       other += other_logp[at];
-      const double both = log_sum_of_two(reach, other);
+      const double both = sampling_log_add(reach, other);
       result->logq[at] = result->logq_truncated[at] = both - before;
       before = both;
     }

@@ -16,6 +16,7 @@
  * complete. */
 #include "core/base/file.h"
 #include "core/base/hash.h"
+#include "core/base/seconds.h"
 #include "llm/learner/learner.h"
 
 #include <dirent.h>
@@ -25,7 +26,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 /* --- files of warm-ups --- */
@@ -240,12 +240,8 @@ static int warmup_entry_read(const warmup_entry *e, llm_learner *l) {
   return found;
 }
 
-static void write_warmup(FILE *to, const void *bytes, size_t n, checksum *sum) {
-  checksum_add(sum, bytes, n);
-  (void)fwrite(bytes, 1, n, to); /* file_commit() reports an error */
-}
-
-/* Writes the parameters as numbers of the master type. Returns 0 after an error. */
+/* Writes the parameters as numbers of the master type; file_commit() reports an error of writing.
+ * Returns 0 after another error. */
 static int write_parameters(const llm_learner *l, FILE *to, checksum *sum) {
   const size_t n = model_parameters(l->model);
   double *host = calloc(n, sizeof *host);
@@ -253,25 +249,12 @@ static int write_parameters(const llm_learner *l, FILE *to, checksum *sum) {
   for (size_t i = 0; i < n && got; ++i) {
     float single = (float)host[i];
     if (l->backend->master_element == sizeof single)
-      write_warmup(to, &single, sizeof single, sum);
+      (void)checksum_put(to, &single, sizeof single, sum, NULL);
     else
-      write_warmup(to, &host[i], sizeof *host, sum);
+      (void)checksum_put(to, &host[i], sizeof *host, sum, NULL);
   }
   free(host);
   return got;
-}
-
-/* Makes a folder and its parents, like mkdir -p. */
-static void make_folder(const char *folder) {
-  char *path = strdup(folder);
-  for (char *at = path; at != NULL && *at != '\0'; ++at)
-    if (at > path && *at == '/') {
-      *at = '\0';
-      (void)mkdir(path, 0777);
-      *at = '/';
-    }
-  if (path != NULL) (void)mkdir(path, 0777);
-  free(path);
 }
 
 /* --- keeping the folder small --- */
@@ -325,11 +308,11 @@ static gl_status warmup_entry_save(const warmup_entry *e, const llm_learner *l, 
   const warmup_header h = warmup_header_of(e, l);
   checksum sum;
   checksum_begin(&sum);
-  write_warmup(w.stream, &h, sizeof h, &sum);
-  write_warmup(w.stream, e->key, strlen(e->key), &sum);
+  (void)checksum_put(w.stream, &h, sizeof h, &sum, NULL);
+  (void)checksum_put(w.stream, e->key, strlen(e->key), &sum, NULL);
   if (write_parameters(l, w.stream, &sum)) {
     const uint64_t end = checksum_of(&sum);
-    write_warmup(w.stream, &end, sizeof end, &sum);
+    (void)checksum_put(w.stream, &end, sizeof end, NULL, NULL);
     return file_commit(&w, err);
   }
   file_abandon(&w);
@@ -341,7 +324,7 @@ static gl_status warmup_entry_save(const warmup_entry *e, const llm_learner *l, 
 static void warmup_entry_write(const warmup_entry *e, const llm_learner *l) {
   const size_t most = (size_t)most_bytes / l->backend->master_element;
   if (e->path == NULL || model_parameters(l->model) > most) return;
-  make_folder(e->folder);
+  (void)file_make_folder(e->folder, NULL);
   if (warmup_entry_save(e, l, NULL) == GL_OK) prune_warmups(e->folder);
 }
 
@@ -613,14 +596,8 @@ typedef struct warming {
   double kept_s;
 } warming;
 
-static double now_s(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static gl_status save_unfinished(warming *w, gl_error *err) {
-  w->kept_s = now_s();
+  w->kept_s = seconds_now();
   return warmup_own_keep(&w->own, w->learner, w->done, err);
 }
 
@@ -636,7 +613,7 @@ static gl_status pause_after(warming *w, double loss, gl_error *err) {
     return gl_fail(err, GL_EINTERRUPTED, "stopped after %zu of %zu steps of the warm-up%s", w->done,
                    steps, w->own.path != NULL ? "; the same command goes on from there" : "");
   }
-  const int due = p->every > 0 ? w->done % p->every == 0 : now_s() - w->kept_s >= p->seconds;
+  const int due = p->every > 0 ? w->done % p->every == 0 : seconds_now() - w->kept_s >= p->seconds;
   return due && w->done < steps ? save_unfinished(w, err) : GL_OK;
 }
 
@@ -670,7 +647,7 @@ static gl_status run_warmup(warming *w, gl_error *err) {
   gl_status status = arena_check(&s->memory, "a warm-up", err);
   if (status == GL_OK) status = llm_learner_optimizer(l, &l->spec.warmup.optimizer, err);
   if (status == GL_OK) (void)warmup_own_resume(&w->own, l, &w->done);
-  w->kept_s = now_s();
+  w->kept_s = seconds_now();
   while (w->done < l->spec.warmup.steps && !enough && status == GL_OK)
     status = step_once(w, &enough, err);
   (void)llm_learner_optimizer(l, NULL, NULL);

@@ -59,12 +59,6 @@ static void distort(const toy_learner *l, uint64_t id, size_t x, size_t from, si
   for (size_t first = from; first < to; first += v) normalise(dist + first, v);
 }
 
-/* log(e^x + e^y). */
-static double log_add(double x, double y) {
-  const double top = x > y ? x : y;
-  return isinf(top) ? top : top + log(exp(x - top) + exp(y - top));
-}
-
 /* Replaces dist[n_edges] by the conditional log-probabilities of the mixture (1 - share) dist +
  * share other over whole responses. reach[n_nodes] and other_reach[n_nodes] are scratch. Parents
  * precede children. */
@@ -79,7 +73,8 @@ static void mix(const response_tree *t, double share, double *dist, const double
       reach[t->next[e]] = own_path;
       other_reach[t->next[e]] = other_path;
     }
-    dist[e] = log_add(own_path, other_path) - log_add(reach[node], other_reach[node]);
+    dist[e] =
+        sampling_log_add(own_path, other_path) - sampling_log_add(reach[node], other_reach[node]);
   }
 }
 

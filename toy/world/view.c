@@ -22,19 +22,13 @@ static void toy_view_rewards(const void *self, size_t x, double *reward) {
   memcpy(reward, w->reward + x * k, k * sizeof *reward);
 }
 
-/* Copies the values of each response's edges from a table over edges. */
-static void view_along_paths(const response_tree *t, const double *edge, double *logp) {
-  for (size_t i = 0; i < t->n_responses * t->horizon; ++i)
-    logp[i] = t->path[i] < 0 ? 0 : edge[t->path[i]];
-}
-
 static gl_status toy_view_log_probs(const void *self, const double *theta, size_t x, double *logp,
                                     gl_error *err) {
   const toy_world *w = self;
   double *edge = calloc(w->tree.n_edges, sizeof *edge);
   if (edge == NULL) return gl_fail_memory(err, "log-probabilities");
   toy_log_probs(w, theta, x, edge);
-  view_along_paths(&w->tree, edge, logp);
+  response_tree_along_paths(&w->tree, edge, logp);
   free(edge);
   return GL_OK;
 }
@@ -52,7 +46,7 @@ static gl_status toy_view_log_probs_truncated(const void *self, const double *th
   double *truncated = edge + w->tree.n_edges;
   toy_log_probs(w, theta, x, edge);
   toy_truncate(w, &w->sampling, edge, w->tree.n_nodes, truncated, rank);
-  view_along_paths(&w->tree, truncated, logp);
+  response_tree_along_paths(&w->tree, truncated, logp);
   free(edge);
   free(rank);
   return GL_OK;
@@ -98,7 +92,7 @@ static gl_status toy_view_log_probs_replayed(const void *self, const double *the
   replayed r;
   gl_status status = replayed_init(&r, w, theta, theta_sampler, x, err);
   if (status != GL_OK) return status;
-  view_along_paths(&w->tree, r.logp, logp);
+  response_tree_along_paths(&w->tree, r.logp, logp);
   replayed_fini(&r);
   return GL_OK;
 }
@@ -113,9 +107,7 @@ static gl_status toy_view_accumulate_score_replayed(const void *self, const doub
   gl_status status = replayed_init(&r, w, theta, theta_sampler, x, err);
   if (status != GL_OK) return status;
   double *through = r.sampler; /* reuse: r.sampler is no longer needed */
-  memset(through, 0, t->n_edges * sizeof *through);
-  for (size_t i = 0; i < t->n_responses * t->horizon; ++i)
-    if (t->path[i] >= 0) through[t->path[i]] += coefficient[i];
+  response_tree_gather(t, coefficient, through);
   for (size_t e = 0; e < t->n_edges; ++e)
     if (through[e] != 0)
       toy_add_score(w, x, e, through[e], r.p + e / t->vocabulary * t->vocabulary, r.scratch, grad);
@@ -145,8 +137,7 @@ static gl_status toy_view_accumulate_score(const void *self, const double *theta
     return gl_fail_memory(err, "scores");
   }
   /* Responses that share a prefix share its gradient, so sum their coefficients first. */
-  for (size_t i = 0; i < t->n_responses * t->horizon; ++i)
-    if (t->path[i] >= 0) through[t->path[i]] += coefficient[i];
+  response_tree_gather(t, coefficient, through);
   for (size_t e = 0; e < t->n_edges; ++e)
     if (through[e] != 0)
       toy_add_score(w, x, e, through[e], p + e / t->vocabulary * t->vocabulary, p + t->n_edges,

@@ -5,9 +5,11 @@
 #include "core/base/progress.h"
 
 #include "core/base/display_text.h"
+#include "core/base/seconds.h"
 #include "tests/support/suite.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -416,4 +418,17 @@ TEST(long_spans_have_hours) {
   CU_ASSERT_PTR_NOT_NULL(strstr(last_line(&s, line), "3/4 runs  0.000278/s  1h00m left"));
   progress_free(p);
   screen_fini(&s);
+}
+
+TEST(durations_are_rounded_before_their_unit_is_chosen) {
+  static const struct {
+    double s;
+    const char *text;
+  } cases[] = {{0, "0s"},         {59.4, "59s"},   {59.6, "1m00s"},    {185, "3m05s"},
+               {3599.7, "1h00m"}, {7620, "2h07m"}, {86399.8, "1d00h"}, {273600, "3d04h"},
+               {-1, "?"},         {NAN, "?"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    char text[SECONDS_TEXT_SIZE];
+    CU_ASSERT_STRING_EQUAL(seconds_text(cases[i].s, text), cases[i].text);
+  }
 }
