@@ -26,8 +26,8 @@ void shown_write(const char *text, size_t size, FILE *to);
 /* The same for a NUL-terminated string, without escaping line breaks and tabs, for multi-line
  * texts. */
 void shown_write_lines(const char *text, FILE *to);
-/* Writes text for an HTML element or quoted attribute: like shown_write(), with the five markup
- * characters as entities. Also valid in XML. */
+/* Writes text for an HTML element or quoted attribute: like shown_write_lines(), with the five
+ * markup characters as entities. Also valid in XML. */
 void shown_write_html(const char *text, FILE *to);
 /* Writes a field of a tab-separated file that gnuplot can read: escaped, and quoted (with quotes
  * doubled) if it contains a quote or starts with '#'. */

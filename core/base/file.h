@@ -61,8 +61,8 @@ size_t file_uncompressed_length(const char *name);
 /* Whether the file at path is an SQLite database; every study is one. */
 bool file_is_database(const char *path);
 
-/* Returns GL_EIO for a failed operation on path with that errno: the operation, the reason and the
- * fix. */
+/* Returns GL_EIO for a failed operation ("written") on path with that errno: the operation, the
+ * reason and the fix. */
 gl_status file_fail(const char *path, const char *operation, int reason, gl_error *err);
 
 #endif

@@ -27,8 +27,8 @@ typedef struct group_filter {
 
 /* Reads the key `filter_groups: {enable, max_num_gen_batches, gen_batch_size, exhausted}` of the
  * section at r. A round has batch_groups groups by default. Errors: GL_EINPUT if `enable` is
- * missing or, with an enabled filter, if groups have one response, a round has fewer groups than a
- * batch, or there are more responses than an id can address. */
+ * missing or, with an enabled filter, if groups have one response, all rounds together have fewer
+ * groups than a batch, or there are more responses than an id can address. */
 gl_status group_filter_read(group_filter *out, cfg_reader *r, size_t batch_groups,
                             size_t group_size);
 

@@ -266,7 +266,7 @@ gl_status llm_folder_prepare(const char *folder, int *made, gl_error *err) {
                                         world_file, FILES_BESIDE_TOKENIZER};
   struct stat s;
   *made = mkdir(folder, 0777) == 0;
-  if (!*made && errno != EEXIST) return file_fail(folder, "make the folder", errno, err);
+  if (!*made && errno != EEXIST) return file_fail(folder, "made", errno, err);
   if (stat(folder, &s) == 0 && !S_ISDIR(s.st_mode))
     return gl_fail(err, GL_EIO, "'%s' is a file; -o needs the name of a folder", folder);
   for (size_t i = 0; i < sizeof written / sizeof *written; ++i)
@@ -291,8 +291,8 @@ static gl_status copy_stream(FILE *from, FILE *to, const char *path, gl_error *e
   char piece[65536];
   size_t got = 0;
   while ((got = fread(piece, 1, sizeof piece, from)) > 0)
-    if (fwrite(piece, 1, got, to) != got) return file_fail(path, "write", errno, err);
-  return ferror(from) ? file_fail(path, "copy", errno, err) : GL_OK;
+    if (fwrite(piece, 1, got, to) != got) return file_fail(path, "written", errno, err);
+  return ferror(from) ? file_fail(path, "copied", errno, err) : GL_OK;
 }
 
 static gl_status copy_file(const char *source, const char *path, gl_error *err) {

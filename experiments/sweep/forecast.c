@@ -196,6 +196,11 @@ static size_t planned_updates(sqlite3_stmt *q) {
   return made > 0 ? (size_t)made : 0;
 }
 
+static gl_status outlook_fail(store *s, gl_error *err) {
+  return gl_fail(err, GL_EIO, "the times of the finished runs in %s cannot be read: %s",
+                 sqlite3_db_filename(store_handle(s), "main"), sqlite3_errmsg(store_handle(s)));
+}
+
 gl_status costs_read(costs *c, store *s, const char *study, gl_error *err) {
   static const char sql[] =
       "SELECT algorithm, swept, wall_s, (SELECT max(step) FROM steps WHERE run = r.id), CASE status"
@@ -215,9 +220,7 @@ gl_status costs_read(costs *c, store *s, const char *study, gl_error *err) {
     if (peak > c->peak_bytes) c->peak_bytes = peak;
     costs_learn(costs_of(c, algorithm, swept), sqlite3_column_double(q, 2), planned_updates(q));
   }
-  if (code != SQLITE_DONE)
-    status = gl_fail(err, GL_EIO, "the times of finished runs cannot be read: %s",
-                     sqlite3_errmsg(store_handle(s)));
+  if (code != SQLITE_DONE) status = outlook_fail(s, err);
   sqlite3_finalize(q);
   return status;
 }
@@ -249,11 +252,6 @@ static char *finished_runs(store *s, const char *then) {
       columns, then);
   free(columns);
   return must_have(sql, "the times of runs");
-}
-
-static gl_status outlook_fail(store *s, gl_error *err) {
-  return gl_fail(err, GL_EIO, "the times of finished runs cannot be read: %s",
-                 sqlite3_errmsg(store_handle(s)));
 }
 
 /* Prepares the query `sql` for a study, and frees its text. */

@@ -351,7 +351,8 @@ static size_t mpirun_size(void) {
 static gl_status begin_mpi(ranks *s, const char *file, gl_error *err) {
 #ifdef GEPOLAB_WITH_MPI
   int rank = 0, size = 1;
-  if (MPI_Init(NULL, NULL) != MPI_SUCCESS) return gl_fail(err, GL_EIO, "MPI does not start");
+  if (MPI_Init(NULL, NULL) != MPI_SUCCESS)
+    return gl_fail(err, GL_EIO, "MPI does not start; use --shard, or -j without mpirun");
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   *s = (ranks){.index = (size_t)rank, .count = (size_t)size, .mpi = 1};

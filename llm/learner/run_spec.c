@@ -176,7 +176,7 @@ gl_status llm_start_checksum(const char *folder, char text[LLM_CHECKSUM_SIZE], g
   struct dirent **entry = NULL;
   checksum sum;
   const int n = scandir(folder, &entry, is_of_start, alphasort);
-  if (n < 0) return file_fail(folder, "read the folder", errno, err);
+  if (n < 0) return file_fail(folder, "read", errno, err);
   char *piece = malloc(PIECE);
   gl_status status = piece != NULL ? GL_OK : gl_fail_memory(err, "a model's checksum");
   checksum_begin(&sum);

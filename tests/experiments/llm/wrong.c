@@ -1,4 +1,5 @@
 /* gepolab llm: wrong usage, what does not fit, damaged folders, outputs that cannot be written. */
+#include "llm/backend/open/open.h"
 #include "tests/support/cli_llm.h"
 #include "tests/support/suite.h"
 
@@ -193,7 +194,10 @@ TEST(a_full_disk_leaves_no_half_model) {
 TEST(a_device_that_is_not_there_is_told) {
   place p = place_make();
   cli_result r = CLI("llm", "info", p.recipe, "world.backend=cuda");
-  if (r.code != 0) check_refusal(&r, 1, "no CUDA device");
+  if (r.code != 0)
+    check_refusal(&r, 1, "no CUDA device");
+  else
+    CU_ASSERT(backend_devices() > 0);
 }
 
 /* `gpu` is another program's name of the device. */
