@@ -149,7 +149,7 @@ declines() {
     "$gepolab" results keep "$work/$name.json" --recipe frontier_automaton --study "$study" -o "$to/$name.tsv"
   done
   keep_power power_marin_any --events 5 --others 19 --auc 0.463 --auc 0.474 --auc 0.442 --auc 0.453 --auc 0.547 --auc 0.221
-  keep_power power_marin_two --events 3 --others 21 --auc 0.524 --auc 0.603 --auc 0.619 --auc 0.524 --auc 0.619 --auc 0.333
+  keep_power power_marin_two --events 3 --others 21 --auc 0.524 --auc 0.603 --auc 0.619 --auc 0.333
 }
 
 keep_power() { # NAME OPTIONS …
