@@ -119,10 +119,10 @@ static int may_overflow(metric m) {
   return metric_find(name) != METRIC_COUNT || strncmp(own, "log_", 4) == 0;
 }
 
-/* Whether some token's or response's ratio, or a ratio of the first tokens of a response, is beyond
- * double precision. */
+/* Whether the square of some token's or response's ratio, or of a ratio of the first tokens of a
+ * response, is beyond double precision. */
 static bool ratios_overflow(const policy_input *in) {
-  static const double most = 709;
+  static const double most = 354; /* exp(2 x 355) is infinite */
   for (size_t i = 0; i < in->n_responses; ++i) {
     double sum = 0;
     for (size_t t = in->token_start[i]; t < in->token_start[i + 1]; ++t) {
@@ -145,8 +145,8 @@ static gl_status check_finite(const group_file *g, const policy_output *out, gl_
       return gl_fail(err, GL_ENUMERIC, "the diagnostic %s is %g: %s", metric_about((metric)m)->name,
                      out->metric[m],
                      ratios_overflow(&g->input)
-                         ? "some logp and logq are further apart than the 709 that an exponential "
-                           "in double precision holds"
+                         ? "some logp and logq are so far apart that the square of their ratio is "
+                           "beyond double precision"
                          : "the rewards are too large for double precision");
   return GL_OK;
 }
