@@ -180,7 +180,7 @@ typedef struct trajectories {
   attempt *open;
   size_t n_open;
   hash_table of_sample;
-  size_t n, n_unpaired;
+  size_t n;
   gl_error *err;
 } trajectories;
 
@@ -210,14 +210,12 @@ static attempt *attempt_of(trajectories *t, double sample) {
   return a;
 }
 
+/* Writes an attempt; nothing if it began before the log. */
 static void end_attempt(trajectories *t, attempt *a, double end) {
   /* The log has no end of generation for a single-turn attempt: it ends with the attempt. */
   const double response = a->has_turns ? a->response : end - a->coarse_start;
   char text[4][NUMBER_TEXT_SIZE];
-  if (isnan(a->start)) {
-    t->n_unpaired++;
-    return;
-  }
+  if (isnan(a->start)) return;
   fprintf(t->to, "%s,%s,%s,", number_text(a->sample, text[0]), number_text(a->group, text[1]),
           number_text(end - a->start, text[2]));
   if (!isnan(response)) fputs(number_text(response, text[3]), t->to);
@@ -241,7 +239,6 @@ static gl_status add_event(trajectories *t, const miles_event *e, json_reader *r
     a->last_version = e->version;
   }
   if (strcmp(e->kind, "attempt_start") == 0) {
-    if (!isnan(a->start)) t->n_unpaired++;
     *a = attempt_from(e->sample, e->group, e->ts, e->version);
   } else if (strcmp(e->kind, "attempt_end") == 0) {
     if (!isnan(a->start) && e->ts < a->start)
