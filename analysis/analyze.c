@@ -104,11 +104,10 @@ static void put_analyzed_cells(table *to, const summary *s) {
     put_analyzed_cell(t, r, c);
   }
   char repeats[80] = "", broken[160] = "", few[160] = "";
-  const size_t least = outcome_rule_default().in_a_row + 1;
-  if (runs_with_fewer(r, least) > 0)
+  const size_t least = outcome_rule_default().in_a_row + 1, n_few = runs_with_fewer(r, least);
+  if (n_few > 0)
     snprintf(few, sizeof few,
-             "; with fewer than %zu evaluations, in which no fall can be found: %zu", least,
-             runs_with_fewer(r, least));
+             "; with fewer than %zu evaluations, in which no fall can be found: %zu", least, n_few);
   if (not_finite == 0) table_hide_head(t, OF_NOT_FINITE);
   if (not_finite > 0)
     snprintf(broken, sizeof broken,

@@ -225,3 +225,10 @@ void summary_group_clock(const summary *s, size_t group, group_clock *out) {
     add_to_mean(&out->staleness, &n[3], c->metric[CELL_STALENESS].value);
   }
 }
+
+const cell_summary *cell_of(const summary *s, size_t group, size_t algorithm) {
+  for (size_t i = 0; i < s->n_cells; i++)
+    if (s->cells[i].cell->group == group && s->cells[i].cell->algorithm == algorithm)
+      return &s->cells[i];
+  return NULL;
+}

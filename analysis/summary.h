@@ -69,6 +69,8 @@ typedef struct group_clock {
  * Errors: GL_ENOMEM. */
 gl_status summary_init(summary *s, const results *from, gl_error *err);
 void summary_fini(summary *s);
+/* The summary of a cell; NULL if the grid has no run there. */
+const cell_summary *cell_of(const summary *s, size_t group, size_t algorithm);
 
 /* Means over the cells of that group. */
 void summary_group_clock(const summary *s, size_t group, group_clock *out);

@@ -12,13 +12,6 @@ static const double MARGIN = 0.01; /* fraction of the leader's score */
 
 /* --- finding --- */
 
-static const cell_summary *verdict_cell(const summary *s, size_t group, size_t algorithm) {
-  for (size_t i = 0; i < s->n_cells; i++)
-    if (s->cells[i].cell->group == group && s->cells[i].cell->algorithm == algorithm)
-      return &s->cells[i];
-  return NULL;
-}
-
 /* The cell's run with that seed; NULL without one. */
 static const results_run *run_of_seed(const summary *s, const cell_summary *c, uint64_t seed) {
   for (size_t i = 0; i < c->cell->n; i++) {
@@ -72,7 +65,7 @@ static gl_status verdict_find(verdicts *v, size_t group, gl_error *err) {
   gl_status status = arena_check(&v->memory, "the verdict", err);
   size_t n = 0;
   for (size_t a = 0; a < r->n_algorithms && status == GL_OK; a++) {
-    const cell_summary *c = verdict_cell(s, group, a);
+    const cell_summary *c = cell_of(s, group, a);
     if (c == NULL || isnan(c->last.value)) continue;
     size_t at = n++;
     for (; at > 0 && (r->lower_is_better ? ranked[at - 1]->last.value > c->last.value
@@ -155,7 +148,7 @@ static void verdict_put_pair(table *t, const verdicts *v, size_t group, size_t p
 
 /* Writes a last score, marked if the algorithm leads or is not distinguishable from the leader. */
 static void verdict_put_score(table *t, const verdicts *v, size_t group, size_t algorithm) {
-  const cell_summary *c = verdict_cell(v->from, group, algorithm);
+  const cell_summary *c = cell_of(v->from, group, algorithm);
   if (c == NULL) {
     table_missing(t);
     return;

@@ -4,13 +4,12 @@
 #include "sim/delay.h"
 
 #include "core/base/records.h"
+#include "core/base/root.h"
 #include "core/config/fields.h"
 
 #include <assert.h>
 #include <gsl/gsl_cdf.h>
-#include <gsl/gsl_errno.h>
 #include <gsl/gsl_randist.h>
-#include <gsl/gsl_roots.h>
 #include <gsl/gsl_sf_gamma.h>
 #include <gsl/gsl_sort.h>
 #include <math.h>
@@ -251,22 +250,9 @@ static gl_status gamma_shape(double *shape, double alpha, double log_ratio, gl_e
   double lo = log(0.1), hi = log(1e4);
   if (!(gamma_gap(lo, &problem) > 0) || !(gamma_gap(hi, &problem) < 0))
     return gl_fail(err, GL_EINPUT, "no gamma distribution of shape 0.1 to 1e4 holds this interval");
-  gsl_root_fsolver *solver = gsl_root_fsolver_alloc(gsl_root_fsolver_brent);
-  if (solver == NULL) return gl_fail_memory(err, "a root solver");
-  int status = gsl_root_fsolver_set(solver, &f, lo, hi);
-  for (int i = 0; i < 200 && status == GSL_SUCCESS; ++i) {
-    status = gsl_root_fsolver_iterate(solver);
-    if (status == GSL_SUCCESS &&
-        gsl_root_test_interval(gsl_root_fsolver_x_lower(solver), gsl_root_fsolver_x_upper(solver),
-                               1e-14, 1e-14) == GSL_SUCCESS)
-      break;
-  }
-  *shape = exp(gsl_root_fsolver_root(solver));
-  gsl_root_fsolver_free(solver);
-  if (status != GSL_SUCCESS)
-    return gl_fail(err, GL_ENUMERIC, "root finding for the gamma distribution's shape failed: %s",
-                   gsl_strerror(status));
-  return GL_OK;
+  const gl_status status = root_find(&f, lo, hi, 1e-14, 1e-14, shape, err);
+  *shape = exp(*shape);
+  return status;
 }
 
 static gl_status gamma_from_interval(delay_dist *dist, double l, double u, double c,

@@ -110,7 +110,8 @@ static const char *log_fields(const trainer_info *t, char text[128]) {
 /* The number of steps at which a series of seconds is below 0; *first: the first of them. */
 static size_t steps_below_0(const gathered_series *s, double *first) {
   size_t n = 0;
-  for (size_t i = 0; i < s->n && series_is_seconds(s->metric); ++i)
+  if (!series_is_seconds(s->metric)) return 0;
+  for (size_t i = 0; i < s->n; ++i)
     if (s->value[i] < 0 && n++ == 0) *first = s->step[i];
   return n;
 }

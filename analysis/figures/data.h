@@ -16,8 +16,6 @@ typedef struct figure_data {
 /* Adds a remark with the study's settings (groups) that are not among shown[n]. */
 gl_status leave_out_settings(figure_page *p, const results *r, const size_t *shown, size_t n,
                              gl_error *err);
-/* The summary of a cell; NULL if the grid has no run there. */
-const cell_summary *cell_of(const summary *s, size_t group, size_t algorithm);
 
 /* The run of a cell with the most evaluations; NULL if the cell has no run. */
 const results_run *longest_evaluated(const results *r, const results_cell *c);

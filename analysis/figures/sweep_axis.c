@@ -21,13 +21,6 @@ gl_status leave_out_settings(figure_page *p, const results *r, const size_t *sho
   return status;
 }
 
-const cell_summary *cell_of(const summary *s, size_t group, size_t algorithm) {
-  for (size_t i = 0; i < s->n_cells; i++)
-    if (s->cells[i].cell->group == group && s->cells[i].cell->algorithm == algorithm)
-      return &s->cells[i];
-  return NULL;
-}
-
 const results_run *longest_evaluated(const results *r, const results_cell *c) {
   const results_run *longest = NULL;
   for (size_t k = 0; k < c->n; k++)

@@ -4,7 +4,8 @@
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_roots.h>
 
-gl_status root_find(gsl_function *f, double low, double high, double *root, gl_error *err) {
+gl_status root_find(gsl_function *f, double low, double high, double absolute, double relative,
+                    double *root, gl_error *err) {
   enum { MOST = 200 };
   gsl_root_fsolver *solver = gsl_root_fsolver_alloc(gsl_root_fsolver_brent);
   if (solver == NULL) return gl_fail_memory(err, "a root finder");
@@ -12,7 +13,7 @@ gl_status root_find(gsl_function *f, double low, double high, double *root, gl_e
   for (int i = 0; i < MOST && code == GSL_SUCCESS && near == GSL_CONTINUE; ++i) {
     code = gsl_root_fsolver_iterate(solver);
     near = gsl_root_test_interval(gsl_root_fsolver_x_lower(solver),
-                                  gsl_root_fsolver_x_upper(solver), 0, 1e-15);
+                                  gsl_root_fsolver_x_upper(solver), absolute, relative);
   }
   *root = gsl_root_fsolver_root(solver);
   gsl_root_fsolver_free(solver);

@@ -5,6 +5,7 @@
 #include "analysis/diagnose/diagnose.h"
 #include "core/base/array.h"
 #include "core/base/json.h"
+#include "core/base/ks.h"
 #include "experiments/base/memory.h"
 #include "experiments/recipe/recipe.h"
 #include "sim/schedule.h"
@@ -153,19 +154,6 @@ static double kolmogorov_p(double distance, double n, double m) {
   return fmin(fmax(sum, 0), 1);
 }
 
-/* Kolmogorov-Smirnov distance of two samples, which are sorted. */
-static double kolmogorov_distance(double *a, size_t n, double *b, size_t m) {
-  double most = 0;
-  qsort(a, n, sizeof *a, order_real), qsort(b, m, sizeof *b, order_real);
-  for (size_t i = 0, k = 0; i < n && k < m;) {
-    const double x = fmin(a[i], b[k]);
-    while (i < n && a[i] == x) ++i;
-    while (k < m && b[k] == x) ++k;
-    most = fmax(most, fabs((double)i / (double)n - (double)k / (double)m));
-  }
-  return most;
-}
-
 /* --- fitting --- */
 
 void calibrate_dist(char *text, size_t size, const delay_fit *of) {
@@ -203,7 +191,10 @@ static gl_status fit_field(calibrate_field *to, cfg_doc *doc, size_t i, const ca
   gl_status status =
       fit_values(&of, first, to->n_first, (fit_limits){0, NAN, false}, 1, fields[i].path, err);
   if (status == GL_OK && to->n_rest > 0) {
-    to->distance = kolmogorov_distance(first, to->n_first, rest, to->n_rest);
+    qsort(first, to->n_first, sizeof *first, order_real);
+    qsort(rest, to->n_rest, sizeof *rest, order_real);
+    to->distance = ks_distance((ks_sample){.value = first, .n = to->n_first},
+                               (ks_sample){.value = rest, .n = to->n_rest});
     to->p = kolmogorov_p(to->distance, (double)to->n_first, (double)to->n_rest);
   }
   if (status == GL_OK) {

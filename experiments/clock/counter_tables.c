@@ -73,13 +73,6 @@ static gl_status add_definitions_cell(definitions_runs *runs, const sweep_cell *
   return status;
 }
 
-/* Whether an earlier cell has the same swept fields and so the same clock. */
-static bool is_repeated_clock(const sweep_cells *s, size_t i) {
-  for (size_t k = 0; k < i; ++k)
-    if (strcmp(s->cells[k].swept, s->cells[i].swept) == 0) return true;
-  return false;
-}
-
 static gl_status read_definitions_runs(definitions_runs *runs, const recipe *r, const cfg_doc *doc,
                                        gl_error *err) {
   sweep_grid grid;
@@ -92,7 +85,7 @@ static gl_status read_definitions_runs(definitions_runs *runs, const recipe *r, 
   gl_status status = sweep_grid_read(&grid, doc, err);
   if (status == GL_OK) status = sweep_expand(&cells, doc, &grid, &(sweep_expansion){0}, err);
   for (size_t i = 0; i < cells.n_cells && status == GL_OK; ++i)
-    if (!is_repeated_clock(&cells, i)) status = add_definitions_cell(runs, &cells.cells[i], err);
+    if (!sweep_cell_repeats(&cells, i)) status = add_definitions_cell(runs, &cells.cells[i], err);
   sweep_cells_fini(&cells);
   return status;
 }

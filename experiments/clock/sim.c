@@ -294,14 +294,6 @@ static gl_status densities_add_cell(clusters *c, const sweep_cell *cell, gl_erro
   return status;
 }
 
-/* Whether no earlier cell has the same cluster. Cells that differ only in algorithm and seed share
- * a cluster, which is read once. */
-static bool is_first(const sweep_cells *s, size_t i) {
-  for (size_t k = 0; k < i; k++)
-    if (strcmp(s->cells[k].swept, s->cells[i].swept) == 0) return false;
-  return true;
-}
-
 static gl_status read_clusters(clusters *c, const recipe *r, const cfg_doc *doc, gl_error *err) {
   sweep_grid grid;
   sweep_cells cells = {0};
@@ -309,7 +301,7 @@ static gl_status read_clusters(clusters *c, const recipe *r, const cfg_doc *doc,
   gl_status status = sweep_grid_read(&grid, doc, err);
   if (status == GL_OK) status = sweep_expand(&cells, doc, &grid, &(sweep_expansion){0}, err);
   for (size_t i = 0; i < cells.n_cells && status == GL_OK; i++)
-    if (is_first(&cells, i)) status = densities_add_cell(c, &cells.cells[i], err);
+    if (!sweep_cell_repeats(&cells, i)) status = densities_add_cell(c, &cells.cells[i], err);
   sweep_cells_fini(&cells);
   return status;
 }

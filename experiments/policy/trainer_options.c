@@ -3,6 +3,7 @@
 #include "experiments/policy/trainer_options.h"
 
 #include "core/config/config.h"
+#include "core/config/fields.h"
 #include "experiments/base/memory.h"
 
 #include <math.h>
@@ -523,11 +524,6 @@ static int knows_key(policy_trainer trainer, const char *key) {
   return 0;
 }
 
-static const char *switch_last_part(const char *name) {
-  const char *dot = strrchr(name, '.');
-  return dot != NULL ? dot + 1 : name;
-}
-
 /* Refuses a switch or a value that the table does not have, with the nearest one. */
 static gl_status switch_check(policy_trainer trainer, const given *g, gl_error *err) {
   const char *names[SWITCHES];
@@ -544,12 +540,12 @@ static gl_status switch_check(policy_trainer trainer, const given *g, gl_error *
   }
   if (!known)
     return gl_fail(err, GL_EINPUT, "%s's switch '%s' is not known here%s",
-                   policy_trainer_about(trainer)->name, switch_last_part(g->key),
-                   cfg_hint(switch_last_part(g->key), names, n, hint));
+                   policy_trainer_about(trainer)->name, field_last_word(g->key),
+                   cfg_hint(field_last_word(g->key), names, n, hint));
   for (size_t i = 0, at = 0; i < n && at < sizeof values; ++i)
     at += (size_t)snprintf(values + at, sizeof values - at, "%s%s", i > 0 ? ", " : "", names[i]);
   return gl_fail(err, GL_EINPUT, "%s's %s has no value '%s' here%s; it takes %s",
-                 policy_trainer_about(trainer)->name, switch_last_part(g->key), g->value,
+                 policy_trainer_about(trainer)->name, field_last_word(g->key), g->value,
                  cfg_hint(g->value, names, n, hint), values);
 }
 
@@ -557,21 +553,21 @@ static gl_status switch_check(policy_trainer trainer, const given *g, gl_error *
 
 /* Applies an assignment from the column `fields` of the table to the algorithm, with the number
  * inserted. */
-static gl_status apply_one(cfg_doc *doc, const char *field, size_t length, const double value[2],
+static gl_status apply_one(cfg_doc *doc, const char *text, size_t length, const double value[2],
                            gl_error *err) {
   char assignment[160], number[40];
   size_t to = length;
   for (size_t i = 0; i < length; ++i)
-    if (field[i] == '@' || field[i] == '#') to = i;
+    if (text[i] == '@' || text[i] == '#') to = i;
   number[0] = '\0';
   if (to < length) {
-    const double v = value[field[to] == '#'];
+    const double v = value[text[to] == '#'];
     if (isinf(v))
       snprintf(number, sizeof number, ".inf");
     else
       snprintf(number, sizeof number, "%.17g", v);
   }
-  snprintf(assignment, sizeof assignment, "algorithm.%.*s%s", (int)to, field, number);
+  snprintf(assignment, sizeof assignment, "algorithm.%.*s%s", (int)to, text, number);
   return cfg_override(doc, assignment, err);
 }
 

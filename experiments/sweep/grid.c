@@ -713,6 +713,12 @@ void sweep_cells_fini(sweep_cells *s) {
   *s = (sweep_cells){0};
 }
 
+bool sweep_cell_repeats(const sweep_cells *s, size_t i) {
+  for (size_t k = 0; k < i; ++k)
+    if (strcmp(s->cells[k].swept, s->cells[i].swept) == 0) return true;
+  return false;
+}
+
 /* --- declared contrasts --- */
 
 enum { MOST_CONTRASTS = 1000 };

@@ -85,6 +85,9 @@ typedef struct sweep_expansion {
 gl_status sweep_expand(sweep_cells *out, const cfg_doc *doc, const sweep_grid *grid,
                        const sweep_expansion *how, gl_error *err);
 void sweep_cells_fini(sweep_cells *s);
+/* Whether an earlier cell has the same swept fields, and so the same cluster: cells that differ
+ * only in algorithm and seed do. */
+bool sweep_cell_repeats(const sweep_cells *s, size_t i);
 
 /* Parses a cell's recipe into its own document. */
 gl_status sweep_cell_recipe(cfg_doc **out, const sweep_cell *cell, gl_error *err);

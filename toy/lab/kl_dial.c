@@ -55,7 +55,7 @@ static gl_status solve(search *f, double most, double *s, gl_error *err) {
                    "another way",
                    f->wanted, reached);
   gsl_function function = {.function = excess, .params = f};
-  return root_find(&function, low, high, s, err);
+  return root_find(&function, low, high, 0, 1e-15, s, err);
 }
 
 /* Arguments of ray_kl(), and the first error of its calls. */

@@ -96,7 +96,7 @@ static double crossing_gap(double d2, void *parameters) {
 gl_status lab_theory_gaussian_crossing(lab_constant constant, double *d2, double *kl,
                                        gl_error *err) {
   gsl_function f = {.function = crossing_gap, .params = &constant};
-  const gl_status status = root_find(&f, 1e-6, 2, d2, err);
+  const gl_status status = root_find(&f, 1e-6, 2, 0, 1e-15, d2, err);
   *kl = *d2 / 2;
   return status;
 }

@@ -404,11 +404,11 @@ static double cosine(double x, void *hole) {
 TEST(a_root_is_found_or_the_failure_is_told) {
   double none[] = {1, 1}, hole[] = {0.5, 3}, x;
   gsl_function f = {cosine, none};
-  ASSERT_OK(root_find(&f, 0, 3, &x, &err));
+  ASSERT_OK(root_find(&f, 0, 3, 0, 1e-15, &x, &err));
   ASSERT_CLOSE(x, acos(0), 1e-15);
   gl_error same = {0}, nan = {0};
-  CU_ASSERT_EQUAL(root_find(&f, 0, 1, &x, &same), GL_ENUMERIC);
+  CU_ASSERT_EQUAL(root_find(&f, 0, 1, 0, 1e-15, &x, &same), GL_ENUMERIC);
   f.params = hole;
-  CU_ASSERT_EQUAL(root_find(&f, 0, 3, &x, &nan), GL_ENUMERIC);
+  CU_ASSERT_EQUAL(root_find(&f, 0, 3, 0, 1e-15, &x, &nan), GL_ENUMERIC);
   CU_ASSERT_PTR_NOT_NULL(strstr(nan.text, "between 0 and 3"));
 }
