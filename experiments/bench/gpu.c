@@ -171,8 +171,8 @@ static gl_status parity_draw(parity *p, workload *w, int reference, gl_error *er
     }
     for (int g = 1; g >= 0 && status == GL_OK; --g)
       status = model_sample(cache, &(model_draw_rows){ROWS, NULL, index, NULL},
-                            &(model_draws){spec, stream, g},
-                            &(model_drawn){g ? greedy : drawn, logq, truncated, .kept = NULL}, err);
+                            &(model_draws){spec, stream, g, {0}},
+                            &(model_drawn){g ? greedy : drawn, logq, truncated, NULL}, err);
     if (status == GL_OK && reference) {
       status = model_logits_get(cache, ROWS, z, err);
       if (status == GL_OK) compare_draws(p, z, vocabulary, t, greedy, drawn, stream);

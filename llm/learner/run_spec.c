@@ -752,9 +752,9 @@ gl_status memory_need_of(memory_need *out, const run_spec *s, backend *b, size_t
   out->generation = all.cache + all.logits;
   out->scratch = all.scratch;
   out->total = all.total + sets;
-  const size_t room = s->slots == 0 ? 2 * out->generation : out->generation;
-  const size_t stays = out->total - out->activations - out->generation - out->scratch;
-  out->step = out->activations + room + out->scratch;
+  out->step = out->activations + out->generation + out->scratch;
+  const size_t stays = out->total - out->step;
+  if (s->slots == 0) out->step += out->step / (GENERATE_MARGIN - 1);
   if (out->device_free > stays + out->step)
     out->versions = (out->device_free - stays - out->step) / out->one_version;
   return GL_OK;

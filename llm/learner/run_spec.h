@@ -125,9 +125,8 @@ typedef struct memory_need {
   size_t scratch;     /* the backend's scratch memory, for both */
   size_t total;
   /* Memory that must stay free for a step beside everything that stays allocated: activations,
-   * scratch memory and the cache for the planned number of sequences. If that number depends on
-   * free memory the cache counts twice, because generation then uses half of it
-   * (llm/model/generate.c). */
+   * scratch memory and the cache for the planned number of sequences; and, if that number depends
+   * on free memory, the part that generation leaves free (GENERATE_MARGIN). */
   size_t step;
   /* Versions held for a coupled clock are not in the total: bytes per version, and how many fit
    * beside a step. If the backend is a device, further ones go to host memory. */

@@ -32,8 +32,9 @@ typedef struct model_steps {
   size_t ahead; /* steps that may run while the host continues; 0: model_step() returns when the
                    step is done */
   size_t started, taken;
-  size_t rows[MODEL_STEPS], all[MODEL_STEPS]; /* numbers of rows of step i, at index i %
-                                                 MODEL_STEPS; all: with padding rows */
+  /* Of step i, at index i % MODEL_STEPS: numbers of rows, without and with padding rows, and words
+   * of a set of kept tokens. */
+  size_t rows[MODEL_STEPS], all[MODEL_STEPS], words[MODEL_STEPS];
   /* Used if ahead > 0: */
   step_rows device, host; /* each is one allocation that begins with its index; host: the device's
                              contents after all steps started so far */
@@ -41,6 +42,7 @@ typedef struct model_steps {
   int fed;           /* 1: `drawn` holds, in stream order, the samples of the last step started */
   model_draws draws; /* the settings with which the graphs were recorded */
   backend_fetch *fetch[MODEL_STEPS];
+  backend_fetch *fetch_kept[MODEL_STEPS]; /* of sets of kept tokens, allocated together with them */
   recorded_step recorded[MODEL_GRAPHS];
   /* Used if ahead = 0: the last step's samples, host [most] */
   int32_t *token;
@@ -61,8 +63,8 @@ struct model_cache {
   void
       *logq; /* M [2 rows] log-probabilities: untruncated, then truncated; in memory behind drawn */
   void *logits, *gathered; /* M [most, vocabulary] */
-  uint32_t *kept; /* backend [most, kept_words], allocated for the first sampling that records kept
-                     tokens */
+  uint32_t *kept; /* backend [most, kept_words], allocated for the first sampling or step that
+                     records kept tokens */
   size_t kept_words;
   uint64_t *context; /* backend [most], allocated for the first sampling from distorted logits */
   void *block;
@@ -412,6 +414,13 @@ gl_status model_decode(model_cache *k, const int32_t *token, const int32_t *slot
 
 /* --- draws --- */
 
+static void discard_graphs(model_steps *s, backend *b) {
+  for (size_t i = 0; i < MODEL_GRAPHS; ++i) {
+    if (s->recorded[i].graph != NULL) b->ops->graph_free(b, s->recorded[i].graph);
+    s->recorded[i] = (recorded_step){0};
+  }
+}
+
 /* Copies rows row_of[0 .. rows) of the logits into a separate buffer and returns it. Returns the
  * logits themselves if they are exactly the first rows and the caller will not change them. NULL
  * after an error. */
@@ -482,20 +491,22 @@ static void end_draws(model_cache *k, size_t rows, int32_t *token, double *logq,
   model_drawn_get(k, k->host_drawn, rows, rows, token, logq, logq_truncated);
 }
 
-/* Allocates backend memory for noise contexts and sets of kept tokens. */
-static gl_status make_more(model_cache *k, const model_draw_rows *rows, const model_drawn *out,
-                           gl_error *err) {
+/* Allocates memory for sets of `words` words of kept tokens. */
+static gl_status make_kept(model_cache *k, size_t words, gl_error *err) {
+  model_steps *s = &k->steps;
   backend *b = k->m->b;
-  if (out->kept != NULL && k->kept != NULL && k->kept_words != out->shape.words) {
-    b->ops->release(b, k->kept);
-    k->kept = NULL;
+  if (words == 0 || (k->kept != NULL && k->kept_words == words)) return GL_OK;
+  if (s->started != s->taken)
+    return gl_fail(err, GL_EINTERNAL, "other sets of kept tokens while a step is under way");
+  const size_t bytes = k->most * words * sizeof *k->kept;
+  discard_graphs(s, b);
+  b->ops->release(b, k->kept);
+  k->kept = b->ops->allocate(b, bytes);
+  k->kept_words = words;
+  for (size_t i = 0; i < MODEL_STEPS && s->ahead > 0; ++i) {
+    b->ops->fetch_free(b, s->fetch_kept[i]);
+    s->fetch_kept[i] = b->ops->fetch_new(b, bytes);
   }
-  if (out->kept != NULL && k->kept == NULL) {
-    k->kept_words = out->shape.words;
-    k->kept = b->ops->allocate(b, k->most * k->kept_words * sizeof *k->kept);
-  }
-  if (rows->context != NULL && k->context == NULL)
-    k->context = b->ops->allocate(b, k->most * sizeof *k->context);
   return b->ops->status(b, err);
 }
 
@@ -506,29 +517,38 @@ static void distort_logits(model_cache *k, const uint64_t *context, void *logits
   b->ops->distort(b, logits, k->context, rows, k->m->c.vocabulary, behaviour, seed);
 }
 
+/* Samples a token of each row, and records the kept tokens if that is wanted. logq_truncated is in
+ * the memory behind k->logq. */
+static void sample_rows(model_cache *k, void *logq_truncated, const void *logits,
+                        const uint64_t *index, size_t rows, const model_draws *draws) {
+  backend *b = k->m->b;
+  if (draws->kept.words > 0)
+    b->ops->sample_kept(b, k->drawn, k->logq, logq_truncated, (kept_sets){draws->kept, k->kept},
+                        logits, index, rows, &draws->sampling, draws->stream);
+  else
+    b->ops->sample(b, k->drawn, k->logq, logq_truncated, logits, index, rows, k->m->c.vocabulary,
+                   &draws->sampling, draws->stream, draws->greedy);
+}
+
 gl_status model_sample(model_cache *k, const model_draw_rows *rows, const model_draws *draws,
                        const model_drawn *out, gl_error *err) {
   backend *b = k->m->b;
   const sampling_spec *spec = &draws->sampling;
-  const int plain = rows->context == NULL && out->kept == NULL;
+  const size_t words = draws->kept.words;
   gl_status status = check_draws(k, rows->row_of, rows->n, err);
-  if (status == GL_OK && rows->n > 0 && !plain) status = make_more(k, rows, out, err);
+  if (status == GL_OK && rows->n > 0) status = make_kept(k, words, err);
   if (status != GL_OK || rows->n == 0) return status;
+  if (rows->context != NULL && k->context == NULL)
+    k->context = b->ops->allocate(b, k->most * sizeof *k->context);
+  if (rows->context != NULL && k->context == NULL) return b->ops->status(b, err);
   void *logits = select_logits(k, rows->row_of, rows->n, rows->context != NULL);
   if (logits == NULL) return b->ops->status(b, err);
   if (rows->context != NULL)
     distort_logits(k, rows->context, logits, rows->n, &spec->behaviour, draws->stream.seed);
   void *second = begin_draws(k, rows->index, rows->n);
-  const kept_sets kept = {out->shape, k->kept};
-  if (out->kept != NULL)
-    b->ops->sample_kept(b, k->drawn, k->logq, second, kept, logits, k->index, rows->n, spec,
-                        draws->stream);
-  else
-    b->ops->sample(b, k->drawn, k->logq, second, logits, k->index, rows->n, k->m->c.vocabulary,
-                   spec, draws->stream, plain && draws->greedy);
+  sample_rows(k, second, logits, k->index, rows->n, draws);
   end_draws(k, rows->n, out->token, out->logq, out->logq_truncated);
-  if (out->kept != NULL)
-    b->ops->download(b, out->kept, k->kept, rows->n * out->shape.words * sizeof *out->kept);
+  if (words > 0) b->ops->download(b, out->kept, k->kept, rows->n * words * sizeof *out->kept);
   return b->ops->status(b, err);
 }
 
@@ -563,10 +583,11 @@ static gl_status model_steps_init(model_cache *k, gl_error *err) {
 static void model_steps_fini(model_cache *k) {
   model_steps *s = &k->steps;
   backend *b = k->m->b;
-  for (size_t i = 0; i < MODEL_GRAPHS; ++i)
-    if (s->recorded[i].graph != NULL) b->ops->graph_free(b, s->recorded[i].graph);
-  for (size_t i = 0; i < MODEL_STEPS; ++i)
-    if (s->fetch[i] != NULL) b->ops->fetch_free(b, s->fetch[i]);
+  discard_graphs(s, b);
+  for (size_t i = 0; i < MODEL_STEPS && s->ahead > 0; ++i) {
+    b->ops->fetch_free(b, s->fetch[i]);
+    b->ops->fetch_free(b, s->fetch_kept[i]);
+  }
   free(s->host.index);
   free(s->token);
   free(s->logq);
@@ -581,13 +602,12 @@ size_t model_steps_ahead(const model_cache *k) {
 static void run_step(model_cache *k, size_t rows) {
   const model *m = k->m;
   const step_rows *w = &k->steps.device;
-  const model_draws *d = &k->steps.draws;
   backend *b = m->b;
   b->ops->embed_next(b, k->rows.in, model_weight(m, m->embed), w->source, w->position, w->index,
                      w->slot, k->drawn, rows, m->c.hidden);
   model_cache_run(k, w->slot, w->position, rows);
-  b->ops->sample(b, k->drawn, k->logq, (char *)k->logq + rows * b->master_element, k->logits,
-                 w->index, rows, m->c.vocabulary, &d->sampling, d->stream, d->greedy);
+  sample_rows(k, (char *)k->logq + rows * b->master_element, k->logits, w->index, rows,
+              &k->steps.draws);
 }
 
 static int same_draws(const model_draws *a, const model_draws *b) {
@@ -595,17 +615,15 @@ static int same_draws(const model_draws *a, const model_draws *b) {
          a->sampling.top_k == b->sampling.top_k && a->sampling.top_p == b->sampling.top_p &&
          a->sampling.weights == b->sampling.weights && a->stream.seed == b->stream.seed &&
          a->stream.entity == b->stream.entity && a->stream.purpose == b->stream.purpose &&
-         a->greedy == b->greedy;
+         a->greedy == b->greedy && a->kept.words == b->kept.words &&
+         a->kept.vocabulary == b->kept.vocabulary && a->kept.listed == b->kept.listed;
 }
 
 /* Discards the recorded graphs if the sampling distribution or the random stream changed. */
 static void use_draws(model_cache *k, const model_draws *draws) {
   model_steps *s = &k->steps;
   if (same_draws(&s->draws, draws)) return;
-  for (size_t i = 0; i < MODEL_GRAPHS; ++i) {
-    if (s->recorded[i].graph != NULL) k->m->b->ops->graph_free(k->m->b, s->recorded[i].graph);
-    s->recorded[i] = (recorded_step){0};
-  }
+  discard_graphs(s, k->m->b);
   s->draws = *draws;
 }
 
@@ -662,16 +680,24 @@ static void place_rows(model_cache *k, const model_step_rows *rows, size_t all) 
   s->same = 1;
 }
 
-static void start_beside(model_cache *k, const model_step_rows *rows, const model_draws *draws) {
+static gl_status start_beside(model_cache *k, const model_step_rows *rows, const model_draws *draws,
+                              gl_error *err) {
   model_steps *s = &k->steps;
   backend *b = k->m->b;
   const size_t all = model_cache_rows(b, rows->n), i = s->started % MODEL_STEPS;
+  const size_t words = draws->kept.words;
+  gl_status status = make_kept(k, words, err);
+  if (status != GL_OK) return status;
   use_draws(k, draws);
   place_rows(k, rows, all);
   replay_step(k, all);
   b->ops->fetch_start(b, s->fetch[i], k->drawn, model_drawn_bytes(k, all));
+  if (words > 0)
+    b->ops->fetch_start(b, s->fetch_kept[i], k->kept, rows->n * words * sizeof *k->kept);
   s->all[i] = all;
+  s->words[i] = words;
   s->fed = 1;
+  return GL_OK;
 }
 
 /* --- a step at once --- */
@@ -680,6 +706,8 @@ static void start_beside(model_cache *k, const model_step_rows *rows, const mode
 static gl_status run_at_once(model_cache *k, const model_step_rows *rows, const model_draws *draws,
                              gl_error *err) {
   model_steps *s = &k->steps;
+  if (draws->kept.words > 0)
+    return gl_fail(err, GL_EINTERNAL, "a step at once with sets of kept tokens");
   int32_t *token = calloc(rows->n + 1, sizeof *token);
   if (token == NULL) return gl_fail_memory(err, "a step");
   for (size_t r = 0; r < rows->n; ++r)
@@ -687,7 +715,7 @@ static gl_status run_at_once(model_cache *k, const model_step_rows *rows, const 
   gl_status status = model_decode(k, token, rows->slot, rows->position, rows->n, err);
   if (status == GL_OK)
     status = model_sample(k, &(model_draw_rows){.n = rows->n, .index = rows->index}, draws,
-                          &(model_drawn){s->token, s->logq, s->logq_truncated, .kept = NULL}, err);
+                          &(model_drawn){s->token, s->logq, s->logq_truncated, NULL}, err);
   free(token);
   return status;
 }
@@ -719,33 +747,32 @@ gl_status model_step(model_cache *k, const model_step_rows *rows, const model_dr
   model_steps *s = &k->steps;
   gl_status status = check_step(k, rows, err);
   if (status != GL_OK) return status;
-  if (s->ahead > 0)
-    start_beside(k, rows, draws);
-  else
-    status = run_at_once(k, rows, draws, err);
+  status = s->ahead > 0 ? start_beside(k, rows, draws, err) : run_at_once(k, rows, draws, err);
   if (status != GL_OK) return status;
   k->filled = rows->n;
   s->rows[s->started++ % MODEL_STEPS] = rows->n;
   return GL_OK;
 }
 
-gl_status model_step_take(model_cache *k, int32_t *token, double *logq, double *logq_truncated,
-                          gl_error *err) {
+gl_status model_step_take(model_cache *k, const model_drawn *out, gl_error *err) {
   model_steps *s = &k->steps;
   if (s->taken == s->started) return gl_fail(err, GL_EINTERNAL, "no step is under way");
   const size_t i = s->taken++ % MODEL_STEPS, rows = s->rows[i];
   if (s->ahead == 0) {
-    memcpy(token, s->token, rows * sizeof *token);
-    memcpy(logq, s->logq, rows * sizeof *logq);
-    memcpy(logq_truncated, s->logq_truncated, rows * sizeof *logq);
+    memcpy(out->token, s->token, rows * sizeof *out->token);
+    memcpy(out->logq, s->logq, rows * sizeof *out->logq);
+    memcpy(out->logq_truncated, s->logq_truncated, rows * sizeof *out->logq);
     return GL_OK;
   }
   backend *b = k->m->b;
+  const size_t words = s->words[i];
   const void *drawn = b->ops->fetch_wait(b, s->fetch[i]);
-  if (drawn == NULL) {
+  const void *kept = words > 0 ? b->ops->fetch_wait(b, s->fetch_kept[i]) : NULL;
+  if (drawn == NULL || (words > 0 && kept == NULL)) {
     const gl_status status = b->ops->status(b, err);
     return status != GL_OK ? status : gl_fail(err, GL_EINTERNAL, "a step's draws did not come");
   }
-  model_drawn_get(k, drawn, rows, s->all[i], token, logq, logq_truncated);
+  model_drawn_get(k, drawn, rows, s->all[i], out->token, out->logq, out->logq_truncated);
+  if (words > 0) memcpy(out->kept, kept, rows * words * sizeof *out->kept);
   return GL_OK;
 }

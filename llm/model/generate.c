@@ -15,8 +15,8 @@
  * noticed one step late, and the token sampled for it meanwhile is dropped. Slots are filled when
  * no step is in progress.
  *
- * Prefixes are shared if steps are synchronous: on the CPU, and whenever logits are distorted or
- * kept tokens are recorded. Responses to one prompt with the same tokens so far are decoded once.
+ * Prefixes are shared if steps are synchronous: on the CPU, and whenever logits are distorted.
+ * Responses to one prompt with the same tokens so far are decoded once.
  * The first of them is the leader; the others sample from its logits. A response that samples
  * another token than its leader gets a copy of the leader's keys and values. It continues alone or
  * with those that sampled the same token.
@@ -40,9 +40,7 @@
 enum {
   MOST_POSITIONS = 1 << 20, /* limit of rng_token_index */
   MOST_NUMBERS = 1 << 28,   /* limit of rng_token_index */
-  PREFILL_TOKENS = 8192,    /* maximum of one prefill, unless a single sequence is longer */
-  MEMORY_PART = 2 /* if the cache's size is chosen automatically, it takes at most 1 / MEMORY_PART
-                     of the free memory */
+  PREFILL_TOKENS = 8192     /* maximum of one prefill, unless a single sequence is longer */
 };
 
 /* --- results --- */
@@ -189,7 +187,8 @@ static void group_into_jobs(generate_plan *p, const generate_request *q, const g
 
 /* --- slots --- */
 
-/* Finds the largest number of slots whose cache and logits fit, by binary search. */
+/* Finds the largest number of slots for which the cache, the logits, the activations of a prefill
+ * and the scratch memory fit, by binary search. */
 gl_status generate_slots(size_t *slots, const model_config *c, const backend *b, size_t n_responses,
                          size_t capacity, size_t bytes, gl_error *err) {
   if (*slots != 0) {
@@ -203,7 +202,7 @@ gl_status generate_slots(size_t *slots, const model_config *c, const backend *b,
     gl_status status =
         model_memory(&need, c, b, &(memory_use){.slots = middle, .capacity = capacity}, err);
     if (status != GL_OK) return status;
-    if (need.cache + need.logits <= bytes / MEMORY_PART)
+    if (need.total - need.parameters - need.packed <= bytes - bytes / GENERATE_MARGIN)
       low = middle;
     else
       high = middle - 1;
@@ -371,7 +370,7 @@ typedef struct run {
   model_cache *cache;
   const generate_request *q;
   generate_result *r;
-  sampling_spec dist; /* the distribution that tokens are sampled from */
+  model_draws draws; /* what tokens are sampled from */
   generate_plan plan;
   slot_state *slots; /* [plan.slots] */
   size_t *free;      /* [plan.slots] numbers of the free slots, during a fill */
@@ -443,7 +442,7 @@ static gl_status copy_kept_set(const run *g, size_t k, size_t at) {
       "top_k: %zu kept more than %zu tokens, because so many are as probable as the "
       "%zu-th, and there is no room to record them with the token that was sampled; lower "
       "top_k, take `precision: bfloat16` away, or weights: raw",
-      g->dist.top_k, shape->words - 1, g->dist.top_k);
+      g->draws.sampling.top_k, shape->words - 1, g->draws.sampling.top_k);
 }
 
 /* Appends the token sampled in row k to response i. */
@@ -464,14 +463,12 @@ static gl_status append_draw(run *g, size_t i, size_t k) {
 /* Samples the next token of every response in g->rows, and empties that list. */
 static gl_status draw_rows(run *g) {
   rows *w = &g->rows;
-  const generate_request *q = g->q;
   size_t n = w->n;
   w->n = 0;
   if (n == 0) return GL_OK;
   const model_draw_rows asked = {n, w->row_of, w->index, w->context};
-  const model_drawn drawn = {w->token, w->logq, w->logq_truncated, g->r->shape, w->kept};
-  const model_draws draws = {g->dist, q->stream, q->greedy};
-  gl_status status = model_sample(g->cache, &asked, &draws, &drawn, g->err);
+  const model_drawn drawn = {w->token, w->logq, w->logq_truncated, w->kept};
+  gl_status status = model_sample(g->cache, &asked, &g->draws, &drawn, g->err);
   for (size_t k = 0; k < n && status == GL_OK; ++k) status = append_draw(g, w->response[k], k);
   return status;
 }
@@ -676,16 +673,16 @@ static gl_status start_step(run *g) {
   }
   if (f->n == 0) return GL_OK;
   const model_step_rows step = {f->n, w->token, w->slot, w->position, w->index};
-  const model_draws draws = {g->dist, q->stream, q->greedy};
   ++g->started;
-  return model_step(g->cache, &step, &draws, g->err);
+  return model_step(g->cache, &step, &g->draws, g->err);
 }
 
 /* Reads the samples of the oldest step in progress and frees the slots of finished responses. */
 static gl_status finish_step(run *g) {
   rows *w = &g->rows;
   const flight *f = &g->flight[g->taken++ % FLIGHTS];
-  gl_status status = model_step_take(g->cache, w->token, w->logq, w->logq_truncated, g->err);
+  const model_drawn drawn = {w->token, w->logq, w->logq_truncated, w->kept};
+  gl_status status = model_step_take(g->cache, &drawn, g->err);
   for (size_t k = 0; k < f->n && status == GL_OK; ++k) {
     slot_state *slot = &g->slots[f->slot[k]];
     --slot->ahead;
@@ -795,7 +792,7 @@ static gl_status step(run *g) {
 
 static gl_status generation_allocate(run *g, model *m) {
   arena *a = &g->memory;
-  const sampling_behaviour *by = &g->dist.behaviour;
+  const sampling_behaviour *by = &g->draws.sampling.behaviour;
   const size_t n = g->plan.slots;
   const int distorts = !g->q->greedy && (by->noise > 0 || by->rounds_to_bfloat16);
   const int keeps = !g->q->greedy && g->r->kept != NULL;
@@ -813,13 +810,14 @@ static gl_status generation_allocate(run *g, model *m) {
                    .logq = ARENA_ARRAY(a, double, n),
                    .logq_truncated = ARENA_ARRAY(a, double, n)};
   if (distorts) g->rows.context = ARENA_ARRAY(a, uint64_t, n);
+  if (keeps) g->draws.kept = g->r->shape;
   if (keeps) g->rows.kept = ARENA_GRID(a, uint32_t, n, g->r->shape.words);
   for (size_t i = 0; i < FLIGHTS; ++i) g->flight[i].slot = ARENA_ARRAY(a, size_t, n);
   gl_status status = arena_check(a, "generation", g->err);
   if (status != GL_OK) return status;
   for (size_t s = 0; s < n; ++s) g->slots[s] = (slot_state){.response = none, .job = none};
   status = model_cache_new(&g->cache, m, n, g->plan.capacity, g->err);
-  g->shares = status == GL_OK && (model_steps_ahead(g->cache) == 0 || distorts || keeps);
+  g->shares = status == GL_OK && (model_steps_ahead(g->cache) == 0 || distorts);
   return status;
 }
 
@@ -830,8 +828,14 @@ size_t generate_cache_bytes(const model *m, size_t capacity) {
 gl_status generate(model *m, const generate_request *request, generate_result *result,
                    gl_error *err) {
   assert(m != NULL && request != NULL && result != NULL);
-  run g = {.q = request, .r = result, .dist = request->sampling, .waiting_job = none, .err = err};
-  g.dist.temperature *= 1 + g.dist.behaviour.temperature_error;
+  run g = {.q = request,
+           .r = result,
+           .draws = {.sampling = request->sampling,
+                     .stream = request->stream,
+                     .greedy = request->greedy},
+           .waiting_job = none,
+           .err = err};
+  g.draws.sampling.temperature *= 1 + request->sampling.behaviour.temperature_error;
   gl_status status = make_plan(&g.plan, &g.memory, m, request, result, err);
   if (status == GL_OK && g.plan.n > 0) {
     status = generation_allocate(&g, m);

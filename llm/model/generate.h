@@ -86,8 +86,10 @@ gl_status generate(model *m, const generate_request *request, generate_result *r
 size_t generate_cache_bytes(const model *m, size_t capacity);
 
 /* Computes how many slots generate() would use for n_responses sequences of up to `capacity`
- * positions. *slots on entry: the number wanted, or 0 for as many as fit into half of `bytes` of
- * backend memory. On return: that number, at most n_responses; 0 if not even one fits. */
+ * positions. *slots on entry: the number wanted, or 0 for as many as fit into `bytes` of backend
+ * memory, of which 1 / GENERATE_MARGIN stays free. On return: that number, at most n_responses; 0
+ * if not even one fits. */
+enum { GENERATE_MARGIN = 8 };
 gl_status generate_slots(size_t *slots, const model_config *c, const backend *b, size_t n_responses,
                          size_t capacity, size_t bytes, gl_error *err);
 

@@ -268,6 +268,9 @@ typedef struct model_draws {
                              error of its behaviour */
   rng_stream stream;
   int greedy; /* 1: take the most probable token */
+  /* If distributions are truncated: the shape of the sets of kept tokens, which are recorded.
+   * words = 0: they are not. */
+  kept_shape kept;
 } model_draws;
 
 /* The rows to sample, host arrays [n]. */
@@ -285,10 +288,7 @@ typedef struct model_drawn {
   int32_t *token;
   double *logq;           /* log-probability at the temperature, without truncation */
   double *logq_truncated; /* log-probability after top-k and top-p (paper/methods.md §1.2) */
-  /* If distributions are truncated: sets [n, shape.words] of the kept tokens; NULL: not recorded.
-   */
-  kept_shape shape;
-  uint32_t *kept;
+  uint32_t *kept;         /* [n, draws.kept.words] sets of kept tokens; unused if not recorded */
 } model_drawn;
 
 /* Samples a token from each row, as the backend's sample() does. With contexts or sets, greedy is
@@ -310,14 +310,15 @@ typedef struct model_step_rows {
 /* How many steps may be in progress (started, not yet taken) when the next one starts: 1 if a
  * device runs them while the host continues, else 0. */
 size_t model_steps_ahead(const model_cache *c);
-/* Starts a step. Errors: GL_EINTERNAL (rows that do not fit the cache, tokens of a step that does
- * not exist, too many steps in progress). Errors on a device are returned by model_step_take(). */
+/* Starts a step. Sets of kept tokens are recorded only by steps that run while the host continues.
+ * Errors: GL_EINTERNAL (rows that do not fit the cache, tokens of a step that does not exist, too
+ * many steps in progress, sets that cannot be recorded). Errors on a device are returned by
+ * model_step_take(). */
 gl_status model_step(model_cache *c, const model_step_rows *rows, const model_draws *draws,
                      gl_error *err);
 /* Waits for the oldest step in progress and returns its samples, as model_sample() does. Errors:
  * GL_EINTERNAL (no step in progress). */
-gl_status model_step_take(model_cache *c, int32_t *token, double *logq, double *logq_truncated,
-                          gl_error *err);
+gl_status model_step_take(model_cache *c, const model_drawn *out, gl_error *err);
 
 /* The fields of the section `world.model`. */
 extern const struct field_table llm_model_fields;

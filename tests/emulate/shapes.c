@@ -219,7 +219,8 @@ static void count_decoding(model *m, size_t rows) {
   int32_t token[SLOTS], slot[SLOTS], position[SLOTS], drawn[SLOTS];
   uint64_t index[SLOTS];
   double logq[2][SLOTS];
-  const model_draws draws = {{.temperature = 1, .top_p = 1}, rng_stream_at(1, RNG_ROLLOUT, 0), 0};
+  const model_draws draws = {
+      {.temperature = 1, .top_p = 1}, rng_stream_at(1, RNG_ROLLOUT, 0), 0, {0}};
   ASSERT_OK(model_cache_new(&k, m, SLOTS, CAPACITY, &err));
   const uint64_t before = emulate_allocated_recording();
   for (int step = 0; step < 3; ++step) {
@@ -232,7 +233,7 @@ static void count_decoding(model *m, size_t rows) {
     if (step == 2) emulate_counts(1);
     ASSERT_OK(model_step(k, &(model_step_rows){rows, token, slot, position, index}, &draws, &err));
     emulate_counts(0);
-    ASSERT_OK(model_step_take(k, drawn, logq[0], logq[1], &err));
+    ASSERT_OK(model_step_take(k, &(model_drawn){drawn, logq[0], logq[1], NULL}, &err));
   }
   CU_ASSERT_EQUAL(emulate_allocated_recording(), before);
   model_cache_free(k);

@@ -131,10 +131,10 @@ TEST(draws_come_from_the_rows_asked_for) {
   const size_t slots[] = {0, 1, 2, 3}, row_of[] = {2, 2, 0, 3, 1};
   const uint64_t index[] = {7, 8, 9, 10, 7};
   model_draws draws = {
-      {.temperature = 0.9, .top_k = 4, .top_p = 1}, rng_stream_at(5, RNG_ROLLOUT, 1), 0};
+      {.temperature = 0.9, .top_k = 4, .top_p = 1}, rng_stream_at(5, RNG_ROLLOUT, 1), 0, {0}};
   int32_t token[5], again;
   double logits[4 * V], logq[5], cut[5], q, c;
-  const model_drawn drawn = {token, logq, cut, .kept = NULL}, one = {&again, &q, &c, .kept = NULL};
+  const model_drawn drawn = {token, logq, cut, NULL}, one = {&again, &q, &c, NULL};
   small_model_make(&m, NUMBER_F32, 0, 14);
   random_rows_init(&r, lengths, 4, V, 9);
   must(model_cache_new(&cache, m.m, SLOTS, CAPACITY, &err), &err);

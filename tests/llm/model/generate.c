@@ -204,6 +204,16 @@ TEST(slots_follow_memory_unless_they_are_given) {
     before = slots;
   }
   CU_ASSERT_EQUAL(before, 100);
+  /* one slot more leaves less than the margin free */
+  const size_t bytes = (size_t)1 << 18;
+  memory_plan fits, over;
+  slots = 0;
+  CU_ASSERT_EQUAL(generate_slots(&slots, c, t.backend, 100, POSITIONS, bytes, NULL), GL_OK);
+  CU_ASSERT(slots > 1 && slots < 100);
+  model_memory(&fits, c, t.backend, &(memory_use){.slots = slots, .capacity = POSITIONS}, NULL);
+  model_memory(&over, c, t.backend, &(memory_use){.slots = slots + 1, .capacity = POSITIONS}, NULL);
+  const size_t most = bytes - bytes / GENERATE_MARGIN, own = fits.parameters + fits.packed;
+  CU_ASSERT(fits.total - own <= most && over.total - own > most);
   slots = 0;
   CU_ASSERT_EQUAL(generate_slots(&slots, c, t.backend, 100, POSITIONS, 1, NULL), GL_OK);
   CU_ASSERT_EQUAL(slots, 0);

@@ -18,7 +18,7 @@ TEST(a_step_is_a_decode_and_a_draw) {
   must(model_cache_new(&cache, m.m, SLOTS, CAPACITY, &err), &err);
   CU_ASSERT_EQUAL(model_steps_ahead(cache), 0);
   const model_draws draws = {
-      {.temperature = 0.9, .top_k = 4, .top_p = 1}, rng_stream_at(5, RNG_ROLLOUT, 7), 0};
+      {.temperature = 0.9, .top_k = 4, .top_p = 1}, rng_stream_at(5, RNG_ROLLOUT, 7), 0, {0}};
   int32_t token[2][STEPS + 1][SLOTS], slot[SLOTS], position[SLOTS];
   double logq[2][STEPS][SLOTS], cut[2][STEPS][SLOTS];
   for (int form = 0; form < 2; ++form)
@@ -33,8 +33,7 @@ TEST(a_step_is_a_decode_and_a_draw) {
       if (form == 0) {
         must(model_decode(cache, token[0][i], slot, position, SLOTS, &err), &err);
         must(model_sample(cache, &(model_draw_rows){SLOTS, NULL, index, NULL}, &draws,
-                          &(model_drawn){token[0][i + 1], logq[0][i], cut[0][i], .kept = NULL},
-                          &err),
+                          &(model_drawn){token[0][i + 1], logq[0][i], cut[0][i], NULL}, &err),
              &err);
         continue;
       }
@@ -42,7 +41,9 @@ TEST(a_step_is_a_decode_and_a_draw) {
       const model_step_rows rows = {SLOTS, i == 0 ? token[1][0] : fed, slot, position, index};
       must(model_step(cache, &rows, &draws, &err), &err);
       CU_ASSERT_EQUAL(model_step(cache, &rows, &draws, &err), GL_EINTERNAL);
-      must(model_step_take(cache, token[1][i + 1], logq[1][i], cut[1][i], &err), &err);
+      must(model_step_take(cache, &(model_drawn){token[1][i + 1], logq[1][i], cut[1][i], NULL},
+                           &err),
+           &err);
     }
   CU_ASSERT_EQUAL(memcmp(token[0], token[1], sizeof token[0]), 0);
   CU_ASSERT_EQUAL(memcmp(logq[0], logq[1], sizeof logq[0]), 0);
@@ -57,7 +58,7 @@ TEST(steps_that_cannot_be_are_refused) {
   small_model_make(&m, NUMBER_F32, 0, 11);
   must(model_cache_new(&cache, m.m, SLOTS, CAPACITY, &err), &err);
   const model_draws draws = {
-      {.temperature = 1, .top_k = 0, .top_p = 1}, rng_stream_at(5, RNG_ROLLOUT, 7), 0};
+      {.temperature = 1, .top_k = 0, .top_p = 1}, rng_stream_at(5, RNG_ROLLOUT, 7), 0, {0}};
   static const struct {
     size_t n;
     int32_t token, slot, position;
@@ -72,6 +73,14 @@ TEST(steps_that_cannot_be_are_refused) {
     CU_ASSERT_EQUAL(model_step(cache, &rows, &draws, &err), GL_EINTERNAL);
     gl_error_clear(&err);
   }
-  CU_ASSERT_EQUAL(model_step_take(cache, &token, &logq, &cut, &err), GL_EINTERNAL);
+  const int32_t given = 1, first = 0;
+  const uint64_t index = 0;
+  const model_step_rows rows = {1, &given, &first, &first, &index};
+  model_draws records = draws; /* a step at once records no sets */
+  records.kept = (kept_shape){V, 1, 0};
+  CU_ASSERT_EQUAL(model_step(cache, &rows, &records, &err), GL_EINTERNAL);
+  gl_error_clear(&err);
+  CU_ASSERT_EQUAL(model_step_take(cache, &(model_drawn){&token, &logq, &cut, NULL}, &err),
+                  GL_EINTERNAL);
   model_cache_free(cache);
 }

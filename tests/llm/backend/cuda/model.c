@@ -160,7 +160,24 @@ static void draw(model *m, int greedy, size_t slots, size_t tokens, generate_res
                               .n_stop = 3,
                               .slots = slots};
   ASSERT_OK(generate_result_init(out, RESPONSES, MAX_TOKENS, &err));
+  const size_t vocabulary = model_configuration(m)->vocabulary;
+  ASSERT_OK(kept_shape_of(&out->shape, &q.sampling, vocabulary, NULL, &err));
+  out->kept = ARENA_GRID(&out->memory, uint32_t, RESPONSES, MAX_TOKENS * out->shape.words);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(out->kept);
   ASSERT_OK(generate(m, &q, out, &err));
+}
+
+/* 1: both recorded the same sets of kept tokens for response i, each with the token that was drawn;
+ * greedy: nothing was recorded. */
+static int same_sets(const generate_result *a, const generate_result *b, size_t i, int greedy) {
+  const size_t words = a->shape.words;
+  int same = 1;
+  for (size_t t = i * MAX_TOKENS; t < i * MAX_TOKENS + a->length[i]; ++t) {
+    const uint32_t *set = a->kept + t * words;
+    same = same && memcmp(set, b->kept + t * words, words * sizeof *set) == 0 &&
+           (greedy ? set[0] == 0 : kept_has(&a->shape, set, (size_t)a->token[t]));
+  }
+  return same;
 }
 
 /* Slots are fewer than responses, so that decodes are recorded, run again and refilled. Some
@@ -177,6 +194,7 @@ static void compare_responses(model_type as) {
       stopped += r[1].finished[i] && r[1].length[i] > 1 && r[1].length[i] < MAX_TOKENS;
       CU_ASSERT_EQUAL(r[0].finished[i], r[1].finished[i]);
       CU_ASSERT_EQUAL(r[0].length[i], r[1].length[i]);
+      CU_ASSERT(same_sets(&r[0], &r[1], i, greedy));
       for (size_t t = i * MAX_TOKENS; t < i * MAX_TOKENS + r[1].length[i]; ++t) {
         CU_ASSERT_EQUAL(r[0].token[t], r[1].token[t]);
         ASSERT_CLOSE(r[0].logq[t], r[1].logq[t], 1e-4);
@@ -212,6 +230,7 @@ TEST(a_response_does_not_depend_on_the_number_of_slots) {
         CU_ASSERT_EQUAL(memcmp(all.logq_truncated + at, some.logq_truncated + at,
                                n * sizeof *all.logq_truncated),
                         0);
+        CU_ASSERT(same_sets(&all, &some, i, 0));
       }
       generate_result_fini(&some);
     }

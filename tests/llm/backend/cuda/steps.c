@@ -51,11 +51,23 @@ static void prefill(model_cache *cache) {
   ASSERT_OK(model_prefill(cache, &rows, slot, &err));
 }
 
-/* What each slot drew in each step. */
+/* What each slot drew in each step, and the bit set of the tokens that were kept. */
 typedef struct drawn {
   int32_t token[STEPS][SLOTS];
   double logq[STEPS][SLOTS], truncated[STEPS][SLOTS];
+  uint32_t kept[STEPS][SLOTS];
 } drawn;
+
+/* One step's samples. */
+typedef struct step_drawn {
+  int32_t token[SLOTS];
+  double logq[SLOTS], truncated[SLOTS];
+  uint32_t kept[SLOTS];
+} step_drawn;
+
+static model_drawn into(step_drawn *s) {
+  return (model_drawn){s->token, s->logq, s->truncated, s->kept};
+}
 
 /* The slots that take part in step i, in the order of their rows: a row leaves, rows move, rows
  * come back. */
@@ -68,13 +80,14 @@ static size_t rows_of(size_t i, int32_t *slot) {
   return n[i];
 }
 
-static void keep(drawn *d, size_t i, const int32_t *token, const double *logq, const double *cut) {
+static void keep(drawn *d, size_t i, const step_drawn *step) {
   int32_t slot[SLOTS];
   const size_t n = rows_of(i, slot);
   for (size_t r = 0; r < n; ++r) {
-    d->token[i][slot[r]] = token[r];
-    d->logq[i][slot[r]] = logq[r];
-    d->truncated[i][slot[r]] = cut[r];
+    d->token[i][slot[r]] = step->token[r];
+    d->logq[i][slot[r]] = step->logq[r];
+    d->truncated[i][slot[r]] = step->truncated[r];
+    d->kept[i][slot[r]] = step->kept[r];
   }
 }
 
@@ -88,7 +101,8 @@ static void fed_by_the_host(model_cache *cache, const model_draws *draws, drawn 
   for (size_t i = 0; i < STEPS; ++i) {
     int32_t slot[SLOTS], token[SLOTS], position[SLOTS];
     uint64_t index[SLOTS];
-    double logq[SLOTS], cut[SLOTS];
+    step_drawn step = {.kept = {0}};
+    const model_drawn out = into(&step);
     const size_t n = rows_of(i, slot);
     for (size_t r = 0; r < n; ++r) {
       token[r] = i == 0 ? first_token(slot[r]) : d->token[i - 1][slot[r]];
@@ -96,9 +110,8 @@ static void fed_by_the_host(model_cache *cache, const model_draws *draws, drawn 
       index[r] = rng_token_index((uint64_t)slot[r], i);
     }
     ASSERT_OK(model_decode(cache, token, slot, position, n, &err));
-    ASSERT_OK(model_sample(cache, &(model_draw_rows){n, NULL, index, NULL}, draws,
-                           &(model_drawn){token, logq, cut, .kept = NULL}, &err));
-    keep(d, i, token, logq, cut);
+    ASSERT_OK(model_sample(cache, &(model_draw_rows){n, NULL, index, NULL}, draws, &out, &err));
+    keep(d, i, &step);
   }
 }
 
@@ -106,7 +119,8 @@ static void fed_by_the_host(model_cache *cache, const model_draws *draws, drawn 
 static void fed_by_itself(model_cache *cache, const model_draws *draws, drawn *d) {
   int32_t before[SLOTS], slot[SLOTS], token[SLOTS], position[SLOTS];
   uint64_t index[SLOTS];
-  double logq[SLOTS], cut[SLOTS];
+  step_drawn step = {.kept = {0}};
+  const model_drawn out = into(&step);
   size_t n_before = 0;
   prefill(cache);
   for (size_t i = 0; i < STEPS; ++i) {
@@ -122,11 +136,11 @@ static void fed_by_itself(model_cache *cache, const model_draws *draws, drawn *d
     n_before = rows.n;
     memcpy(before, slot, sizeof before);
     if (i == 0) continue;
-    ASSERT_OK(model_step_take(cache, token, logq, cut, &err));
-    keep(d, i - 1, token, logq, cut);
+    ASSERT_OK(model_step_take(cache, &out, &err));
+    keep(d, i - 1, &step);
   }
-  ASSERT_OK(model_step_take(cache, token, logq, cut, &err));
-  keep(d, STEPS - 1, token, logq, cut);
+  ASSERT_OK(model_step_take(cache, &out, &err));
+  keep(d, STEPS - 1, &step);
 }
 
 TEST(steps_that_feed_themselves_draw_what_the_host_would) {
@@ -134,18 +148,24 @@ TEST(steps_that_feed_themselves_draw_what_the_host_would) {
   model_cache *cache;
   if (!begin(&s, &cache, NUMBER_F32)) SKIP("no CUDA device");
   CU_ASSERT_EQUAL(model_steps_ahead(cache), 1);
-  for (int dist = 0; dist < 4;
+  for (int dist = 0; dist < 6;
        ++dist) { /* the records of one distribution are not taken for another's */
+    const int third = dist % 3, records = dist >= 4;
     const model_draws draws = {
-        {.temperature = 0.9, .top_k = dist == 1 ? 4u : 0u, .top_p = dist == 2 ? 0.7 : 1},
+        {.temperature = 0.9, .top_k = third == 1 ? 4u : 0u, .top_p = third == 2 ? 0.7 : 1},
         rng_stream_at(5, RNG_ROLLOUT, 7),
-        dist == 3};
+        dist == 3,
+        {V, records ? 1 : 0, 0}};
     drawn host, self;
     memset(&host, 0, sizeof host);
     memset(&self, 0, sizeof self);
     fed_by_the_host(cache, &draws, &host);
     fed_by_itself(cache, &draws, &self);
     CU_ASSERT_EQUAL(memcmp(&host, &self, sizeof host), 0);
+    for (size_t k = 0; k < SLOTS; ++k) { /* every drawn token was kept */
+      CU_ASSERT_EQUAL(!records, self.kept[1][k] == 0);
+      CU_ASSERT(!records || self.kept[1][k] >> self.token[1][k] & 1);
+    }
     drawn other;
     memset(&other, 0, sizeof other);
     model_draws more = draws;
@@ -160,7 +180,7 @@ TEST(steps_that_feed_themselves_draw_what_the_host_would) {
 TEST(steps_whose_kernels_do_not_overlap_draw_the_same) {
   static const number_type types[] = {NUMBER_F32, NUMBER_BF16};
   const model_draws draws = {
-      {.temperature = 0.9, .top_k = 0, .top_p = 1}, rng_stream_at(5, RNG_ROLLOUT, 7), 0};
+      {.temperature = 0.9, .top_k = 0, .top_p = 1}, rng_stream_at(5, RNG_ROLLOUT, 7), 0, {0}};
   for (size_t k = 0; k < 2; ++k) {
     small_model s;
     model_cache *cache;
@@ -190,11 +210,11 @@ TEST(only_tokens_of_the_last_step_are_taken) {
   model_cache *cache;
   if (!begin(&s, &cache, NUMBER_F32)) SKIP("no CUDA device");
   const model_draws draws = {
-      {.temperature = 1, .top_k = 0, .top_p = 1}, rng_stream_at(5, RNG_ROLLOUT, 7), 0};
+      {.temperature = 1, .top_k = 0, .top_p = 1}, rng_stream_at(5, RNG_ROLLOUT, 7), 0, {0}};
   const int32_t given = 1, fed = -1, beyond = -2, slot = 0, position = PROMPT;
   const uint64_t index = 0;
-  int32_t token;
-  double logq, cut;
+  step_drawn step;
+  const model_drawn out = into(&step);
   prefill(cache);
   model_step_rows rows = {1, &fed, &slot, &position, &index};
   CU_ASSERT_EQUAL(model_step(cache, &rows, &draws, &err), GL_EINTERNAL);
@@ -205,12 +225,10 @@ TEST(only_tokens_of_the_last_step_are_taken) {
   rows.token = &fed;
   must(model_step(cache, &rows, &draws, &err), &err);
   CU_ASSERT_EQUAL(model_step(cache, &rows, &draws, &err), GL_EINTERNAL); /* two are under way */
-  must(model_step_take(cache, &token, &logq, &cut, &err), &err);
-  must(model_sample(cache, &(model_draw_rows){1, NULL, &index, NULL}, &draws,
-                    &(model_drawn){&token, &logq, &cut, .kept = NULL}, &err),
-       &err);
+  must(model_step_take(cache, &out, &err), &err);
+  must(model_sample(cache, &(model_draw_rows){1, NULL, &index, NULL}, &draws, &out, &err), &err);
   CU_ASSERT_EQUAL(model_step(cache, &rows, &draws, &err), GL_EINTERNAL);
-  must(model_step_take(cache, &token, &logq, &cut, &err), &err);
-  CU_ASSERT_EQUAL(model_step_take(cache, &token, &logq, &cut, &err), GL_EINTERNAL);
+  must(model_step_take(cache, &out, &err), &err);
+  CU_ASSERT_EQUAL(model_step_take(cache, &out, &err), GL_EINTERNAL);
   model_cache_free(cache);
 }
