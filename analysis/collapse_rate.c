@@ -147,11 +147,11 @@ typedef struct dose_table {
   double low, high; /* range of x */
 } dose_table;
 
-static dose_group *dose_group_of(dose_table *t, double x) {
-  for (size_t i = 0; i < t->n_groups; i++)
-    if (t->group[i].x == x) return &t->group[i];
-  t->group[t->n_groups] = (dose_group){.x = x};
-  return &t->group[t->n_groups++];
+dose_group *dose_group_of(dose_group *group, size_t *n, double x) {
+  for (size_t i = 0; i < *n; i++)
+    if (group[i].x == x) return &group[i];
+  group[*n] = (dose_group){.x = x};
+  return &group[(*n)++];
 }
 
 static void dose_add_seed(dose_table *t, uint64_t seed) {
@@ -164,7 +164,7 @@ static void dose_add_seed(dose_table *t, uint64_t seed) {
 static void dose_count_groups(dose_table *t, const uint64_t *without) {
   t->n_groups = 0;
   for (size_t i = 0; i < t->n; i++) {
-    dose_group *g = dose_group_of(t, t->run[i].x);
+    dose_group *g = dose_group_of(t->group, &t->n_groups, t->run[i].x);
     if (without != NULL && t->run[i].seed == *without) continue;
     g->runs++;
     g->collapses += t->run[i].collapsed;

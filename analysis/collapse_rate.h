@@ -16,6 +16,10 @@ typedef struct dose_group {
   size_t runs, collapses;
 } dose_group;
 
+/* Returns the group of x among group[*n], and adds an empty one if there is none: there must be
+ * room for it. */
+dose_group *dose_group_of(dose_group *group, size_t *n, double x);
+
 typedef struct dose_fit {
   double a, b;           /* NaN if there is no fit */
   double log_likelihood; /* penalised log-likelihood */

@@ -269,14 +269,6 @@ static gl_status find_staleness(stability *s, gl_error *err) {
 
 /* --- cells --- */
 
-/* Returns the cell's group with that logarithm of the learning rate, adding it if it is new. */
-static dose_group *rate_group_of(stability_cell *c, double x) {
-  for (size_t i = 0; i < c->n_rates; i++)
-    if (c->rate[i].x == x) return &c->rate[i];
-  c->rate[c->n_rates] = (dose_group){.x = x};
-  return &c->rate[c->n_rates++];
-}
-
 static void count_outcome(stability *s, stability_cell *c, size_t index) {
   const results *r = s->from;
   const results_run *run = &r->runs[index];
@@ -293,7 +285,7 @@ static void count_outcome(stability *s, stability_cell *c, size_t index) {
   if (!s->has_rates) return;
   const double rate = r->groups[run->group].value[s->rate_axis].number;
   if (!(rate > 0) || !isfinite(rate)) return;
-  dose_group *d = rate_group_of(c, log(rate));
+  dose_group *d = dose_group_of(c->rate, &c->n_rates, log(rate));
   d->runs++;
   d->collapses += (size_t)run_outcome_is_collapse(&o);
 }
