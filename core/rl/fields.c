@@ -151,6 +151,9 @@ static const field learner[] = {
           "by likelihood. Not together with `weight_noise`; up to 65,536 minibatches × epochs"),
     FIELD("train.drop_positive", "random drop of right responses", REAL(0, 1), "", "0",
           "the same of responses whose reward is above the mean"),
+    FIELD("train.drop_equal", "random drop of groups of equal rewards", REAL(0, 1), "", "0",
+          "the same of responses of groups whose rewards are all equal. Such responses have a "
+          "gradient where the baseline is not the group's mean"),
     FIELD("train.epochs", "epochs", COUNT(1, 1u << 20), "", "1",
           "passes over the batches of an update, each in an order of its own"),
 

@@ -174,6 +174,12 @@ typedef struct learner_preparation {
 } learner_preparation;
 #define LEARNER_KEEPS "warmup-"
 
+/* Probabilities that a response loses its gradient, whatever its likelihood: where its reward is
+ * below the mean of its group, above it, and where all rewards of the group are equal. */
+typedef struct random_drops {
+  double negative, positive, equal;
+} random_drops;
+
 /* The arguments for making a learner; sections are borrowed during construction only. */
 typedef struct learner_setup {
   uint64_t seed;
@@ -186,8 +192,8 @@ typedef struct learner_setup {
   size_t minibatches, epochs;
   training_reward rewards; /* corruption of training rewards */
   double weight_noise;     /* variance of the weight noise of core/rl/update.h; 0: none */
-  double drop_negative, drop_positive; /* probabilities of the random drops there */
-  uint64_t updates; /* number of learner steps of the run, for learning-rate decay */
+  random_drops drops;      /* probabilities of the random drops there */
+  uint64_t updates;        /* number of learner steps of the run, for learning-rate decay */
   /* Recipe positions of the numbers above and of the algorithm, for error messages; NULL: unknown.
    */
   const cfg_node *train, *algorithm_at;

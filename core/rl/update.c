@@ -255,22 +255,27 @@ void weight_noise_apply(double variance, uint64_t seed, uint64_t step, size_t up
 
 /* --- random drops --- */
 
-static double mean_reward(const update_table *t, size_t group) {
-  const size_t from = t->group_start[group], to = t->group_start[group + 1];
-  double sum = 0;
-  for (size_t i = from; i < to; ++i) sum += t->reward[i];
-  return sum / (double)(to - from);
+int random_drops_any(const random_drops *d) {
+  return d->negative > 0 || d->positive > 0 || d->equal > 0;
 }
 
-void random_drop_apply(double negative, double positive, uint64_t seed, uint64_t step,
-                       size_t update, const update_table *t) {
+void random_drops_apply(const random_drops *d, uint64_t seed, uint64_t step, size_t update,
+                        const update_table *t) {
   const rng_stream stream = rng_stream_at(seed, RNG_WEIGHT_NOISE, step);
-  for (size_t g = 0; (negative > 0 || positive > 0) && g < t->n_groups; ++g) {
-    const double mean = mean_reward(t, g);
-    for (size_t i = t->group_start[g]; i < t->group_start[g + 1]; ++i) {
+  for (size_t g = 0; random_drops_any(d) && g < t->n_groups; ++g) {
+    const size_t from = t->group_start[g], to = t->group_start[g + 1];
+    double sum = 0;
+    int equal = 1;
+    for (size_t i = from; i < to; ++i) {
+      sum += t->reward[i];
+      equal = equal && t->reward[i] == t->reward[from];
+    }
+    const double mean = sum / (double)(to - from);
+    for (size_t i = from; i < to; ++i) {
       const rng_words w = rng_block(stream, response_block(update, i));
-      const double probability = t->reward[i] < mean   ? negative
-                                 : t->reward[i] > mean ? positive
+      const double probability = equal                 ? d->equal
+                                 : t->reward[i] < mean ? d->negative
+                                 : t->reward[i] > mean ? d->positive
                                                        : 0;
       if (rng_u01_53(w.v[0], w.v[1]) >= probability) continue;
       for (size_t k = t->token_start[i]; k < t->token_start[i + 1]; ++k) t->coefficient[k] = 0;
@@ -281,15 +286,14 @@ void random_drop_apply(double negative, double positive, uint64_t seed, uint64_t
 /* --- the step --- */
 
 gl_status update_loop_init(update_loop *u, const learner_setup *setup, gl_error *err) {
-  assert(setup->weight_noise == 0 || (setup->drop_negative == 0 && setup->drop_positive == 0));
+  assert(setup->weight_noise == 0 || !random_drops_any(&setup->drops));
   *u = (update_loop){.algorithm = *setup->algorithm,
                      .seed = setup->seed,
                      .updates = setup->updates,
                      .minibatches = setup->minibatches,
                      .epochs = setup->epochs,
                      .weight_noise = setup->weight_noise,
-                     .drop_negative = setup->drop_negative,
-                     .drop_positive = setup->drop_positive,
+                     .drops = setup->drops,
                      .workspace = policy_workspace_new()};
   return u->workspace != NULL ? GL_OK : gl_fail_memory(err, "a learner");
 }
@@ -452,8 +456,7 @@ gl_status update_run(update_loop *u, const update_ops *ops, void *self,
       const double factor = rate_factor(u, t);
       weight_noise_apply(u->weight_noise, u->seed, (uint64_t)u->version, count, t->token_start,
                          t->n_responses, t->coefficient);
-      random_drop_apply(u->drop_negative, u->drop_positive, u->seed, (uint64_t)u->version, count,
-                        t);
+      random_drops_apply(&u->drops, u->seed, (uint64_t)u->version, count, t);
       batch_weigh(t->loss_weight, t->token_start, t->n_responses, t->coefficient);
       if (parts > 1) table_put_coefficients(all, t, &view);
       status = ops->step(self, &view, lr * factor, &norm, err);

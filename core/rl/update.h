@@ -105,12 +105,13 @@ void weight_noise_apply(double variance, uint64_t seed, uint64_t step, size_t up
                         const size_t *token_start, size_t n, double *coefficient);
 
 /* --- random drops --- */
-/* A placebo for masks and clips, which drop responses by their likelihood: drops responses at
- * random. Sets the coefficients of each response whose reward is below the mean of its group to
- * zero with probability `negative`, and above it with probability `positive`. Uses the random words
- * of weight noise, so a step may not have both. */
-void random_drop_apply(double negative, double positive, uint64_t seed, uint64_t step,
-                       size_t update, const update_table *t);
+/* A placebo for masks and clips, which drop responses by their likelihood: sets the coefficients of
+ * responses to zero at random. Uses the random words of weight noise, so a step may not have both.
+ */
+void random_drops_apply(const random_drops *d, uint64_t seed, uint64_t step, size_t update,
+                        const update_table *t);
+/* 1 if any probability is above 0. */
+int random_drops_any(const random_drops *d);
 
 /* --- the step --- */
 
@@ -143,11 +144,11 @@ typedef struct update_loop {
   optimizer_spec optimizer;
   uint64_t seed, updates; /* updates: number of learner steps of the run */
   size_t minibatches, epochs;
-  double weight_noise;                 /* variance of the weight noise */
-  double drop_negative, drop_positive; /* probabilities of the random drops */
-  size_t longest;                      /* maximum number of tokens of a response in this world */
-  bool has_reference;                  /* whether logref is scored */
-  int64_t version;                     /* version of the parameters: steps made so far */
+  double weight_noise; /* variance of the weight noise */
+  random_drops drops;
+  size_t longest;     /* maximum number of tokens of a response in this world */
+  bool has_reference; /* whether logref is scored */
+  int64_t version;    /* version of the parameters: steps made so far */
   policy_workspace *workspace;
   gradient_trail trail;
   update_table table; /* all tokens of the step */

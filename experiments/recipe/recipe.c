@@ -251,8 +251,10 @@ gl_status recipe_load_text(cfg_doc **out, const char *text, const char *name,
 
 /* Refuses what would use a random number of weight noise or of random drops twice. */
 static gl_status check_random(const recipe *r, const cfg_node *train, gl_error *err) {
-  const bool drops = r->drop_negative > 0 || r->drop_positive > 0;
-  const char *key = r->drop_negative > 0 ? "drop_negative" : "drop_positive";
+  const bool drops = random_drops_any(&r->drops);
+  const char *key = r->drops.negative > 0   ? "drop_negative"
+                    : r->drops.positive > 0 ? "drop_positive"
+                                            : "drop_equal";
   if (r->weight_noise == 0 && !drops) return GL_OK;
   if (r->weight_noise > 0 && drops)
     return cfg_fail(cfg_find(train, key), err,
@@ -277,8 +279,9 @@ static gl_status read_train(recipe *out, const cfg_node *train, gl_error *err) {
   out->epochs = field_count(&r, "epochs");
   training_reward_read(&out->rewards, &r);
   out->weight_noise = field_real(&r, "weight_noise");
-  out->drop_negative = field_real(&r, "drop_negative");
-  out->drop_positive = field_real(&r, "drop_positive");
+  out->drops.negative = field_real(&r, "drop_negative");
+  out->drops.positive = field_real(&r, "drop_positive");
+  out->drops.equal = field_real(&r, "drop_equal");
   group_filter_read(&out->filter, &r, out->groups, out->group_size);
   if (cfg_end(&r) != GL_OK) return GL_EINPUT;
   enum { MOST_RESPONSES = 1 << 26 };
@@ -467,8 +470,7 @@ learner_setup recipe_setup(const recipe *r, const cache_place *place) {
                          .epochs = r->epochs,
                          .rewards = r->rewards,
                          .weight_noise = r->weight_noise,
-                         .drop_negative = r->drop_negative,
-                         .drop_positive = r->drop_positive,
+                         .drops = r->drops,
                          .updates = r->steps,
                          .threads = r->threads,
                          .cache = place->folder[0] != '\0' ? place->folder : NULL,

@@ -35,9 +35,9 @@ typedef struct recipe {
   const cfg_node *train, *algorithm_at; /* nodes of the keys parsed below; NULL: absent */
   size_t groups, group_size, minibatches, epochs;
   training_reward rewards;
-  group_filter filter;                 /* dynamic sampling */
-  double weight_noise;                 /* variance of the noise on weights, core/rl/update.h */
-  double drop_negative, drop_positive; /* probabilities of random drops, core/rl/update.h */
+  group_filter filter; /* dynamic sampling */
+  double weight_noise; /* variance of the noise on weights, core/rl/update.h */
+  random_drops drops;
   policy_algorithm algorithm;
   int wants_checkpoints; /* 1: the recipe has a `checkpoint` section; it does not affect results and
                             is not part of a cell's key */

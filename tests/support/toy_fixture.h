@@ -122,8 +122,8 @@ static inline gl_status learner_try(learner_fixture *f, const char *text, uint64
   };
   training_reward_read(&setup.rewards, &r);
   setup.weight_noise = cfg_double(&r, "weight_noise", 0, 0, 1e6);
-  setup.drop_negative = cfg_double(&r, "drop_negative", 0, 0, 1);
-  setup.drop_positive = cfg_double(&r, "drop_positive", 0, 0, 1);
+  setup.drops.negative = cfg_double(&r, "drop_negative", 0, 0, 1);
+  setup.drops.positive = cfg_double(&r, "drop_positive", 0, 0, 1);
   setup.train = cfg_find(root, "train");
   gl_status status = policy_algorithm_parse(&f->algorithm, cfg_find(root, "algorithm"), err);
   if (status == GL_OK) status = toy_learner_new(&f->learner, &setup, err);

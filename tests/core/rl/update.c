@@ -160,7 +160,7 @@ TEST(wrong_responses_are_dropped_with_their_probability) {
   size_t dropped = 0;
   for (size_t step = 0; step < N; ++step) {
     for (size_t k = 0; k < 7; ++k) coefficient[k] = (double)k + 1;
-    random_drop_apply(0.3, 0, 7, step, step % 3, &t);
+    random_drops_apply(&(random_drops){.negative = 0.3}, 7, step, step % 3, &t);
     for (size_t k = 0; k < 7; ++k)
       if (k < 1 || k > 3) CU_ASSERT_EQUAL(coefficient[k], (double)k + 1);
     CU_ASSERT((coefficient[1] == 0) == (coefficient[2] == 0));
@@ -168,8 +168,14 @@ TEST(wrong_responses_are_dropped_with_their_probability) {
   }
   CU_ASSERT(fabs((double)dropped / (2 * N) - 0.3) < 5 * sqrt(0.3 * 0.7 / (2 * N)));
   coefficient[0] = 1;
-  random_drop_apply(0, 1, 7, 0, 0, &t);
+  random_drops_apply(&(random_drops){.positive = 1}, 7, 0, 0, &t);
   CU_ASSERT_EQUAL(coefficient[0], 0);
+  for (size_t k = 0; k < 7; ++k) coefficient[k] = 1;
+  for (size_t i = 3; i < 6; ++i) reward[i] = 0.1; /* whose mean is not 0.1 in floating point */
+  random_drops_apply(&(random_drops){.negative = 1, .positive = 1}, 7, 0, 0, &t);
+  for (size_t k = 0; k < 7; ++k) CU_ASSERT_EQUAL(coefficient[k], k < 4 ? 0 : 1);
+  random_drops_apply(&(random_drops){.equal = 1}, 7, 0, 0, &t);
+  for (size_t k = 0; k < 7; ++k) CU_ASSERT_EQUAL(coefficient[k], 0);
 }
 
 /* Stored studies have drops at these addresses. */
@@ -187,7 +193,7 @@ TEST(a_drop_uses_the_block_of_its_step_update_and_response) {
   for (size_t i = 0; i < N + 2; ++i) token_start[i] = i;
   for (size_t i = 0; i < N + 1; ++i) coefficient[i] = 1;
   reward[N] = 1;
-  random_drop_apply(0.4, 0, 7, 11, UPDATE_MOST_RANDOM - 1, &t);
+  random_drops_apply(&(random_drops){.negative = 0.4}, 7, 11, UPDATE_MOST_RANDOM - 1, &t);
   for (size_t i = 0; i < N; ++i) {
     const uint64_t index = (uint64_t)(UPDATE_MOST_RANDOM - 1) << 32 | i;
     const rng_words w = rng_block(rng_stream_at(7, RNG_WEIGHT_NOISE, 11), index);
