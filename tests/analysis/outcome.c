@@ -346,6 +346,7 @@ TEST(collapses_that_do_not_increase_with_the_rate_are_a_reason) {
   cJSON *json = read_table(t);
   const cJSON *cell = cJSON_GetArrayItem(member_at(json, "cells"), 0);
   CU_ASSERT_STRING_EQUAL(text_at(cell, "why"), "collapses do not increase with it");
+  cJSON_Delete(json);
   table_free(t);
   stability_fini(&s);
   results_free(r);

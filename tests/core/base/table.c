@@ -290,6 +290,7 @@ TEST(numbers_without_a_value_are_dashes_and_titles_fit_a_terminal) {
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "\n–\n–\n–\n–\n"));
   CU_ASSERT_PTR_NULL(strstr(text, "inf"));
   free(text);
+  table_free(t);
 }
 
 TEST(memory_that_was_missing_is_told_at_the_end) {
