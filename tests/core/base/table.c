@@ -277,7 +277,7 @@ TEST(a_table_wider_than_a_terminal_is_written_in_blocks) {
 
 TEST(numbers_without_a_value_are_dashes_and_titles_fit_a_terminal) {
   static const table_column columns[] = {{"x", TABLE_REAL, .head = "x"}};
-  table *t = table_rows(table_field(table_document(), "rows"), columns, 1);
+  table *document = table_document(), *t = table_rows(table_field(document, "rows"), columns, 1);
   const double value[] = {NAN, -NAN, INFINITY, -INFINITY};
   for (size_t i = 0; i < 4; ++i) table_row(t), table_real(t, value[i]);
   char words[200];
@@ -290,7 +290,7 @@ TEST(numbers_without_a_value_are_dashes_and_titles_fit_a_terminal) {
   CU_ASSERT_PTR_NOT_NULL(strstr(text, "\n–\n–\n–\n–\n"));
   CU_ASSERT_PTR_NULL(strstr(text, "inf"));
   free(text);
-  table_free(t);
+  table_free(document);
 }
 
 TEST(memory_that_was_missing_is_told_at_the_end) {
