@@ -17,15 +17,10 @@
 typedef struct contexts {
   double *logp,
       *drawn;    /* logp: the learner's distribution; drawn: the truncated sampling distribution */
-  double *kept;  /* the learner's distribution renormalised over the kept tokens; sums to 1 at every
-                    node */
   double *slope; /* derivatives of logits along the expected step */
-  double *dz;    /* [vocabulary] scratch: derivatives with respect to logits */
   double *reach; /* probability that the sampler visits a node */
-  double *reach_kept; /* the same for the learner's distribution on the kept tokens */
-  double *worth;      /* expected reward from a node on, under the sampler */
-  double *worth_kept; /* the same under the learner's distribution on the kept tokens */
-  double *mass;       /* the learner's mass on the kept tokens */
+  double *worth; /* expected reward from a node on, under the sampler */
+  double *mass;  /* the learner's mass on the kept tokens */
   sampling_rank *rank;
 } contexts;
 
@@ -36,15 +31,15 @@ static void contexts_fini(contexts *c) {
 }
 
 static void contexts_init(contexts *c, const toy_world *w) {
-  const size_t e = w->tree.n_edges, n = w->tree.n_nodes, v = w->tree.vocabulary;
-  *c = (contexts){.logp = MUST_ARRAY(double, 4 * e + v + 5 * n, "the contexts of a prompt"),
-                  .rank = MUST_ARRAY(sampling_rank, v, "the contexts of a prompt")};
-  double **const part[] = {&c->drawn, &c->kept, &c->slope, &c->dz};
-  double *at = c->logp;
-  for (size_t i = 0; i < 4; ++i) *part[i] = at += e;
-  double **const node[] = {&c->reach, &c->reach_kept, &c->worth, &c->worth_kept, &c->mass};
-  at = c->dz + v;
-  for (size_t i = 0; i < 5; ++i, at += n) *node[i] = at;
+  const size_t e = w->tree.n_edges, n = w->tree.n_nodes;
+  *c =
+      (contexts){.logp = MUST_ARRAY(double, 3 * e + 3 * n, "the contexts of a prompt"),
+                 .rank = MUST_ARRAY(sampling_rank, w->tree.vocabulary, "the contexts of a prompt")};
+  c->drawn = c->logp + e;
+  c->slope = c->drawn + e;
+  c->reach = c->slope + e;
+  c->worth = c->reach + n;
+  c->mass = c->worth + n;
 }
 
 static double below(const toy_world *w, size_t x, size_t edge, const double *worth) {
@@ -62,35 +57,15 @@ static void fill_contexts(contexts *c, const toy_world *w, size_t x, const doubl
   toy_truncate(w, &w->sampling, c->logp, t->n_nodes, c->drawn, c->rank);
   toy_log_probs(w, theta_p, x, c->logp);
   for (size_t n = t->n_nodes; n-- > 0;) {
-    c->mass[n] = c->worth[n] = c->worth_kept[n] = 0;
-    for (size_t e = n * v; e < (n + 1) * v; ++e)
-      c->mass[n] += c->kept[e] = c->drawn[e] > -INFINITY ? exp(c->logp[e]) : 0;
+    c->mass[n] = c->worth[n] = 0;
     for (size_t e = n * v; e < (n + 1) * v; ++e) {
-      c->kept[e] /= c->mass[n];
+      c->mass[n] += c->drawn[e] > -INFINITY ? exp(c->logp[e]) : 0;
       c->worth[n] += exp(c->drawn[e]) * below(w, x, e, c->worth);
-      c->worth_kept[n] += c->kept[e] * below(w, x, e, c->worth_kept);
     }
   }
-  c->reach[0] = c->reach_kept[0] = 1;
-  for (size_t e = 0; e < t->n_edges; ++e) {
-    if (t->next[e] < 0) continue;
-    c->reach[t->next[e]] = c->reach[e / v] * exp(c->drawn[e]);
-    c->reach_kept[t->next[e]] = c->reach_kept[e / v] * c->kept[e];
-  }
-}
-
-/* gradient += share * gradient of the expected reward under the learner's distribution on the kept
- * tokens. */
-static void add_kept_gradient(const contexts *c, const toy_world *w, size_t x, double share,
-                              double *gradient) {
-  const size_t v = w->tree.vocabulary;
-  for (size_t n = 0; n < w->tree.n_nodes; ++n) {
-    for (size_t a = 0; a < v; ++a)
-      c->dz[a] = share * c->reach_kept[n] * c->kept[n * v + a] *
-                 (below(w, x, n * v + a, c->worth_kept) - c->worth_kept[n]) /
-                 w->sampling.temperature;
-    toy_features_backward(&w->features, x, n, c->dz, gradient);
-  }
+  c->reach[0] = 1;
+  for (size_t e = 0; e < t->n_edges; ++e)
+    if (t->next[e] >= 0) c->reach[t->next[e]] = c->reach[e / v] * exp(c->drawn[e]);
 }
 
 /* --- drift --- */
@@ -134,34 +109,25 @@ static void add_drift(drift *d, const contexts *c, const toy_world *w, size_t x,
   }
 }
 
-static double drift_dot(const double *a, const double *b, size_t n) {
-  double sum = 0;
-  for (size_t i = 0; i < n; ++i) sum += a[i] * b[i];
-  return sum;
-}
-
 /* Fills the columns that lab_result does not provide. */
 static void fill_row(lab_truncated *row, const lab_recipe *r, const lab_result *m) {
   const toy_world *w = r->world;
   const lab_pair *pair = &r->pairs[0];
-  const size_t n = m->n_parameters;
-  double *gradient = MUST_ARRAY(double, n, "a gradient");
   contexts c;
   drift d = {0};
   contexts_init(&c, w);
   for (size_t x = 0; x < w->n_prompts; ++x) {
     fill_contexts(&c, w, x, pair->learner, pair->sampler);
-    add_kept_gradient(&c, w, x, 1 / (double)w->n_prompts, gradient);
     add_drift(&d, &c, w, x, m->expected);
   }
-  const double length = sqrt(drift_dot(m->expected, m->expected, n));
+  double length = 0;
+  for (size_t i = 0; i < m->n_parameters; ++i) length += m->expected[i] * m->expected[i];
+  length = sqrt(length);
   row->kept_mass = d.met > 0 ? d.mass / d.met : 1;
   row->drift_good = d.good_met > 0 ? d.good / d.good_met / length : NAN;
   row->drift_bad = d.bad_met > 0 ? d.bad / d.bad_met / length : NAN;
-  row->cosine_kept =
-      drift_dot(m->expected, gradient, n) / length / sqrt(drift_dot(gradient, gradient, n));
+  row->cosine_kept = m->kept_truth != NULL ? m->cosine_kept : m->numbers.cosine;
   contexts_fini(&c);
-  free(gradient);
 }
 
 /* --- the study --- */
