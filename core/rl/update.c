@@ -261,8 +261,9 @@ int random_drops_any(const random_drops *d) {
 
 void random_drops_apply(const random_drops *d, uint64_t seed, uint64_t step, size_t update,
                         const update_table *t) {
+  if (!random_drops_any(d)) return;
   const rng_stream stream = rng_stream_at(seed, RNG_WEIGHT_NOISE, step);
-  for (size_t g = 0; random_drops_any(d) && g < t->n_groups; ++g) {
+  for (size_t g = 0; g < t->n_groups; ++g) {
     const size_t from = t->group_start[g], to = t->group_start[g + 1];
     double sum = 0;
     int equal = 1;

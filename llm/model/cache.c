@@ -474,14 +474,12 @@ static gl_status check_draws(const model_cache *k, const size_t *row_of, size_t 
   return GL_OK;
 }
 
-/* Uploads the random-stream addresses of the samples. Returns where their truncated
- * log-probabilities are written. */
-static void *begin_draws(model_cache *k, const uint64_t *index, size_t rows) {
+/* Uploads the random-stream addresses of the samples. */
+static void begin_draws(model_cache *k, const uint64_t *index, size_t rows) {
   backend *b = k->m->b;
   k->steps.fed = 0;
   memcpy(k->host_index, index, rows * sizeof *index);
   b->ops->upload(b, k->index, k->host_index, rows * sizeof *index);
-  return (char *)k->logq + rows * b->master_element;
 }
 
 static void end_draws(model_cache *k, size_t rows, int32_t *token, double *logq,
@@ -517,11 +515,11 @@ static void distort_logits(model_cache *k, const uint64_t *context, void *logits
   b->ops->distort(b, logits, k->context, rows, k->m->c.vocabulary, behaviour, seed);
 }
 
-/* Samples a token of each row, and records the kept tokens if that is wanted. logq_truncated is in
- * the memory behind k->logq. */
-static void sample_rows(model_cache *k, void *logq_truncated, const void *logits,
-                        const uint64_t *index, size_t rows, const model_draws *draws) {
+/* Samples a token of each row, and records the kept tokens if that is wanted. */
+static void sample_rows(model_cache *k, const void *logits, const uint64_t *index, size_t rows,
+                        const model_draws *draws) {
   backend *b = k->m->b;
+  void *logq_truncated = (char *)k->logq + rows * b->master_element;
   if (draws->kept.words > 0)
     b->ops->sample_kept(b, k->drawn, k->logq, logq_truncated, (kept_sets){draws->kept, k->kept},
                         logits, index, rows, &draws->sampling, draws->stream);
@@ -533,20 +531,21 @@ static void sample_rows(model_cache *k, void *logq_truncated, const void *logits
 gl_status model_sample(model_cache *k, const model_draw_rows *rows, const model_draws *draws,
                        const model_drawn *out, gl_error *err) {
   backend *b = k->m->b;
-  const sampling_spec *spec = &draws->sampling;
   const size_t words = draws->kept.words;
   gl_status status = check_draws(k, rows->row_of, rows->n, err);
   if (status == GL_OK && rows->n > 0) status = make_kept(k, words, err);
   if (status != GL_OK || rows->n == 0) return status;
-  if (rows->context != NULL && k->context == NULL)
+  if (rows->context != NULL && k->context == NULL) {
     k->context = b->ops->allocate(b, k->most * sizeof *k->context);
-  if (rows->context != NULL && k->context == NULL) return b->ops->status(b, err);
+    if (k->context == NULL) return b->ops->status(b, err);
+  }
   void *logits = select_logits(k, rows->row_of, rows->n, rows->context != NULL);
   if (logits == NULL) return b->ops->status(b, err);
   if (rows->context != NULL)
-    distort_logits(k, rows->context, logits, rows->n, &spec->behaviour, draws->stream.seed);
-  void *second = begin_draws(k, rows->index, rows->n);
-  sample_rows(k, second, logits, k->index, rows->n, draws);
+    distort_logits(k, rows->context, logits, rows->n, &draws->sampling.behaviour,
+                   draws->stream.seed);
+  begin_draws(k, rows->index, rows->n);
+  sample_rows(k, logits, k->index, rows->n, draws);
   end_draws(k, rows->n, out->token, out->logq, out->logq_truncated);
   if (words > 0) b->ops->download(b, out->kept, k->kept, rows->n * words * sizeof *out->kept);
   return b->ops->status(b, err);
@@ -606,8 +605,7 @@ static void run_step(model_cache *k, size_t rows) {
   b->ops->embed_next(b, k->rows.in, model_weight(m, m->embed), w->source, w->position, w->index,
                      w->slot, k->drawn, rows, m->c.hidden);
   model_cache_run(k, w->slot, w->position, rows);
-  sample_rows(k, (char *)k->logq + rows * b->master_element, k->logits, w->index, rows,
-              &k->steps.draws);
+  sample_rows(k, k->logits, w->index, rows, &k->steps.draws);
 }
 
 static int same_draws(const model_draws *a, const model_draws *b) {
