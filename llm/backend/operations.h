@@ -176,29 +176,18 @@ OPERATION(void, attention_shared_backward,
 
 /* With z = in weight^T / temperature, T in [rows, k], T weight [vocabulary, k]: M logp [rows], the
  * log-probability of target[r]; M entropy [rows] of softmax(z); M lse [rows], the log-sum-exp of z;
- * all in nats. */
+ * all in nats. Where kept.set is not NULL, logp and lse are of softmax(z) renormalised over the kept
+ * tokens of the row, whose set contains target[r]; an empty set keeps all tokens. */
 OPERATION(void, output,
           (backend *b, void *logp, void *entropy, void *lse, const void *in, const void *weight,
-           const int32_t *target, size_t rows, size_t vocabulary, size_t k, double temperature))
+           const int32_t *target, kept_sets kept, size_t rows, size_t vocabulary, size_t k,
+           double temperature))
 /* From M dlogp [rows], the gradients of logp: writes T din [rows, k]; M dweight [vocabulary, k] +=
- * its gradient. lse is the forward's. */
+ * its gradient. kept and lse are the forward's; logits outside a set get no gradient. */
 OPERATION(void, output_backward,
           (backend *b, void *din, void *dweight, const void *dlogp, const void *lse,
-           const void *in, const void *weight, const int32_t *target, size_t rows,
+           const void *in, const void *weight, const int32_t *target, kept_sets kept, size_t rows,
            size_t vocabulary, size_t k, double temperature))
-
-/* output over a row's kept tokens only, whose set contains target[r]: M logp
- * and lse [rows] are of softmax(z) renormalised over the set, M entropy [rows] of the whole
- * softmax(z). An empty set keeps all tokens. The backward's lse is this forward's; logits
- * outside the set get no gradient. */
-OPERATION(void, output_kept,
-          (backend *b, void *logp, void *entropy, void *lse, const void *in,
-           const void *weight, const int32_t *target, kept_sets kept, size_t rows, size_t k,
-           double temperature))
-OPERATION(void, output_kept_backward,
-          (backend *b, void *din, void *dweight, const void *dlogp, const void *lse,
-           const void *in, const void *weight, const int32_t *target, kept_sets kept,
-           size_t rows, size_t k, double temperature))
 
 /* Splits softmax(z) into the tokens of a row's set and the others: M mass [rows] is the
  * probability of the set, M entropy_kept and entropy_tail [rows] are the entropies of the

@@ -295,12 +295,8 @@ static void run_output(const model *m, size_t n) {
   const backend_ops *ops = m->b->ops;
   const pass *p = &m->pass;
   const void *weight = model_weight(m, m->head);
-  if (p->kept.set != NULL)
-    ops->output_kept(m->b, p->logp, p->entropy, p->lse, p->last_normed, weight, p->target, p->kept,
-                     n, m->c.hidden, m->temperature);
-  else
-    ops->output(m->b, p->logp, p->entropy, p->lse, p->last_normed, weight, p->target, n,
-                m->c.vocabulary, m->c.hidden, m->temperature);
+  ops->output(m->b, p->logp, p->entropy, p->lse, p->last_normed, weight, p->target, p->kept, n,
+              m->c.vocabulary, m->c.hidden, m->temperature);
 }
 
 gl_status model_forward_with(model *m, const packed_tokens *packed, const forward_options *o,
@@ -701,12 +697,8 @@ static void last_backward(model *m) {
   const size_t n = p->shape.targets, width = m->c.hidden, bytes = width * m->b->element;
   const void *weight = model_weight(m, m->head);
   void *d_weight = model_gradient_at(m, m->head);
-  if (p->kept.set != NULL)
-    ops->output_kept_backward(m->b, p->d_last_normed, d_weight, p->dlogp, p->lse, p->last_normed,
-                              weight, p->target, p->kept, n, width, m->temperature);
-  else
-    ops->output_backward(m->b, p->d_last_normed, d_weight, p->dlogp, p->lse, p->last_normed, weight,
-                         p->target, n, m->c.vocabulary, width, m->temperature);
+  ops->output_backward(m->b, p->d_last_normed, d_weight, p->dlogp, p->lse, p->last_normed, weight,
+                       p->target, p->kept, n, m->c.vocabulary, width, m->temperature);
   ops->zero(m->b, p->d_last, n * bytes);
   ops->norm_backward(m->b, p->d_last, model_gradient_at(m, m->norm), p->d_last_normed, p->last,
                      p->last_rstd, model_weight(m, m->norm), n, width);

@@ -268,26 +268,6 @@ static void cached_case(case_run *r, const size_t *s) {
   case_keep(r, "filler", filler, n);
 }
 
-/* --- output; shape: rows, vocabulary, k, temperature in tenths --- */
-
-static void output_case(case_run *r, const size_t *s) {
-  const double temperature = (double)s[3] / 10;
-  void *in = case_draw(r, s[0] * s[2], 1), *weight = case_draw(r, s[1] * s[2], 0.5);
-  const int32_t *target = case_draw_integers(r, s[0], s[1]);
-  void *logp = case_zeros_master(r, s[0]), *entropy = case_zeros_master(r, s[0]);
-  void *lse = case_zeros_master(r, s[0]);
-  OP(r, output)(r->b, logp, entropy, lse, in, weight, target, s[0], s[1], s[2], temperature);
-  case_keep_master(r, "logp", logp, s[0]);
-  case_keep_master(r, "entropy", entropy, s[0]);
-  case_keep_master(r, "lse", lse, s[0]);
-  void *din = case_draw(r, s[0] * s[2], 1), *dweight = case_draw_master(r, s[1] * s[2], 1);
-  OP(r, output_backward)
-  (r->b, din, dweight, case_draw_master(r, s[0], 1), lse, in, weight, target, s[0], s[1], s[2],
-   temperature);
-  case_keep(r, "din", din, s[0] * s[2]);
-  case_keep_master(r, "dweight", dweight, s[1] * s[2]);
-}
-
 /* shape: rows, vocabulary, top_k, top_p in tenths, greedy */
 static void sample_case(case_run *r, const size_t *s) {
   const sampling_spec spec = {
@@ -328,22 +308,24 @@ static kept_sets case_sets(case_run *r, size_t rows, size_t vocabulary, int list
   return kept;
 }
 
-/* shape: rows, vocabulary, k, temperature in tenths, listed */
-static void output_kept_case(case_run *r, const size_t *s) {
+/* --- output; shape: rows, vocabulary, k, temperature in tenths, sets: 0 none, 1 bits, 2 lists --- */
+
+static void output_case(case_run *r, const size_t *s) {
   const double temperature = (double)s[3] / 10;
   void *in = case_draw(r, s[0] * s[2], 1), *weight = case_draw(r, s[1] * s[2], 0.5);
   const int32_t *target = case_draw_integers(r, s[0], s[1]);
-  const kept_sets kept = case_sets(r, s[0], s[1], (int)s[4], target);
+  kept_sets kept = {.set = NULL};
+  if (s[4] != 0) kept = case_sets(r, s[0], s[1], s[4] == 2, target);
   void *logp = case_zeros_master(r, s[0]), *entropy = case_zeros_master(r, s[0]);
   void *lse = case_zeros_master(r, s[0]);
-  OP(r, output_kept)(r->b, logp, entropy, lse, in, weight, target, kept, s[0], s[2], temperature);
+  OP(r, output)(r->b, logp, entropy, lse, in, weight, target, kept, s[0], s[1], s[2], temperature);
   case_keep_master(r, "logp", logp, s[0]);
   case_keep_master(r, "entropy", entropy, s[0]);
   case_keep_master(r, "lse", lse, s[0]);
   void *din = case_draw(r, s[0] * s[2], 1), *dweight = case_draw_master(r, s[1] * s[2], 1);
-  OP(r, output_kept_backward)
-  (r->b, din, dweight, case_draw_master(r, s[0], 1), lse, in, weight, target, kept, s[0], s[2],
-   temperature);
+  OP(r, output_backward)
+  (r->b, din, dweight, case_draw_master(r, s[0], 1), lse, in, weight, target, kept, s[0], s[1],
+   s[2], temperature);
   case_keep(r, "din", din, s[0] * s[2]);
   case_keep_master(r, "dweight", dweight, s[1] * s[2]);
 }
@@ -578,15 +560,25 @@ static const backend_case cases[] = {
      output_case,
      4,
      9,
-     {{1, 2, 1, 10},
-      {3, 20, 7, 7},
-      {60, 20, 64, 10},
-      {130, 513, 65, 13},
-      {50, 600, 128, 10},
-      {7, 20000, 24, 10},
-      {1, 9000, 96, 25},
-      {4100, 2100, 8, 10},
-      {0, 20, 8, 10}}},
+     {{1, 2, 1, 10, 0},
+      {3, 20, 7, 7, 0},
+      {60, 20, 64, 10, 0},
+      {130, 513, 65, 13, 0},
+      {50, 600, 128, 10, 0},
+      {7, 20000, 24, 10, 0},
+      {1, 9000, 96, 25, 0},
+      {4100, 2100, 8, 10, 0},
+      {0, 20, 8, 10, 0}}},
+    {"output over kept tokens",
+     output_case,
+     4,
+     6,
+     {{1, 2, 1, 10, 1},
+      {3, 20, 7, 7, 2},
+      {60, 20, 64, 10, 1},
+      {130, 513, 65, 13, 2},
+      {7, 20000, 24, 10, 2},
+      {0, 20, 8, 10, 1}}},
     {"sample",
      sample_case,
      1,
@@ -600,16 +592,6 @@ static const backend_case cases[] = {
       {17, 600, 0, 10, 1},
       {3, 5000, 7, 7, 1},
       {0, 20, 0, 10, 0}}},
-    {"output_kept",
-     output_kept_case,
-     4,
-     6,
-     {{1, 2, 1, 10, 0},
-      {3, 20, 7, 7, 1},
-      {60, 20, 64, 10, 0},
-      {130, 513, 65, 13, 1},
-      {7, 20000, 24, 10, 1},
-      {0, 20, 8, 10, 0}}},
     {"kept_parts",
      kept_parts_case,
      4,

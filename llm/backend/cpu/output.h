@@ -139,10 +139,9 @@ static void output_run(cpu *c, output_job *job, int keeps) {
   }
 }
 
-/* Runs `output` if kept.set is NULL, else output_kept (operations.h). */
-static void output_dists(backend *b, void *logp, void *entropy, void *lse, const void *in,
-                         const void *weight, const int32_t *target, kept_sets kept, size_t rows,
-                         size_t vocabulary, size_t k, double temperature) {
+static void cpu_output(backend *b, void *logp, void *entropy, void *lse, const void *in,
+                       const void *weight, const int32_t *target, kept_sets kept, size_t rows,
+                       size_t vocabulary, size_t k, double temperature) {
   cpu *c = (cpu *)b;
   assert(temperature > 0);
   output_job job = {.in = in,
@@ -159,20 +158,6 @@ static void output_dists(backend *b, void *logp, void *entropy, void *lse, const
                     .kept = kept,
                     .owner = c};
   output_run(c, &job, kept.set != NULL);
-}
-
-static void cpu_output(backend *b, void *logp, void *entropy, void *lse, const void *in,
-                       const void *weight, const int32_t *target, size_t rows, size_t vocabulary,
-                       size_t k, double temperature) {
-  output_dists(b, logp, entropy, lse, in, weight, target, (kept_sets){.set = NULL}, rows,
-               vocabulary, k, temperature);
-}
-
-static void cpu_output_kept(backend *b, void *logp, void *entropy, void *lse, const void *in,
-                            const void *weight, const int32_t *target, kept_sets kept, size_t rows,
-                            size_t k, double temperature) {
-  output_dists(b, logp, entropy, lse, in, weight, target, kept, rows, kept.shape.vocabulary, k,
-               temperature);
 }
 
 /* --- the two parts of a distribution --- */
@@ -264,8 +249,7 @@ static void dlogits_task(void *context, size_t task, size_t worker) {
   }
 }
 
-/* Runs output_backward if kept.set is NULL, else output_kept_backward (operations.h). */
-static void output_run_backward(backend *b, void *din, void *dweight, const void *dlogp,
+static void cpu_output_backward(backend *b, void *din, void *dweight, const void *dlogp,
                                 const void *lse, const void *in, const void *weight,
                                 const int32_t *target, kept_sets kept, size_t rows,
                                 size_t vocabulary, size_t k, double temperature) {
@@ -296,22 +280,6 @@ static void output_run_backward(backend *b, void *din, void *dweight, const void
                                0);
     cpu_product_backward_weight(b, dweight, job.dlogits, job.in, job.rows, vocabulary, k);
   }
-}
-
-static void cpu_output_backward(backend *b, void *din, void *dweight, const void *dlogp,
-                                const void *lse, const void *in, const void *weight,
-                                const int32_t *target, size_t rows, size_t vocabulary, size_t k,
-                                double temperature) {
-  output_run_backward(b, din, dweight, dlogp, lse, in, weight, target, (kept_sets){.set = NULL},
-                      rows, vocabulary, k, temperature);
-}
-
-static void cpu_output_kept_backward(backend *b, void *din, void *dweight, const void *dlogp,
-                                     const void *lse, const void *in, const void *weight,
-                                     const int32_t *target, kept_sets kept, size_t rows, size_t k,
-                                     double temperature) {
-  output_run_backward(b, din, dweight, dlogp, lse, in, weight, target, kept, rows,
-                      kept.shape.vocabulary, k, temperature);
 }
 
 /* --- logits --- */

@@ -209,13 +209,11 @@ static void keep_chunk(cuda_backend *b, float *z, const kept_sets &kept, size_t 
          kept.shape.listed != 0, first, columns);
 }
 
-/* Runs `output` if kept.set is NULL, else output_kept (operations.h). */
 template <typename T>
-static void run_output_chunks(backend *base, const char *name, void *logp, void *entropy, void *lse,
-                              const void *in, const void *weight, const int32_t *target,
-                              const kept_sets &kept, size_t rows, size_t vocabulary, size_t k,
-                              double temperature) {
-  cuda_operation op(base, name, rows, vocabulary, k);
+static void op_output(backend *base, void *logp, void *entropy, void *lse, const void *in,
+                      const void *weight, const int32_t *target, kept_sets kept, size_t rows,
+                      size_t vocabulary, size_t k, double temperature) {
+  cuda_operation op(base, "output", rows, vocabulary, k);
   assert(temperature > 0);
   const output_chunk most = chunk_of(op.b, rows, vocabulary);
   char *at =
@@ -247,22 +245,6 @@ static void run_output_chunks(backend *base, const char *name, void *logp, void 
            static_cast<float *>(entropy) + r, static_cast<float *>(lse) + r, stats,
            keeps ? few : stats, target_logit, n, factor);
   }
-}
-
-template <typename T>
-static void op_output(backend *base, void *logp, void *entropy, void *lse, const void *in,
-                      const void *weight, const int32_t *target, size_t rows, size_t vocabulary,
-                      size_t k, double temperature) {
-  run_output_chunks<T>(base, "output", logp, entropy, lse, in, weight, target, kept_sets(), rows,
-                       vocabulary, k, temperature);
-}
-
-template <typename T>
-static void op_output_kept(backend *base, void *logp, void *entropy, void *lse, const void *in,
-                           const void *weight, const int32_t *target, kept_sets kept, size_t rows,
-                           size_t k, double temperature) {
-  run_output_chunks<T>(base, "output_kept", logp, entropy, lse, in, weight, target, kept, rows,
-                       kept.shape.vocabulary, k, temperature);
 }
 
 /* --- the two parts of a distribution --- */
@@ -380,13 +362,12 @@ static void chunk_products(cuda_backend *b, float *sum, float *dweight, const T 
   cuda_blas_product(b, &into_weight);
 }
 
-/* Runs output_backward if kept.set is NULL, else output_kept_backward (operations.h). */
 template <typename T>
-static void run_output_backward(backend *base, const char *name, void *din, void *dweight,
-                                const void *dlogp, const void *lse, const void *in,
-                                const void *weight, const int32_t *target, const kept_sets &kept,
-                                size_t rows, size_t vocabulary, size_t k, double temperature) {
-  cuda_operation op(base, name, rows, vocabulary, k);
+static void op_output_backward(backend *base, void *din, void *dweight, const void *dlogp,
+                               const void *lse, const void *in, const void *weight,
+                               const int32_t *target, kept_sets kept, size_t rows,
+                               size_t vocabulary, size_t k, double temperature) {
+  cuda_operation op(base, "output_backward", rows, vocabulary, k);
   assert(temperature > 0);
   const bool half = sizeof(T) != sizeof(float);
   const output_chunk most = chunk_of(op.b, rows, vocabulary);
@@ -419,26 +400,6 @@ static void run_output_backward(backend *base, const char *name, void *din, void
   }
 }
 
-template <typename T>
-static void op_output_backward(backend *base, void *din, void *dweight, const void *dlogp,
-                               const void *lse, const void *in, const void *weight,
-                               const int32_t *target, size_t rows, size_t vocabulary, size_t k,
-                               double temperature) {
-  run_output_backward<T>(base, "output_backward", din, dweight, dlogp, lse, in, weight, target,
-                         kept_sets(), rows, vocabulary, k, temperature);
-}
-
-template <typename T>
-static void op_output_kept_backward(backend *base, void *din, void *dweight, const void *dlogp,
-                                    const void *lse, const void *in, const void *weight,
-                                    const int32_t *target, kept_sets kept, size_t rows, size_t k,
-                                    double temperature) {
-  run_output_backward<T>(base, "output_kept_backward", din, dweight, dlogp, lse, in, weight, target,
-                         kept, rows, kept.shape.vocabulary, k, temperature);
-}
-
 CUDA_TYPED_OPERATION(output)
 CUDA_TYPED_OPERATION(output_backward)
-CUDA_TYPED_OPERATION(output_kept)
-CUDA_TYPED_OPERATION(output_kept_backward)
 CUDA_TYPED_OPERATION(kept_parts)

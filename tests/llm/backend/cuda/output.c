@@ -87,8 +87,9 @@ static results run(backend *b, size_t vocabulary, double slope) {
   void *dx = put(b, none, ROWS * K, t);
   int32_t *at = b->ops->allocate(b, sizeof target);
   b->ops->upload(b, at, target, sizeof target);
-  b->ops->output(b, logp, entropy, lse, x, w, at, ROWS, vocabulary, K, 0.5);
-  b->ops->output_backward(b, dx, dw, slopes, lse, x, w, at, ROWS, vocabulary, K, 0.5);
+  const kept_sets all = {.set = NULL};
+  b->ops->output(b, logp, entropy, lse, x, w, at, all, ROWS, vocabulary, K, 0.5);
+  b->ops->output_backward(b, dx, dw, slopes, lse, x, w, at, all, ROWS, vocabulary, K, 0.5);
   get(b, r.logp, logp, ROWS, m);
   get(b, r.entropy, entropy, ROWS, m);
   get(b, r.lse, lse, ROWS, m);
