@@ -462,7 +462,7 @@ static const trainer_info trainers[] = {
                  [CAUSE_ENVIRONMENT] = "orchestrator.concurrency.max_inflight"}},
     {.name = "verl",
      .title = "verl 0.10.0.dev, V1 trainer",
-     .log_tokens = "trainer.rollout_data_dir",
+     .log_tokens = "log_groups(\"run.jsonl\") of gepolab's Python package (gepolab.verl)",
      .log_versions = "training/off_policy/* of trainer.logger: [file] (V1 trainer)",
      .log_times = "timing_s/* of trainer.logger: [file]",
      .setting = {[CAUSE_MISMATCH] = "algorithm.rollout_correction.rollout_is: token, "

@@ -425,7 +425,7 @@ const command command_sweep = {
         "batch script without srun, and every task of a job array, does the whole sweep.",
     .examples = "  gepolab sweep delay_sweep --dry-run -j 2\n"
                 "  gepolab sweep delay_sweep -o study.db -j 2\n"
-                "  gepolab sweep delay_sweep -o small.db steps=60 sweep.seed=[1,2,3] \\\n"
+                "  gepolab sweep delay_sweep -o small.db steps=60 'sweep.seed=[1,2,3]' \\\n"
                 "      'sweep.algorithm=[grpo,gepo]'\n"
                 "  mpirun -n 4 gepolab sweep delay_sweep -o study.db",
     .run = sweep_run_sweep};
