@@ -88,10 +88,11 @@ typedef enum series_role {
   SERIES_ENVIRONMENT,
   SERIES_STALENESS, /* of any definition, see role_series.definition */
   SERIES_STALENESS_MOST,
-  SERIES_DROPPED,    /* dropped responses or groups, whichever the log counts */
-  SERIES_KEEP_RATE,  /* fraction of the generated responses or groups that is trained */
-  SERIES_KL,         /* k3 per token */
-  SERIES_DIFFERENCE, /* mean |p - q| */
+  SERIES_DROPPED,        /* dropped responses or groups, whichever the log counts */
+  SERIES_KEEP_RATE,      /* fraction of the generated responses or groups that is trained */
+  SERIES_KL,             /* k3 per token */
+  SERIES_DIFFERENCE,     /* mean |p - q| */
+  SERIES_LOG_DIFFERENCE, /* mean |log p - log q|, nats */
   SERIES_ESS
 } series_role;
 

@@ -403,6 +403,25 @@ static const char *floor_words(const divergence_facts *f) {
   return "";
 }
 
+/* Writes the mean of a logged series, if the log has one. Returns the number of rows written. */
+static size_t series_row(table *t, const diagnosis *d, series_role role, const char *what,
+                         const char *unit) {
+  const role_series *s = series_of(d, role);
+  if (s == NULL) return 0;
+  return known_row(t, what, series_mean_of(s, 303 + (uint64_t)role), unit,
+                   origin_of_series(d, s->from, s->from->metric));
+}
+
+/* The divergence of a log without tokens, in any of the forms that trainers log. */
+static void put_logged_divergence(table *to, const diagnosis *d) {
+  table *t = numbers_begin(to, "parts");
+  size_t n = series_row(t, d, SERIES_DIFFERENCE, "mean |p - q|", "");
+  n += series_row(t, d, SERIES_LOG_DIFFERENCE, "mean |log p - log q|", "nats");
+  hide_if_empty(t, n, 5);
+  unknown_line(to, "log-probabilities of both engines, or their divergence in nats",
+               trainer_of(d)->log_tokens);
+}
+
 static void section_divergence(table *to, const diagnosis *d) {
   const trainer_info *trainer = trainer_of(d);
   const divergence_facts *f = &d->divergence;
@@ -412,14 +431,16 @@ static void section_divergence(table *to, const diagnosis *d) {
                           ? origin_of_tokens(d, log_fields(trainer, fields))
                           : origin_of_series(d, kl->from, kl->from->metric);
   if (f->all.tokens == 0 && kl == NULL) {
-    unknown_line(to, "log-probabilities of both engines, or their divergence", trainer->log_tokens);
+    put_logged_divergence(to, d);
     return;
   }
   table *t = numbers_begin(to, "parts");
   number_row(t, "divergence k3, all data", f->all.k3, "nats per token", from);
   known_row(t, "divergence k1", f->all.k1, "nats per token", from);
   known_row(t, "standard deviation of l", f->all.spread, "nats", from);
-  known_row(t, "mean |p - q|", f->all.difference, "", from);
+  if (known_row(t, "mean |p - q|", f->all.difference, "", from) == 0)
+    series_row(t, d, SERIES_DIFFERENCE, "mean |p - q|", "");
+  series_row(t, d, SERIES_LOG_DIFFERENCE, "mean |log p - log q|", "nats");
   known_row(t, "fraction of tokens with |p - q| > 0.2", f->all.far, "", from);
   known_row(t, "mean exp(|l|)", f->all.factor, "", from);
   known_row(t, "floor: k3 at lag 0", f->part[PART_FLOOR], "nats per token", from);

@@ -104,6 +104,7 @@ static const struct {
     {"kl_k3", SERIES_KL, NULL},
     {"train/train_rollout_kl", SERIES_KL, NULL},
     {"training/rollout_probs_diff_mean", SERIES_DIFFERENCE, NULL},
+    {"sampling/sampling_logp_difference/mean", SERIES_LOG_DIFFERENCE, NULL},
     {"rollout_corr/rollout_is_eff_sample_size", SERIES_ESS, NULL},
     {"ess", SERIES_ESS, NULL},
 };

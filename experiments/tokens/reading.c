@@ -252,7 +252,11 @@ static gl_status refuse_unknown_format(const token_line *line, gl_error *err) {
   }
   const bool is_object = line->text[strspn(line->text, " \t\r")] == '{';
   return token_refuse(
-      line, line->text, err, "%s; formats of token-level logs, with keys of their lines: %s",
+      line, line->text, err,
+      "%s; formats of token-level logs, with keys of their lines: %s. A trainer's series of "
+      "metrics "
+      "has no tokens: `gepolab diagnose` reads it, and log_groups(\"run.jsonl\") of the package in "
+      "python/ (TRL, verl) writes a log with tokens",
       is_object ? "this line has the keys of no known format" : "this line is no JSON object",
       known);
 }

@@ -167,6 +167,26 @@ static char *write_steps(char folder[64], char path[128], const char *name, int 
   return path;
 }
 
+/* What verl and TRL log by default: differences of probabilities, and no divergence in nats. */
+TEST(logged_differences_are_in_the_section_of_the_divergence) {
+  static const struct {
+    const char *name, *each, *quantity;
+    double value;
+  } logs[] = {{"verl.jsonl", "\"data\": {\"training/rollout_probs_diff_mean\": 0.0125}",
+               "mean |p - q|", 0.0125},
+              {"trl.jsonl", "\"sampling/sampling_logp_difference/mean\": 0.25",
+               "mean |log p - log q|", 0.25}};
+  for (size_t i = 0; i < sizeof logs / sizeof *logs; ++i) {
+    char folder[64], path[128];
+    cJSON *j = CLI_JSON("diagnose", write_steps(folder, path, logs[i].name, 8, logs[i].each, ""),
+                        "--json");
+    for (size_t k = 0; k < sizeof logs / sizeof *logs; ++k) {
+      const double value = value_in_page(j, "divergence", "parts", logs[k].quantity);
+      CU_ASSERT(k == i ? fabs(value - logs[k].value) < 1e-12 : isnan(value));
+    }
+  }
+}
+
 /* TRL logs a transfer of weights at the steps that have one, and its seconds are in the step after.
  */
 TEST(transfers_that_most_steps_lack_are_a_part_of_the_time) {
