@@ -163,6 +163,36 @@ TEST(without_a_proximal_policy_the_update_is_a_first_one) {
   for (size_t t = 0; t < TOKENS; t++) CU_ASSERT_EQUAL(none.weight[t], 1);
 }
 
+/* Over y ~ p, k3 has the gradient of KL(ref || p) and k2 that of KL(p || ref) (methods §3.11). One
+ * response of one token for each of four tokens; each counts with its probability. */
+TEST(the_reference_term_k3_has_the_gradient_of_the_forward_divergence) {
+  static const double p[] = {0.5, 0.3, 0.15, 0.05}, ref[] = {0.2, 0.25, 0.3, 0.25};
+  static const size_t one_token[] = {0, 1, 2, 3, RESPONSES};
+  static const policy_ref_kl_form forms[] = {REF_KL_K3, REF_KL_K2};
+  static const double equal_rewards[RESPONSES] = {0};
+  double logref[RESPONSES], reverse = 0;
+  world w = {0};
+  for (size_t a = 0; a < RESPONSES; a++) {
+    w.logp[a] = log(p[a]), logref[a] = log(ref[a]);
+    reverse += p[a] * log(p[a] / ref[a]);
+  }
+  for (size_t k = 0; k < 2; k++) {
+    policy_algorithm algorithm = *policy_algorithms_find("grpo");
+    algorithm.ref_kl_coef = 1, algorithm.ref_kl_form = forms[k];
+    policy_input in = input_of(&w);
+    in.n_tokens = RESPONSES, in.token_start = one_token, in.reward = equal_rewards;
+    in.logq = w.logp, in.logref = logref;
+    evaluate_on(&algorithm, &in, &w);
+    for (size_t j = 0; j < RESPONSES; j++) {
+      double gradient = 0; /* with respect to logit j */
+      for (size_t a = 0; a < RESPONSES; a++)
+        gradient -= RESPONSES * p[a] * w.coefficient[a] * ((a == j) - p[j]);
+      const double want = k == 0 ? p[j] - ref[j] : p[j] * (log(p[j] / ref[j]) - reverse);
+      ASSERT_CLOSE(gradient, want, 1e-14);
+    }
+  }
+}
+
 TEST(metrics_of_what_the_input_lacks_are_not_numbers) {
   world w = {0};
   at_shift(&w, 1);
