@@ -188,7 +188,7 @@ static const char *collapse_words(const char *why) {
   return strcmp(why, "every run falls") == 0 ? "every run collapses" : why;
 }
 
-/* Writes one point, or a remark with the reason if there is none. */
+/* Writes one point; if there is none, a gap in the line and a remark with the reason. */
 static gl_status frontier_write_point(figure_page *p, point_place at, const frontier *f,
                                       const stability_cell *c, size_t share, size_t place,
                                       gl_error *err) {
@@ -197,20 +197,20 @@ static gl_status frontier_write_point(figure_page *p, point_place at, const fron
   name_setting(f, c->setting, "staleness ", setting);
   const interval v = c->collapse_at[share];
   if (c->runs == 0) return GL_OK;
-  if (c->fit.why != NULL)
-    return page_leave_out(p, err, "%s at %s (%s)", algorithm, setting, collapse_words(c->fit.why));
-  if (isnan(v.value))
-    return page_leave_out(p, err, "%s at %s (not between the rates of the study)", algorithm,
-                          setting);
-  if (v.value < f->lowest / BEYOND || v.value > f->highest * BEYOND)
-    return page_leave_out(p, err, "%s at %s (%.2g, far from the rates of the study)", algorithm,
-                          setting, v.value);
-  const interval shown = within(f, v);
+  const bool inside = c->fit.why == NULL && v.value >= f->lowest && v.value <= f->highest;
   page_line(p, at.panel, at.line);
   page_number(p, (double)place);
-  page_interval(p, at.panel, shown.value, shown.low, shown.high);
+  if (inside) {
+    const interval shown = within(f, v);
+    page_interval(p, at.panel, shown.value, shown.low, shown.high);
+  } else
+    fputs("\tNaN\tNaN\tNaN", p->data.stream); /* an empty field does not break gnuplot's line */
   fputc('\n', p->data.stream);
-  return GL_OK;
+  if (inside) return GL_OK;
+  if (c->fit.why != NULL)
+    return page_leave_out(p, err, "%s at %s (%s)", algorithm, setting, collapse_words(c->fit.why));
+  return page_leave_out(p, err, "%s at %s (rate of %.0f %% not between those of the study)",
+                        algorithm, setting, 100 * stability_share[share]);
 }
 
 static gl_status frontier_write_line(figure_page *p, point_place at, const frontier *f,

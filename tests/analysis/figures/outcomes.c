@@ -140,7 +140,7 @@ TEST(the_frontier_lies_between_the_rates_that_do_not_fall_and_those_that_do) {
   CU_ASSERT_EQUAL(sscanf(then, "\n1\tgrpo\t1\t%lf", &far), 1);
   CU_ASSERT(near > 1e-3 && near < 1e-2 && low < near && high > near && high <= 3e-2);
   CU_ASSERT(far > 1e-4 && far < 1e-3);
-  CU_ASSERT_PTR_NULL(strstr(text, "\tgepo\t"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "\n1\tgepo\t0\tNaN\tNaN\tNaN\n1\tgepo\t1\tNaN\t"));
   CU_ASSERT_PTR_NOT_NULL(strstr(h.noted, "gepo at staleness 8 (no run collapses)"));
   free(text);
 }
@@ -162,6 +162,31 @@ TEST(stored_outcomes_are_drawn_like_their_study) {
     CU_ASSERT_STRING_EQUAL(text, of_study[i]);
     free(text), free(of_study[i]);
   }
+  stability_fini(&s);
+  results_free(r);
+}
+
+/* As results of older versions have it. */
+TEST(a_rate_outside_those_of_the_study_is_a_gap) {
+  const outcome_rule rule = outcome_rule_default();
+  heard h = {0};
+  const figure_request q = {.folder = folder,
+                            .only = "frontier",
+                            .gnuplot = "true",
+                            .script = script,
+                            .noted = noted,
+                            .context = &h};
+  results *r = made();
+  stability s;
+  ASSERT_OK(stability_init(&s, r, &rule, &err));
+  ASSERT_OK(stability_fit(&s, &err));
+  for (size_t i = 0; i < s.n_settings * s.n_algorithms; i++) s.cells[i].collapse_at[0].value = 1e-9;
+  ASSERT_OK(figures_of_outcomes(&s, &q, &err));
+  char *text = text_of("frontier");
+  CU_ASSERT_PTR_NOT_NULL(strstr(text, "\n0\tgrpo\t0\tNaN\t"));
+  CU_ASSERT_PTR_NULL(strstr(text, "\n1\tgrpo\t0\tNaN\t"));
+  CU_ASSERT_PTR_NOT_NULL(strstr(h.noted, "(rate of 10 % not between those of the study)"));
+  free(text);
   stability_fini(&s);
   results_free(r);
 }
