@@ -55,42 +55,31 @@ static size_t cell(const work *w, size_t algorithm, size_t x, size_t part) {
 
 /* --- one group --- */
 
+/* The responses are paths in the response tree. */
 typedef struct group {
-  size_t *token_start;        /* [size + 1] offset of each response in the arrays over tokens */
-  int32_t *token;             /* [size * horizon] */
-  size_t *edge;               /* [size * horizon] edge of the response tree of each token */
-  double *reward, *advantage; /* [size] */
-  double *logp, *logq, *weight, *coefficient; /* [size * horizon] */
-  double *flow;     /* [n_edges] sum of coefficients of the tokens at an edge */
-  double *gradient; /* [n_parameters] the algorithm's estimate on this group */
-  double *dz;       /* [vocabulary] scratch: derivatives with respect to logits */
-  policy_workspace *workspace;
+  lab_group of;
+  int32_t *token; /* [size * horizon] */
+  size_t *edge;   /* [size * horizon] edge of the response tree of each token */
+  double *flow;   /* [n_edges] sum of coefficients of the tokens at an edge */
+  double *dz;     /* [vocabulary] scratch: derivatives with respect to logits */
   arena memory;
 } group;
 
 static void group_fini(group *g) {
+  lab_group_fini(&g->of);
   arena_fini(&g->memory);
-  policy_workspace_free(g->workspace);
 }
 
-static void group_init(group *g, const work *w) {
-  const size_t n = w->group_size, tokens = n * w->world->tree.horizon;
-  arena a = {0};
-  *g = (group){.token_start = ARENA_ARRAY(&a, size_t, n + 1),
-               .token = ARENA_ARRAY(&a, int32_t, tokens),
-               .edge = ARENA_ARRAY(&a, size_t, tokens),
-               .reward = ARENA_ARRAY(&a, double, n),
-               .advantage = ARENA_ARRAY(&a, double, n),
-               .logp = ARENA_ARRAY(&a, double, tokens),
-               .logq = ARENA_ARRAY(&a, double, tokens),
-               .weight = ARENA_ARRAY(&a, double, tokens),
-               .coefficient = ARENA_ARRAY(&a, double, tokens),
-               .flow = ARENA_ARRAY(&a, double, w->world->tree.n_edges),
-               .dz = ARENA_ARRAY(&a, double, w->world->tree.vocabulary),
-               .gradient = ARENA_ARRAY(&a, double, w->world->features.n_parameters),
-               .workspace = must_have(policy_workspace_new(), "a group of responses")};
-  must_succeed(!a.failed, "a group of responses");
-  g->memory = a;
+static gl_status group_init(group *g, const work *w, gl_error *err) {
+  const response_tree *tree = &w->world->tree;
+  *g = (group){.token = NULL};
+  g->token = ARENA_GRID(&g->memory, int32_t, w->group_size, tree->horizon);
+  g->edge = ARENA_GRID(&g->memory, size_t, w->group_size, tree->horizon);
+  g->flow = ARENA_ARRAY(&g->memory, double, tree->n_edges);
+  g->dz = ARENA_ARRAY(&g->memory, double, tree->vocabulary);
+  gl_status status = arena_check(&g->memory, "a group of responses", err);
+  if (status != GL_OK) return status;
+  return lab_group_init(&g->of, w->group_size, tree->horizon, w->world->features.n_parameters, err);
 }
 
 /* Inverse-CDF sampling: the token whose interval of [0, 1) contains u, or the last with positive
@@ -118,79 +107,35 @@ static void draw(group *g, const work *w, size_t x, uint64_t number) {
   size_t k = 0;
   for (size_t i = 0; i < w->group_size; ++i) {
     int32_t at = 0;
-    g->token_start[i] = k;
+    g->of.token_start[i] = k;
     for (size_t t = 0; at >= 0; ++t, ++k) {
       const uint64_t index = (number * w->group_size + i) * AUTOMATON_MAX_HORIZON + t;
       const rng_words words = rng_block(stream, index);
       const size_t first = (size_t)at * v;
       g->edge[k] = first + invert_matrix(l->drawn + first, v, rng_u01_53(words.v[0], words.v[1]));
       g->token[k] = (int32_t)(g->edge[k] % v);
-      g->logp[k] = l->logp[g->edge[k]];
-      g->logq[k] = seen[g->edge[k]];
+      g->of.logp[k] = l->logp[g->edge[k]];
+      g->of.logq[k] = seen[g->edge[k]];
       at = toy_next(world, g->edge[k], t);
     }
-    (void)toy_finish(world, x, g->token + g->token_start[i], &g->reward[i]);
+    (void)toy_finish(world, x, g->token + g->of.token_start[i], &g->of.reward[i]);
   }
-  g->token_start[w->group_size] = k;
+  g->of.token_start[w->group_size] = k;
 }
 
 /* Computes the algorithm's coefficients on the group, and from them its estimate of the
  * gradient. */
 static gl_status evaluate_algorithm(group *g, const work *w, size_t x,
                                     const policy_algorithm *algorithm, gl_error *err) {
-  const size_t group_start[2] = {0, w->group_size}, n_tokens = g->token_start[w->group_size];
-  const response_tree *graph = &w->world->tree;
-  const policy_input in = {.n_groups = 1,
-                           .n_responses = w->group_size,
-                           .n_tokens = n_tokens,
-                           .group_start = group_start,
-                           .token_start = g->token_start,
-                           .reward = g->reward,
-                           .logp = g->logp,
-                           .logq = g->logq,
-                           .log_denominator = &w->prompt[x].log_collision,
-                           .max_length = graph->horizon};
-  policy_output out = {.advantage = g->advantage,
-                       .weight = g->weight,
-                       .coefficient = g->coefficient,
-                       .skip_metrics = 1};
-  gl_status status = policy_evaluate(algorithm, &in, &out, g->workspace, err);
+  const response_tree *tree = &w->world->tree;
+  lab_group *of = &g->of;
+  gl_status status =
+      lab_group_coefficients(of, algorithm, w->prompt[x].log_collision, tree->horizon, err);
   if (status != GL_OK) return status;
-  memset(g->flow, 0, graph->n_edges * sizeof *g->flow);
-  memset(g->gradient, 0, w->world->features.n_parameters * sizeof *g->gradient);
-  for (size_t k = 0; k < n_tokens; ++k) g->flow[g->edge[k]] += g->coefficient[k];
-  toy_add_flow(w->world, x, g->flow, w->prompt[x].logp, g->dz, g->gradient);
-  return GL_OK;
-}
-
-static double mean_weight(const group *g, size_t i) {
-  double sum = 0;
-  for (size_t k = g->token_start[i]; k < g->token_start[i + 1]; ++k) sum += g->weight[k];
-  return sum / (double)(g->token_start[i + 1] - g->token_start[i]);
-}
-
-static gl_status add_lab_group(lab_sums *s, const group *g, size_t size, gl_error *err) {
-  double w = 0, w2 = 0, square = 0;
-  for (size_t j = 0; j < s->n_parameters; ++j) {
-    s->mean[j] += g->gradient[j];
-    square += g->gradient[j] * g->gradient[j];
-  }
-  if (!isfinite(square))
-    return gl_fail(
-        err, GL_ENUMERIC,
-        "an estimate of this algorithm is not finite: learner and sampler are too far apart");
-  for (size_t i = 0; i < size; ++i) {
-    const double ratio = mean_weight(g, i), weighted = ratio * g->advantage[i];
-    w += ratio;
-    w2 += ratio * ratio;
-    s->aw += weighted / (double)size;
-    s->aw2 += weighted * weighted / (double)size;
-  }
-  s->total += 1;
-  s->square += square;
-  s->w += w / (double)size;
-  s->w2 += w2 / (double)size;
-  if (w2 > 0) s->ess += w * (w / w2) / (double)size;
+  memset(g->flow, 0, tree->n_edges * sizeof *g->flow);
+  memset(of->gradient, 0, w->world->features.n_parameters * sizeof *of->gradient);
+  for (size_t k = 0; k < of->token_start[of->size]; ++k) g->flow[g->edge[k]] += of->coefficient[k];
+  toy_add_flow(w->world, x, g->flow, w->prompt[x].logp, g->dz, of->gradient);
   return GL_OK;
 }
 
@@ -204,8 +149,7 @@ static gl_status run_part(void *context, size_t task, gl_error *err) {
   const size_t x = task / PARTS, part = task % PARTS, n = r->n_algorithms;
   lab_sums *sums = MUST_ARRAY(lab_sums, n, "a measurement");
   group g;
-  gl_status status = GL_OK;
-  group_init(&g, w);
+  gl_status status = group_init(&g, w, err);
   for (size_t a = 0; a < n && status == GL_OK; ++a)
     status = lab_sums_init(&sums[a], r->view.n_parameters, 0, err);
   const uint64_t first = r->samples * part / PARTS, end = r->samples * (part + 1) / PARTS;
@@ -215,7 +159,7 @@ static gl_status run_part(void *context, size_t task, gl_error *err) {
       gl_error *refusal = &w->refusal[cell(w, a, x, part)];
       if (refusal->status != GL_OK) continue;
       if (evaluate_algorithm(&g, w, x, &r->algorithms[a], refusal) == GL_OK)
-        add_lab_group(&sums[a], &g, w->group_size, refusal);
+        lab_sums_add(&sums[a], &g.of, 1, refusal);
       if (refusal->status == GL_ENOMEM) status = gl_fail(err, GL_ENOMEM, "%s", refusal->text);
     }
   }

@@ -59,10 +59,10 @@ static gl_status estimate(run *u, size_t update, gl_error *err) {
     status = lab_tables_init(&t, &r->view, x, learner_now, sampler, r->weights, err);
     if (status != GL_OK) return status;
     status = lab_alias_init(&alias, t.draw, t.n, err);
-    if (status == GL_OK) status = lab_group_init(&group, &t, size, err);
+    if (status == GL_OK) status = lab_group_init(&group, size, t.width, n, err);
     for (size_t i = 0; i < size && status == GL_OK; ++i)
       group.response[i] = lab_alias_draw(&alias, rng_block(stream, block + 1 + i).v[0]);
-    if (status == GL_OK) status = lab_group_evaluate(&group, u->of.algorithm, err);
+    if (status == GL_OK) status = lab_group_evaluate(&group, &t, u->of.algorithm, err);
     for (size_t i = 0; i < n && status == GL_OK; ++i)
       u->step[i] += group.gradient[i] / (double)r->training.groups;
     lab_group_fini(&group);

@@ -227,20 +227,19 @@ const char *const lab_number_names[LAB_NUMBERS] = {
 /* --- one group --- */
 /* Evaluates one group with core/policy and sums over groups; used where no kernel applies. */
 
-gl_status lab_group_init(lab_group *g, const lab_tables *t, size_t size, gl_error *err) {
-  *g = (lab_group){.tables = t, .size = size};
-  const size_t tokens = size * t->width;
+gl_status lab_group_init(lab_group *g, size_t size, size_t width, size_t n_parameters,
+                         gl_error *err) {
+  *g = (lab_group){.size = size};
   arena *a = &g->memory;
   g->response = ARENA_ARRAY(a, size_t, size);
   g->token_start = ARENA_ARRAY(a, size_t, size + 1);
   g->reward = ARENA_ARRAY(a, double, size);
   g->advantage = ARENA_ARRAY(a, double, size);
-  g->logp = ARENA_ARRAY(a, double, tokens);
-  g->logq = ARENA_ARRAY(a, double, tokens);
-  g->weight = ARENA_ARRAY(a, double, tokens);
-  g->coefficient = ARENA_ARRAY(a, double, tokens);
-  g->gradient = ARENA_ARRAY(a, double, t->n_parameters);
-  g->drawn = ARENA_GRID(a, size_t, size, LAB_BLOCK);
+  g->logp = ARENA_GRID(a, double, size, width);
+  g->logq = ARENA_GRID(a, double, size, width);
+  g->weight = ARENA_GRID(a, double, size, width);
+  g->coefficient = ARENA_GRID(a, double, size, width);
+  g->gradient = ARENA_ARRAY(a, double, n_parameters);
   g->workspace = policy_workspace_new();
   gl_status status = arena_check(a, "a group of responses", err);
   if (status == GL_OK && g->workspace == NULL) status = gl_fail_memory(err, "a group of responses");
@@ -255,8 +254,7 @@ void lab_group_fini(lab_group *g) {
 }
 
 /* Copies the tables' rows of the group's responses. */
-static void summary_gather(lab_group *g) {
-  const lab_tables *t = g->tables;
+static void group_gather(lab_group *g, const lab_tables *t) {
   for (size_t i = 0; i < g->size; ++i) {
     const size_t y = g->response[i], at = g->token_start[i];
     g->reward[i] = t->reward[y];
@@ -267,8 +265,7 @@ static void summary_gather(lab_group *g) {
 }
 
 /* gradient = sum over the group's tokens of coefficient * score. */
-static void summary_scatter(lab_group *g) {
-  const lab_tables *t = g->tables;
+static void group_scatter(lab_group *g, const lab_tables *t) {
   const size_t p = t->n_parameters;
   memset(g->gradient, 0, p * sizeof *g->gradient);
   for (size_t i = 0; i < g->size; ++i)
@@ -280,9 +277,9 @@ static void summary_scatter(lab_group *g) {
     }
 }
 
-gl_status lab_group_evaluate(lab_group *g, const policy_algorithm *algorithm, gl_error *err) {
+gl_status lab_group_coefficients(lab_group *g, const policy_algorithm *algorithm,
+                                 double log_collision, size_t width, gl_error *err) {
   const size_t group_start[2] = {0, g->size};
-  summary_gather(g);
   const policy_input in = {.n_groups = 1,
                            .n_responses = g->size,
                            .n_tokens = g->token_start[g->size],
@@ -291,14 +288,20 @@ gl_status lab_group_evaluate(lab_group *g, const policy_algorithm *algorithm, gl
                            .reward = g->reward,
                            .logp = g->logp,
                            .logq = g->logq,
-                           .log_denominator = &g->tables->log_collision,
-                           .max_length = g->tables->width};
+                           .log_denominator = &log_collision,
+                           .max_length = width};
   policy_output out = {.advantage = g->advantage,
                        .weight = g->weight,
                        .coefficient = g->coefficient,
                        .skip_metrics = 1};
-  gl_status status = policy_evaluate(algorithm, &in, &out, g->workspace, err);
-  if (status == GL_OK) summary_scatter(g);
+  return policy_evaluate(algorithm, &in, &out, g->workspace, err);
+}
+
+gl_status lab_group_evaluate(lab_group *g, const lab_tables *t, const policy_algorithm *algorithm,
+                             gl_error *err) {
+  group_gather(g, t);
+  gl_status status = lab_group_coefficients(g, algorithm, t->log_collision, t->width, err);
+  if (status == GL_OK) group_scatter(g, t);
   return status;
 }
 
@@ -322,8 +325,7 @@ void lab_sums_fini(lab_sums *s) {
   *s = (lab_sums){0};
 }
 
-/* Adds the group's gradient, its outer product and its weights' moments to the sums. */
-static gl_status summary_add_group(lab_sums *s, const lab_group *g, double weight, gl_error *err) {
+gl_status lab_sums_add(lab_sums *s, const lab_group *g, double weight, gl_error *err) {
   const double share = 1 / (double)g->size;
   double square = 0, w = 0, w2 = 0, aw = 0, aw2 = 0;
   for (size_t j = 0; j < s->n_parameters; ++j) {
@@ -352,30 +354,6 @@ static gl_status summary_add_group(lab_sums *s, const lab_group *g, double weigh
   s->aw2 += weight * aw2 * share;
   if (w2 > 0) s->ess += weight * share * w * (w / w2);
   return GL_OK;
-}
-
-/* Lists the responses of every group in a block, in ascending order, in one pass over the counts.
- */
-static void summary_list_responses(lab_group *g, const lab_block *b) {
-  size_t n[LAB_BLOCK] = {0};
-  for (size_t y = 0; y < b->n_outcomes; ++y)
-    for (size_t column = 0; column < b->n; ++column)
-      for (double c = b->count[y * LAB_BLOCK + column]; c > 0.5; c -= 1)
-        g->drawn[column * g->size + n[column]++] = y;
-}
-
-/* Adds every group of a block. Errors: GL_ENOMEM, GL_ENUMERIC (a coefficient is not finite). */
-static gl_status sums_add_block(lab_sums *s, lab_group *g, const policy_algorithm *algorithm,
-                                const lab_block *b, gl_error *err) {
-  gl_status status = GL_OK;
-  summary_list_responses(g, b);
-  for (size_t column = 0; column < b->n && status == GL_OK; ++column) {
-    if (b->weight[column] == 0) continue;
-    memcpy(g->response, g->drawn + column * g->size, g->size * sizeof *g->response);
-    status = lab_group_evaluate(g, algorithm, err);
-    if (status == GL_OK) status = summary_add_group(s, g, b->weight[column], err);
-  }
-  return status;
 }
 
 /* --- the laboratory --- */
@@ -424,6 +402,7 @@ typedef struct task_workspace {
   lab_block block;
   lab_scratch scratch;
   lab_group group;
+  size_t *drawn;        /* [LAB_BLOCK * group size] responses of all groups in the block */
   lab_moments *moments; /* [n_algorithms] set for algorithms that the fast kernels evaluate
                            (lab_form) */
   lab_sums *sums;       /* [n_algorithms] set for the others */
@@ -447,14 +426,41 @@ static gl_status task_workspace_init(task_workspace *b, const work *w, size_t x,
   *b = (task_workspace){.moments = NULL};
   b->moments = ARENA_ARRAY(&b->memory, lab_moments, w->n_algorithms);
   b->sums = ARENA_ARRAY(&b->memory, lab_sums, w->n_algorithms);
+  b->drawn = ARENA_GRID(&b->memory, size_t, w->spec->group_size, LAB_BLOCK);
   gl_status status = arena_check(&b->memory, "a measurement", err);
   if (status == GL_OK) status = lab_block_init(&b->block, t->n, size, err);
   if (status == GL_OK) status = lab_scratch_init(&b->scratch, t->n, err);
-  if (status == GL_OK && w->spec->group_size != 0) status = lab_group_init(&b->group, t, size, err);
+  if (status == GL_OK && w->spec->group_size != 0)
+    status = lab_group_init(&b->group, size, t->width, t->n_parameters, err);
   for (size_t r = 0; r < w->n_algorithms && status == GL_OK; ++r)
     status = w->fast[r * w->n_prompts + x]
                  ? lab_moments_init(&b->moments[r], t->n, err)
                  : lab_sums_init(&b->sums[r], t->n_parameters, w->spec->covariance, err);
+  return status;
+}
+
+/* Lists the responses of every group in the block, in ascending order, in one pass over the counts.
+ */
+static void list_responses(task_workspace *b) {
+  size_t n[LAB_BLOCK] = {0};
+  for (size_t y = 0; y < b->block.n_outcomes; ++y)
+    for (size_t column = 0; column < b->block.n; ++column)
+      for (double c = b->block.count[y * LAB_BLOCK + column]; c > 0.5; c -= 1)
+        b->drawn[column * b->group.size + n[column]++] = y;
+}
+
+/* Adds every group of the block. Errors: GL_ENOMEM, GL_ENUMERIC (a coefficient is not finite). */
+static gl_status sums_add_block(lab_sums *s, task_workspace *b, const lab_tables *t,
+                                const policy_algorithm *algorithm, gl_error *err) {
+  lab_group *g = &b->group;
+  gl_status status = GL_OK;
+  list_responses(b);
+  for (size_t column = 0; column < b->block.n && status == GL_OK; ++column) {
+    if (b->block.weight[column] == 0) continue;
+    memcpy(g->response, b->drawn + column * g->size, g->size * sizeof *g->response);
+    status = lab_group_evaluate(g, t, algorithm, err);
+    if (status == GL_OK) status = lab_sums_add(s, g, b->block.weight[column], err);
+  }
   return status;
 }
 
@@ -475,7 +481,8 @@ static gl_status lab_run_algorithms(work *w, task_workspace *b, size_t x, size_t
     if (w->refused[at] != NULL || *stopped != NULL) continue;
     if (w->fast[at])
       lab_kernel(&w->forms[at], &b->block, &b->scratch, &b->moments[r]);
-    else if (sums_add_block(&b->sums[r], &b->group, w->algorithms[r], &b->block, &why) != GL_OK) {
+    else if (sums_add_block(&b->sums[r], b, &w->prompts[x].tables, w->algorithms[r], &why) !=
+             GL_OK) {
       if (why.status == GL_ENOMEM) return gl_fail(err, GL_ENOMEM, "%s", why.text);
       *stopped = lab_reason(&why);
       if (*stopped == NULL) return gl_fail_memory(err, "a measurement");

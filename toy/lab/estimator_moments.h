@@ -24,24 +24,29 @@
 
 /* Workspace of one group. */
 typedef struct lab_group {
-  const lab_tables *tables; /* borrowed */
   size_t size;
-  size_t *response;             /* [size] indices of the responses; set by the caller */
-  size_t *token_start;          /* [size + 1] first token of each response */
-  double *reward;               /* [size] reward of each response */
-  double *logp, *logq;          /* [size * width] log-probabilities of tokens: learner, sampler */
-  double *advantage;            /* [size] advantage of each response */
+  size_t *response;    /* [size] indices of the responses in lab_tables; set by the caller */
+  size_t *token_start; /* [size + 1] first token of each response */
+  double *reward;      /* [size] reward of each response */
+  double *logp, *logq; /* [size * width] log-probabilities of tokens: learner, sampler */
+  double *advantage;   /* [size] advantage of each response */
   double *weight, *coefficient; /* [size * width] importance weights and coefficients c of tokens */
   double *gradient;             /* [n_parameters] the estimate g */
-  size_t *drawn;                /* [LAB_BLOCK * size] responses of all groups in a block */
   policy_workspace *workspace;
   arena memory;
 } lab_group;
 
-gl_status lab_group_init(lab_group *g, const lab_tables *t, size_t size, gl_error *err);
+/* width: tokens of the longest response. */
+gl_status lab_group_init(lab_group *g, size_t size, size_t width, size_t n_parameters,
+                         gl_error *err);
 void lab_group_fini(lab_group *g);
-/* Evaluates the algorithm on g->response[]; fills advantage, weight, coefficient and gradient. */
-gl_status lab_group_evaluate(lab_group *g, const policy_algorithm *algorithm, gl_error *err);
+/* Fills advantage, weight and coefficient from token_start, reward, logp and logq. log_collision:
+ * log E_q q of the prompt. */
+gl_status lab_group_coefficients(lab_group *g, const policy_algorithm *algorithm,
+                                 double log_collision, size_t width, gl_error *err);
+/* Evaluates the algorithm on g->response[] of t; fills all other arrays. */
+gl_status lab_group_evaluate(lab_group *g, const lab_tables *t, const policy_algorithm *algorithm,
+                             gl_error *err);
 /* Importance weight of response i: mean over its tokens; equal to the sequence ratio where the
  * algorithm has one. */
 double lab_group_weight(const lab_group *g, size_t i);
@@ -57,6 +62,9 @@ typedef struct lab_sums {
 } lab_sums;
 gl_status lab_sums_init(lab_sums *s, size_t n_parameters, int outer, gl_error *err);
 void lab_sums_fini(lab_sums *s);
+/* Adds the group's gradient, its outer product and the moments of its weights, times `weight`.
+ * Errors: GL_ENUMERIC if the gradient is not finite. */
+gl_status lab_sums_add(lab_sums *s, const lab_group *g, double weight, gl_error *err);
 
 /* --- moments --- */
 

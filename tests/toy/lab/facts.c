@@ -186,14 +186,14 @@ static range range_along(const arms *a, const policy_algorithm *algorithm, size_
                   GL_OK);
   CU_ASSERT_FATAL(lab_block_init(&b, t.n, size, &err) == GL_OK &&
                   lab_multisets_init(&m, t.draw, t.n, size, &err) == GL_OK &&
-                  lab_group_init(&g, &t, size, &err) == GL_OK);
+                  lab_group_init(&g, size, t.width, t.n_parameters, &err) == GL_OK);
   while (lab_multisets_next(&m, &b))
     for (size_t c = 0; c < b.n; ++c) {
       size_t i = 0;
       double along = 0;
       for (size_t y = 0; y < t.n; ++y)
         for (double k = b.count[y * LAB_BLOCK + c]; k > 0.5; k -= 1) g.response[i++] = y;
-      CU_ASSERT(lab_group_evaluate(&g, algorithm, &err) == GL_OK);
+      CU_ASSERT(lab_group_evaluate(&g, &t, algorithm, &err) == GL_OK);
       for (size_t j = 0; j < t.n_parameters; ++j) along += g.gradient[j] * v[j];
       out.low = fmin(out.low, along);
       out.high = fmax(out.high, along);

@@ -155,7 +155,7 @@ static int brute_force(lab_summary *s, const policy_algorithm *algorithm, const 
   lab_sums sums;
   size_t tuples = 1, at[8] = {0};
   for (size_t i = 0; i < size; ++i) tuples *= t->n;
-  int ok = lab_group_init(&g, t, size, &err) == GL_OK &&
+  int ok = lab_group_init(&g, size, t->width, t->n_parameters, &err) == GL_OK &&
            lab_sums_init(&sums, t->n_parameters, 1, &err) == GL_OK;
   for (size_t k = 0; k < tuples && ok; ++k) {
     double weight = 1, square = 0;
@@ -164,7 +164,7 @@ static int brute_force(lab_summary *s, const policy_algorithm *algorithm, const 
       g.response[i] = at[i];
       weight *= t->draw[at[i]];
     }
-    ok = lab_group_evaluate(&g, algorithm, &err) == GL_OK;
+    ok = lab_group_evaluate(&g, t, algorithm, &err) == GL_OK;
     for (size_t i = 0; i < t->n_parameters; ++i) {
       sums.mean[i] += weight * g.gradient[i];
       square += g.gradient[i] * g.gradient[i];
