@@ -338,7 +338,7 @@ static const char *preset_at(size_t i, const char **about) {
 static const kind_listing listings[] = {
     {"worlds", toy_kind_at, NULL, NULL},
     {"decision processes", mdp_kind_at, NULL, NULL},
-    {"delay laws", dist_at, dist_parameters,
+    {"delay distributions", dist_at, dist_parameters,
      "offset is subtracted from each draw; clamp: [l, u] limits it"},
     {"presets", preset_at, NULL, NULL},
 };

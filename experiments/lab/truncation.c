@@ -244,7 +244,7 @@ gl_status lab_truncation_print(const lab_truncation *t, bool is_json, gl_error *
        .head = "algorithm",
        .width = -lab_recipe_name_width(&t->recipe)},
       {.name = "weights", .type = TABLE_TEXT, .head = "weights", .width = -10},
-      {.name = "law", .type = TABLE_TEXT, .head = "distribution", .width = -12},
+      {.name = "distribution", .type = TABLE_TEXT, .head = "distribution", .width = -12},
       TABLE_KEY("method", TABLE_TEXT),
       TABLE_KEY("reason", TABLE_TEXT),
       NUMBER("bias", "bias"),

@@ -1,4 +1,4 @@
-"""Moments of delay laws, means of the largest of several draws and of the longest of rounded lengths
+"""Moments of delay distributions, means of the largest of several draws and of the longest of rounded lengths
 in NumPy and SciPy, sharing no code with gepolab.
 
 Means of largest values are integrals of the quantile function against the beta law of the largest

@@ -286,7 +286,7 @@ TEST(the_manual_names_every_command_and_option) {
 
 TEST(kinds_are_listed_with_their_parameters) {
   cJSON *kinds = CLI_JSON("kinds", "--json");
-  const cJSON *dist = cJSON_GetArrayItem(member_at(kinds, "delay laws"), 9);
+  const cJSON *dist = cJSON_GetArrayItem(member_at(kinds, "delay distributions"), 9);
   CU_ASSERT_STRING_EQUAL(text_at(dist, "name"), "gilbert_elliott");
   CU_ASSERT_EQUAL(cJSON_GetArraySize(member_at(dist, "parameters")), 4);
   CU_ASSERT_EQUAL(cJSON_GetArraySize(member_at(kinds, "presets")), 33);
