@@ -55,7 +55,7 @@ paper: $(BUILD)/gepolab
 .PHONY: document-figures
 document-figures: $(BUILD)/gepolab
 	@paper/figures.sh $(BUILD) $(BUILD)/document-figures
-	@for f in long_regime/eval_score=long_regime long_regime_weights/eval_score=long_regime_weights long_regime_larger/eval_score=long_regime_larger long_regime_countdown/eval_score=long_regime_countdown staleness_rate/frontier=staleness_rate long_regime_small/eval_score=long_regime_small bias_directions/directions=bias_directions; do \
+	@for f in long_regime/eval_score=long_regime long_regime_weights/eval_score=long_regime_weights long_regime_far/eval_score=long_regime_far long_regime_larger/eval_score=long_regime_larger long_regime_countdown/eval_score=long_regime_countdown staleness_rate/frontier=staleness_rate long_regime_small/eval_score=long_regime_small bias_directions/directions=bias_directions; do \
 	  cp $(BUILD)/document-figures/$${f%=*}.png paper/figures/$${f#*=}.png || exit 1; done
 
 # The tables and figures of one study as a paper: make study-paper STUDY=study.db

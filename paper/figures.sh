@@ -92,6 +92,7 @@ panels long_regime "=on-policy" "15=16 updates stale" "63=64 updates stale"
 panels long_regime_countdown "=on-policy" "15=16 updates stale" "63=64 updates stale"
 width=10
 panels long_regime_weights "15=16 updates stale"
+panels long_regime_far "15=16 updates stale"
 width=a4
 panels long_regime_larger "=on-policy" "15=16 updates stale"
 panels two_bits "255=256 updates stale" "4095=frozen"

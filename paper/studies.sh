@@ -260,10 +260,11 @@ for study in "$@"; do
         outcomes_at long_regime 0.0002 long_regime_outcomes
         outcomes_at long_regime 0.0001 long_regime_slow_outcomes
       fi ;;
+    long_regime_far) declared "$study"; thinned "$study" 0.0002 1000 ;;
     long_regime_larger) declared "$study"; thinned "$study" 0.00001 50 ;;
     long_regime_sgd) declared "$study"; thinned "$study" 0.03 250 ;;
     long_regime_countdown) declared "$study"; thinned "$study" 0.0004 250 ;;
-    confirmation | confirmation_mixture | staleness_rate | staleness_rate_medium | staleness_rate_unclipped | staleness_rate_far | staleness_rate_larger | long_regime_tuned | long_regime_low_rates | long_regime_far | \
+    confirmation | confirmation_mixture | staleness_rate | staleness_rate_medium | staleness_rate_unclipped | staleness_rate_far | staleness_rate_larger | long_regime_tuned | long_regime_low_rates | \
       long_regime_settings | lower_baseline | baseline_parts | right_only_parts | remedies_again | kl_directions | dynamic_sampling) declared "$study" ;;
     paper_divergence)
       declared paper_divergence
