@@ -165,7 +165,7 @@ TEST(without_a_proximal_policy_the_update_is_a_first_one) {
 
 /* Over y ~ p, k3 has the gradient of KL(ref || p) and k2 that of KL(p || ref) (methods §3.11). One
  * response of one token for each of four tokens; each counts with its probability. */
-TEST(the_reference_term_k3_has_the_gradient_of_the_forward_divergence) {
+TEST(reference_terms_k3_and_k2_have_the_gradients_of_forward_and_reverse_divergence) {
   static const double p[] = {0.5, 0.3, 0.15, 0.05}, ref[] = {0.2, 0.25, 0.3, 0.25};
   static const size_t one_token[] = {0, 1, 2, 3, RESPONSES};
   static const policy_ref_kl_form forms[] = {REF_KL_K3, REF_KL_K2};
