@@ -40,7 +40,7 @@ $(BUILD)/torture-clock.so: tests/torture/clock_shim.c $(FLAGS)
 
 sanitize: sanitize-address sanitize-thread
 sanitize-address:
-	$(MAKE) check BUILD=build-sanitize SANITIZE=address,undefined OPT=-O1
+	LSAN_OPTIONS=suppressions=$(CURDIR)/tests/leaks.txt $(MAKE) check BUILD=build-sanitize SANITIZE=address,undefined OPT=-O1
 sanitize-thread:
 	$(MAKE) check BUILD=build-thread SANITIZE=thread OPT=-O1
 
