@@ -28,22 +28,23 @@ typedef enum rng_purpose {
   RNG_STEP = 11,      /* entity = 0: learner step times; 1: evaluation pauses; 2 and 3: switches of
                          GPUs to training and to generation */
   RNG_BOOTSTRAP = 12, /* bootstrap in analysis; entity = statistic */
-  RNG_MONTECARLO = 13,  /* Monte Carlo of the exact laboratory; entity = case << 20 | prompt;
-                           response i of group g uses word i % 4 of block g * ceil(G / 4) + i / 4 */
-  RNG_SEARCH = 14,      /* starting points of searches, random pairs of distributions, directions of
-                           the dial; entity = the caller's number */
-  RNG_EVAL = 15,        /* sampled evaluation; entity = version + set << 48; of the warm-up's scores
-                           2^63 + step, of `gepolab llm eval` 2^62 + set, of `gepolab llm generate`
-                           2^64 - 1 - seed */
-  RNG_DATA = 16,        /* problems of a task; entity = 2 i + split */
-  RNG_ROUNDING = 17,    /* stochastic rounding of parameters; entity = optimiser's step */
-  RNG_SETTING = 18,     /* settings of a sweep's random search; entity = hash of the field's path */
-  RNG_BEHAVIOUR = 19,   /* noise of samplers' logits; entity = batch, or hash of batch and prefix;
-                           choice of the policy in a mixture; entity = batch */
-  RNG_UNSOLVABLE = 20,  /* prompts that are never rewarded; entity = prompt */
-  RNG_FLIP = 21,        /* rewards that are flipped; entity = batch, index = response */
-  RNG_WEIGHT_NOISE = 24 /* weight noise or random drops, which are not used together; entity =
-                           learner step, index = update << 32 | response */
+  RNG_MONTECARLO = 13, /* Monte Carlo of the exact laboratory; entity = case << 20 | prompt;
+                          response i of group g uses word i % 4 of block g * ceil(G / 4) + i / 4 */
+  RNG_SEARCH = 14,     /* starting points of searches, random pairs of distributions, directions of
+                          the dial; entity = the caller's number */
+  RNG_EVAL = 15,       /* sampled evaluation; entity = version + set << 48; of the warm-up's scores
+                          2^63 + step, of `gepolab llm eval` 2^62 + set, of `gepolab llm generate`
+                          2^64 - 1 - seed */
+  RNG_DATA = 16,       /* problems of a task; entity = 2 i + split */
+  RNG_ROUNDING = 17,   /* stochastic rounding of parameters; entity = optimiser's step */
+  RNG_SETTING = 18,    /* settings of a sweep's random search; entity = hash of the field's path */
+  RNG_BEHAVIOUR = 19,  /* noise of samplers' logits; entity = batch, or hash of batch and prefix;
+                          choice of the policy in a mixture; entity = batch */
+  RNG_UNSOLVABLE = 20, /* prompts that are never rewarded; entity = prompt */
+  RNG_FLIP = 21,       /* rewards that are flipped; entity = batch, index = response */
+  RNG_WEIGHT_NOISE = 24, /* weight noise or random drops, which are not used together; entity =
+                            learner step, index = update << 32 | response */
+  RNG_REPLAY = 25        /* choice of replayed responses; entity = learner step, index = place */
 } rng_purpose;
 
 /* Entities of RNG_FAILURE above the samplers' numbers. */

@@ -154,6 +154,17 @@ static gl_status take_shape(batch *b, uint64_t id, const batch_group *group, siz
   return status;
 }
 
+/* Copies n tokens, from token `at` of the source to token `to`. */
+static void copy_tokens(batch *b, size_t to, const batch *from, size_t at, size_t n) {
+  const size_t words = b->kept_words;
+  assert(from->kept_words == words);
+  memcpy(b->token + to, from->token + at, n * sizeof *b->token);
+  memcpy(b->version + to, from->version + at, n * sizeof *b->version);
+  memcpy(b->logq + to, from->logq + at, n * sizeof *b->logq);
+  memcpy(b->logq_trunc + to, from->logq_trunc + at, n * sizeof *b->logq_trunc);
+  if (words > 0) memcpy(b->kept + to * words, from->kept + at * words, n * words * sizeof *b->kept);
+}
+
 gl_status batch_take_groups(batch *b, uint64_t id, const batch_group *group, size_t n,
                             gl_error *err) {
   gl_status status = take_shape(b, id, group, n, err);
@@ -165,15 +176,31 @@ gl_status batch_take_groups(batch *b, uint64_t id, const batch_group *group, siz
     const size_t n_tokens = b->token_start[b->group_start[g + 1]] - k;
     b->prompt[g] = from->prompt[group[g].group];
     memcpy(b->reward + i, from->reward + first, responses_of(&group[g]) * sizeof *b->reward);
-    memcpy(b->token + k, from->token + token, n_tokens * sizeof *b->token);
-    memcpy(b->version + k, from->version + token, n_tokens * sizeof *b->version);
-    memcpy(b->logq + k, from->logq + token, n_tokens * sizeof *b->logq);
-    memcpy(b->logq_trunc + k, from->logq_trunc + token, n_tokens * sizeof *b->logq_trunc);
-    const size_t words = b->kept_words;
-    assert(from->kept_words == words);
-    if (words > 0)
-      memcpy(b->kept + k * words, from->kept + token * words, n_tokens * words * sizeof *b->kept);
+    copy_tokens(b, k, from, token, n_tokens);
   }
+  return status;
+}
+
+gl_status batch_take_responses(batch *b, uint64_t id, const batch_response *response, size_t n,
+                               gl_error *err) {
+  size_t *lengths = calloc(n + 1, sizeof *lengths);
+  if (lengths == NULL) return gl_fail_memory(err, "a batch");
+  for (size_t i = 0; i < n; ++i) {
+    const size_t *start = response[i].from->token_start + response[i].response;
+    lengths[i] = start[1] - start[0];
+  }
+  gl_status status = batch_init(b, id, n, 1, lengths, err);
+  if (status == GL_OK && n > 0) status = batch_reserve_kept(b, response[0].from->kept_words, err);
+  for (size_t i = 0, g = 0; i < n && status == GL_OK; ++i) {
+    const batch *from = response[i].from;
+    const size_t r = response[i].response;
+    if (i == 0 || from != response[i - 1].from || r < response[i - 1].response) g = 0;
+    while (from->group_start[g + 1] <= r) ++g;
+    b->prompt[i] = from->prompt[g];
+    b->reward[i] = from->reward[r];
+    copy_tokens(b, b->token_start[i], from, from->token_start[r], lengths[i]);
+  }
+  free(lengths);
   return status;
 }
 

@@ -48,6 +48,9 @@ typedef struct batch {
    * previous batch form one group, with the same prompt. Set by the trainer, otherwise false; not
    * part of the binary form. */
   bool continues;
+  /* In an update: 0, or the coefficient of replay if this batch is replayed (core/rl/replay.h). Set
+   * by the trainer; not part of the binary form. */
+  double replay;
 } batch;
 
 /* Allocates the arrays of an empty batch: lengths[i] tokens for response i, groups of group_size
@@ -73,6 +76,15 @@ typedef struct batch_group {
  * must be empty. Distributions, keys and values are not copied. */
 gl_status batch_take_groups(batch *b, uint64_t id, const batch_group *group, size_t n,
                             gl_error *err);
+/* A response of a batch. */
+typedef struct batch_response {
+  const batch *from;
+  size_t response; /* index, below from->n_responses */
+} batch_response;
+/* Makes a batch of n responses, in this order, each the only one of its group. *b must be empty and
+ * not among the sources. Distributions, keys and values are not copied. */
+gl_status batch_take_responses(batch *b, uint64_t id, const batch_response *response, size_t n,
+                               gl_error *err);
 /* Whether the rewards of a group differ. */
 int batch_rewards_differ(const batch *b, size_t group);
 

@@ -154,6 +154,20 @@ static const field learner[] = {
     FIELD("train.drop_equal", "random drop of groups of equal rewards", REAL(0, 1), "", "0",
           "the same of responses of groups whose rewards are all equal. Such responses have a "
           "gradient where the baseline is not the group's mean"),
+    FIELD("train.replay", "replay of right responses", SECTION, "", NULL,
+          "responses of reward 1 are kept after their update, and later updates raise their "
+          "log-probability too. Metrics describe the update's own batches, only grad_norm includes "
+          "replay; the clock does not count its time",
+          .when = {{"world.kind", "llm"}}),
+    FIELD("train.replay.responses", "replayed responses", COUNT(0, 1u << 20), "", "0",
+          "responses drawn from the kept ones, with replacement, for the optimiser updates of a "
+          "step; 0: no replay",
+          .when = {{"world.kind", "llm"}}),
+    FIELD("train.replay.size", "replay buffer", COUNT(1, 1u << 20), "", "1024",
+          "most responses kept; the oldest leave first", .when = {{"world.kind", "llm"}}),
+    FIELD("train.replay.coef", "replay coefficient", POSITIVE, "", "0.1",
+          "coefficient in the objective of the mean log-probability of the replayed tokens",
+          .when = {{"world.kind", "llm"}}),
     FIELD("train.epochs", "epochs", COUNT(1, 1u << 20), "", "1",
           "passes over the batches of an update, each in an order of its own"),
 

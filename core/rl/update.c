@@ -54,7 +54,19 @@ static gl_status table_resize(update_table *t, size_t groups, size_t responses, 
   t->n_groups = groups;
   t->n_responses = responses;
   t->n_tokens = tokens;
+  t->n_replayed = 0;
   return GL_OK;
+}
+
+/* Takes a replayed batch, the last one in the table, out of the table's counts. */
+static void exclude_replayed(update_table *t, const batch *last) {
+  if (last->replay == 0) return;
+  assert(last->n_groups == last->n_responses && !last->continues);
+  t->replay = last->replay;
+  t->n_replayed = last->n_responses;
+  t->n_groups -= last->n_groups;
+  t->n_responses -= last->n_responses;
+  t->n_tokens -= last->n_tokens;
 }
 
 static void table_fini(update_table *t) {
@@ -106,6 +118,7 @@ gl_status update_table_gather(update_table *t, batch *const *batches, size_t n,
   }
   t->group_start[groups] = responses;
   t->token_start[responses] = tokens;
+  if (n > 0) exclude_replayed(t, batches[n - 1]);
   return GL_OK;
 }
 
@@ -317,7 +330,7 @@ bool update_wants_entropies(const update_loop *u) {
 static gl_status view_reserve(update_loop *u, gl_error *err) {
   const table_column order = COLUMN(u, order), responses = COLUMN(u, responses);
   if (table_grow(&order, 1, u->table.n_groups, &u->cap_order) &&
-      table_grow(&responses, 1, u->table.n_responses, &u->cap_responses))
+      table_grow(&responses, 1, u->table.n_responses + u->table.n_replayed, &u->cap_responses))
     return GL_OK;
   return gl_fail_memory(err, "an update's minibatches");
 }
@@ -332,6 +345,18 @@ static void view_groups(update_loop *u, size_t first, size_t last, token_view *v
     for (size_t i = from; i < to; ++i) u->responses[view->n_responses++] = i;
     view->n_tokens += t->token_start[to] - t->token_start[from];
   }
+}
+
+/* The view followed by the replayed responses, whose objective is the mean of logp over their
+ * tokens times the coefficient of replay. */
+static token_view view_with_replayed(update_loop *u, token_view view) {
+  update_table *t = &u->table;
+  const size_t first = t->token_start[t->n_responses];
+  const size_t end = t->token_start[t->n_responses + t->n_replayed];
+  for (size_t k = first; k < end; ++k) t->coefficient[k] = t->replay / (double)(end - first);
+  for (size_t i = 0; i < t->n_replayed; ++i) u->responses[view.n_responses++] = t->n_responses + i;
+  view.n_tokens += end - first;
+  return view;
 }
 
 gl_status update_view_all(update_loop *u, token_view *view, gl_error *err) {
@@ -460,7 +485,8 @@ gl_status update_run(update_loop *u, const update_ops *ops, void *self,
       random_drops_apply(&u->drops, u->seed, (uint64_t)u->version, count, t);
       batch_weigh(t->loss_weight, t->token_start, t->n_responses, t->coefficient);
       if (parts > 1) table_put_coefficients(all, t, &view);
-      status = ops->step(self, &view, lr * factor, &norm, err);
+      const token_view stepped = view_with_replayed(u, view);
+      status = ops->step(self, &stepped, lr * factor, &norm, err);
       if (status != GL_OK) break;
       gradient_trail_next(&u->trail);
       norms += norm;

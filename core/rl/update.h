@@ -28,6 +28,10 @@
  * first use; capacities only grow. */
 typedef struct update_table {
   size_t n_groups, n_responses, n_tokens;
+  /* Replayed responses (core/rl/replay.h), each in a group of its own. They follow those counted
+   * above in the columns of batches and in `coefficient`; nothing else of them is set. */
+  size_t n_replayed;
+  double replay; /* their coefficient in the objective */
   size_t cap_groups, cap_responses, cap_tokens;
   size_t *group_start, *token_start;
   size_t *prompt;                     /* [n_groups] the world's index of the prompt */
@@ -49,8 +53,8 @@ typedef struct update_table {
   double *coefficient;  /* [n_tokens] d(-loss)/d logp */
 } update_table;
 
-/* Concatenates n consistent batches for a learner at `version`. Errors: GL_ENOMEM, GL_EINTERNAL if
- * a batch continues a group with another prompt. */
+/* Concatenates n consistent batches for a learner at `version`; only the last one may be replayed.
+ * Errors: GL_ENOMEM, GL_EINTERNAL if a batch continues a group with another prompt. */
 gl_status update_table_gather(update_table *t, batch *const *batches, size_t n,
                               sampling_weights weights, int64_t version, gl_error *err);
 
@@ -133,8 +137,9 @@ typedef struct update_ops {
    * scored and has coefficients. */
   void (*measure)(void *self, double metrics[METRIC_COUNT]);
   /* Makes one optimiser update with the coefficients of the view, whose tokens were scored under
-   * the current parameters. Sets *norm to the gradient norm before clipping and writes the
-   * gradient, or the tracked subset of it, to the trail's `now`. */
+   * the current parameters. The view's responses are then followed by replayed ones, which were
+   * not scored and whose groups it does not list. Sets *norm to the gradient norm before clipping
+   * and writes the gradient, or the tracked subset of it, to the trail's `now`. */
   gl_status (*step)(void *self, const token_view *view, double lr, double *norm, gl_error *err);
 } update_ops;
 

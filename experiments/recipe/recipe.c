@@ -270,6 +270,14 @@ static gl_status check_random(const recipe *r, const cfg_node *train, gl_error *
   return GL_OK;
 }
 
+/* Replay is part of a transformer's learner only. */
+static gl_status check_replay(const recipe *r, const cfg_node *train, gl_error *err) {
+  if (r->replay.responses == 0 || r->world == NULL || recipe_is_llm(r)) return GL_OK;
+  return cfg_fail(cfg_find(train, "replay"), err,
+                  "train.replay is for a transformer, and this recipe has another world; give "
+                  "responses: 0, or world: {kind: llm, …}");
+}
+
 static gl_status read_train(recipe *out, const cfg_node *train, gl_error *err) {
   cfg_reader r;
   cfg_begin(&r, train, "train", err);
@@ -283,12 +291,14 @@ static gl_status read_train(recipe *out, const cfg_node *train, gl_error *err) {
   out->drops.positive = field_real(&r, "drop_positive");
   out->drops.equal = field_real(&r, "drop_equal");
   group_filter_read(&out->filter, &r, out->groups, out->group_size);
+  replay_read(&out->replay, &r);
   if (cfg_end(&r) != GL_OK) return GL_EINPUT;
   enum { MOST_RESPONSES = 1 << 26 };
   if (out->groups > MOST_RESPONSES / out->group_size)
     return cfg_fail(train, err, "train: a batch of %zu groups of %zu is more than %d responses",
                     out->groups, out->group_size, MOST_RESPONSES);
-  return check_random(out, train, err);
+  gl_status status = check_random(out, train, err);
+  return status == GL_OK ? check_replay(out, train, err) : status;
 }
 
 static gl_status read_checkpoint(recipe *out, const cfg_node *node, gl_error *err) {

@@ -10,6 +10,7 @@
 #include "core/policy/algorithm.h"
 #include "core/rl/group_filter.h"
 #include "core/rl/learner.h"
+#include "core/rl/replay.h"
 #include "experiments/base/program.h"
 #include "sim/cluster.h"
 #include <cjson/cJSON.h>
@@ -36,6 +37,7 @@ typedef struct recipe {
   size_t groups, group_size, minibatches, epochs;
   training_reward rewards;
   group_filter filter; /* dynamic sampling */
+  replay_spec replay;
   double weight_noise; /* variance of the noise on weights, core/rl/update.h */
   random_drops drops;
   policy_algorithm algorithm;

@@ -29,9 +29,11 @@ typedef struct response_fate {
   uint32_t tokens, fate; /* a unit_fate */
 } response_fate;
 
-/* A batch that is sampled, or partly sampled, and not yet trained. */
+/* A batch that is sampled, or partly sampled, and not yet trained; or the buffer of replay. */
+#define CHECKPOINT_REPLAY UINT64_MAX
 typedef struct checkpoint_batch {
-  uint64_t number; /* index in the schedule; in a coupled run, order in which batches began */
+  uint64_t number; /* index in the schedule; in a coupled run, order in which batches began; of the
+                      buffer CHECKPOINT_REPLAY */
   batch drawn;
 } checkpoint_batch;
 

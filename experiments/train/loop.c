@@ -55,14 +55,32 @@ void train_assemble(const train_loop *l, const schedule_batch *units, batch **ba
   free(all);
 }
 
+/* The learner's update on the batches and, with replay, on responses of earlier ones. */
+static gl_status update_learner(train_loop *l, const schedule_update *u, batch **batches,
+                                double *value) {
+  const replay_spec *replay = &l->recipe->replay;
+  const size_t n = u->n_batches;
+  batch replayed = {0};
+  batch **all = MUST_ARRAY(batch *, n + 1, "the batches of an update");
+  memcpy(all, batches, n * sizeof *all);
+  all[n] = &replayed;
+  gl_status status =
+      replay_draw(replay, &l->buffer, l->recipe->seed, (uint64_t)u->version, &replayed, l->err);
+  const size_t n_all = replayed.n_groups > 0 ? n + 1 : n;
+  if (status == GL_OK) status = l->learner.ops->update(l->learner.self, all, n_all, value, l->err);
+  if (status == GL_OK) status = replay_add(replay, &l->buffer, batches, n, l->err);
+  batch_fini(&replayed);
+  free(all);
+  return status;
+}
+
 gl_status train_update(train_loop *l, const schedule_update *u, uint32_t sampler, batch **batches) {
   step_record *record = &l->out->steps[l->out->n_steps];
   metrics_clear(record->metric);
   for (size_t i = 0; i < u->n_batches; ++i)
     batches[i]->loss_weight =
         cluster_stale_weight(l->cluster, u->version - batch_oldest_version(batches[i]));
-  gl_status status =
-      l->learner.ops->update(l->learner.self, batches, u->n_batches, record->metric, l->err);
+  gl_status status = update_learner(l, u, batches, record->metric);
   if (status != GL_OK) return status;
   record->step = u->step;
   record->sampler = (int32_t)sampler;
@@ -154,6 +172,10 @@ gl_status train_save(train_loop *l, checkpoint *c) {
   c->n_set_evals = l->out->n_set_evals;
   c->broken = l->broken;
   c->wall_s = l->earlier_s + seconds_now() - l->begun_s;
+  if (l->buffer.n_responses > 0) {
+    c->batches = must_resize(c->batches, c->n_batches + 1, sizeof *c->batches, "a checkpoint");
+    c->batches[c->n_batches++] = (checkpoint_batch){CHECKPOINT_REPLAY, l->buffer};
+  }
   gl_status status = checkpoint_folder_save(l->folder, c, &l->learner, l->err);
   l->saved = l->out->n_steps;
   l->saved_s = seconds_now();

@@ -69,11 +69,12 @@ static gl_status reserve_llm_columns(llm_learner *l, size_t tokens, gl_error *er
 /* Tokenizes the prompts of the table's groups. */
 static gl_status gather_prompts(llm_learner *l, gl_error *err) {
   const update_table *t = &l->update.table;
-  uint64_t *number = calloc(t->n_groups + 1, sizeof *number);
+  const size_t n = t->n_groups + t->n_replayed;
+  uint64_t *number = calloc(n + 1, sizeof *number);
   if (number == NULL) return gl_fail_memory(err, "the prompts of an update");
-  for (size_t g = 0; g < t->n_groups; ++g) number[g] = t->prompt[g];
+  for (size_t g = 0; g < n; ++g) number[g] = t->prompt[g];
   problem_set_fini(&l->prompts);
-  gl_status status = problem_set_init(&l->prompts, &l->spec, TASK_TRAIN, number, t->n_groups, err);
+  gl_status status = problem_set_init(&l->prompts, &l->spec, TASK_TRAIN, number, n, err);
   free(number);
   return status;
 }
@@ -90,7 +91,8 @@ gl_status llm_learner_gather(llm_learner *l, batch *const *batches, size_t n, gl
     if (batches[j]->kept_words == 0) l->kept_shape = (kept_shape){0};
   gl_status status =
       update_table_gather(&u->table, batches, n, l->spec.sampling.weights, u->version, err);
-  if (status == GL_OK) status = reserve_llm_columns(l, u->table.n_tokens, err);
+  const size_t responses = u->table.n_responses + u->table.n_replayed;
+  if (status == GL_OK) status = reserve_llm_columns(l, u->table.token_start[responses], err);
   if (status == GL_OK) status = gather_prompts(l, err);
   if (status != GL_OK) return status;
   double mass = 0;
@@ -98,7 +100,8 @@ gl_status llm_learner_gather(llm_learner *l, batch *const *batches, size_t n, gl
   for (size_t j = 0; j < n; ++j) {
     const batch *b = batches[j];
     const size_t words = b->n_tokens * l->kept_shape.words;
-    for (size_t k = 0; k < b->n_tokens; ++k) mass += exp(b->logq[k] - b->logq_trunc[k]);
+    for (size_t k = 0; k < b->n_tokens && b->replay == 0; ++k)
+      mass += exp(b->logq[k] - b->logq_trunc[k]);
     if (words > 0) memcpy(kept, b->kept, words * sizeof *kept);
     kept += words;
   }
@@ -347,7 +350,7 @@ static gl_status llm_score(void *self, const token_view *view, update_score whic
   if (whole && l->update.has_reference) /* before the score whose activations are stored */
     status = llm_learner_log_probs(l, &list, SCORE_REFERENCE, temperature, t->logref, err);
   if (status == GL_OK) status = divide(&p, &all, err);
-  if (status == GL_OK && !(whole && l->update.minibatches > 1))
+  if (status == GL_OK && !(whole && l->update.minibatches > 1) && t->n_replayed == 0)
     status = shares_fit(&p, &p.keep, err);
   l->forward_kept = p.keep;
   if (status == GL_OK) status = rank_threads_run(l->threads, score_share, &p, err);

@@ -304,6 +304,71 @@ TEST(a_batch_counts_in_the_gradient_by_its_weight) {
   }
 }
 
+/* The mean log-probability of a batch's tokens at theta + h direction. */
+static double mean_logp_at(llm_fixture *f, const double *theta, const double *direction, double h,
+                           batch *b) {
+  double metrics[METRIC_COUNT], sum = 0, *moved = llm_doubles(f->n);
+  for (size_t i = 0; i < f->n; ++i) moved[i] = theta[i] + h * direction[i];
+  ASSERT_OK(llm_learner_stand_at(&f->learner, moved, 0, &err));
+  llm_update(f, b, metrics);
+  for (size_t k = 0; k < b->n_tokens; ++k) sum += f->llm->update.table.logp[k];
+  return sum / (double)b->n_tokens;
+}
+
+/* What a replayed batch adds to a step is the gradient of its mean log-probability, by central
+ * differences, in every optimiser update; metrics describe the other batch alone. Updates of a
+ * step are so small that the parameters between them are the same. */
+TEST(replay_adds_the_gradient_of_the_mean_log_probability) {
+  static const struct {
+    const char *text;
+    double updates;
+  } cases[] = {{WORLD "}", 1},
+               {WORLD ", micro_batch: 20}\ntrain: {minibatches: 2, epochs: 3}", 6},
+               {WORLD ", devices: 2}\ntrain: {epochs: 2}", 2},
+               {WORLD "}\nsampling: {top_k: 3, weights: replay}", 1}};
+  const double lr = 1e-8, h = 1e-5;
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; ++c) {
+    char text[900];
+    double metrics[2][METRIC_COUNT], slope = 0;
+    snprintf(
+        text, sizeof text,
+        "%s\noptimizer: {kind: sgd, lr: %g}\nalgorithm: {base: gspo, clip: none, kl_coef: 0.3}",
+        cases[c].text, lr);
+    llm_fixture f = llm_open(text, 3);
+    llm_jitter(&f, 0.15, 0);
+    batch own = llm_draw(&f, 7), other = llm_draw(&f, 8), replayed = {0};
+    const batch_response some[3] = {{&other, 9}, {&own, 2}, {&other, 4}};
+    ASSERT_OK(batch_take_responses(&replayed, 0, some, 3, &err));
+    llm_jitter(&f, 0.03, 1);
+    double *theta = llm_theta(&f), *after[2], *direction = llm_doubles(f.n);
+    for (size_t k = 0; k < 2; ++k) {
+      ASSERT_OK(llm_learner_stand_at(&f.learner, theta, 0, &err));
+      replayed.replay = k == 0 ? 0 : 0.7;
+      batch *both[2] = {&own, &replayed};
+      ASSERT_OK(f.learner.ops->update(f.llm, both, k + 1, metrics[k], &err));
+      after[k] = llm_theta(&f);
+    }
+    for (size_t i = 0; i < f.n; ++i) {
+      const rng_words w = rng_block(rng_stream_at(6, RNG_TEST, c), i);
+      direction[i] = (after[1][i] - after[0][i]) / lr + 0.1 * (rng_u01_53(w.v[0], w.v[1]) - 0.5);
+      slope += direction[i] * (after[1][i] - after[0][i]) / lr;
+    }
+    replayed.replay = 0;
+    const double change = (mean_logp_at(&f, theta, direction, h, &replayed) -
+                           mean_logp_at(&f, theta, direction, -h, &replayed)) /
+                          (2 * h);
+    CU_ASSERT(slope > 0.01);
+    ASSERT_CLOSE(0.7 * cases[c].updates * change, slope, 2e-5);
+    CU_ASSERT(metrics[0][METRIC_GRAD_NORM] != metrics[1][METRIC_GRAD_NORM]);
+    for (size_t m = 0; m < METRIC_COUNT; ++m)
+      if (m != METRIC_GRAD_NORM && m != METRIC_GRAD_COSINE)
+        CU_ASSERT(memcmp(&metrics[0][m], &metrics[1][m], sizeof(double)) == 0);
+    batch_fini(&own);
+    batch_fini(&other);
+    batch_fini(&replayed);
+  }
+}
+
 /* Drawn and trained one by one, the responses of a group are the group, to the last bit. */
 TEST(single_responses_of_a_group_are_the_group) {
   static const char *const worlds[] = {WORLD "}", WORLD "}\nsampling: {top_k: 3, weights: replay}"};
