@@ -159,15 +159,16 @@ static const field learner[] = {
           "log-probability too. Metrics describe the update's own batches, only grad_norm includes "
           "replay; the clock does not count its time",
           .when = {{"world.kind", "llm"}}),
-    FIELD("train.replay.responses", "replayed responses", COUNT(0, 1u << 20), "", "0",
+    FIELD("train.replay.coef", "replay coefficient", REAL(0, 1e6), "", "0",
+          "coefficient in the objective of the mean log-probability of the replayed tokens; 0: no "
+          "replay",
+          .when = {{"world.kind", "llm"}}),
+    FIELD("train.replay.responses", "replayed responses", COUNT(1, 1u << 20), "", "32",
           "responses drawn from the kept ones, with replacement, for the optimiser updates of a "
-          "step; 0: no replay",
+          "step",
           .when = {{"world.kind", "llm"}}),
     FIELD("train.replay.size", "replay buffer", COUNT(1, 1u << 20), "", "1024",
           "most responses kept; the oldest leave first", .when = {{"world.kind", "llm"}}),
-    FIELD("train.replay.coef", "replay coefficient", POSITIVE, "", "0.1",
-          "coefficient in the objective of the mean log-probability of the replayed tokens",
-          .when = {{"world.kind", "llm"}}),
     FIELD("train.epochs", "epochs", COUNT(1, 1u << 20), "", "1",
           "passes over the batches of an update, each in an order of its own"),
 

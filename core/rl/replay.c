@@ -10,9 +10,9 @@ gl_status replay_read(replay_spec *out, cfg_reader *outer) {
   cfg_reader r;
   cfg_begin(&r, cfg_child(outer, "replay"), "train.replay", outer->err);
   if (outer->status != GL_OK) return outer->status;
+  out->coef = field_real(&r, "coef");
   out->responses = field_count(&r, "responses");
   out->size = field_count(&r, "size");
-  out->coef = field_real(&r, "coef");
   gl_status status = cfg_end(&r);
   if (status != GL_OK) outer->status = status;
   return status;
@@ -20,7 +20,7 @@ gl_status replay_read(replay_spec *out, cfg_reader *outer) {
 
 gl_status replay_draw(const replay_spec *spec, const batch *buffer, uint64_t seed, uint64_t step,
                       batch *b, gl_error *err) {
-  if (spec->responses == 0 || buffer->n_responses == 0) return GL_OK;
+  if (spec->coef == 0 || buffer->n_responses == 0) return GL_OK;
   batch_response *drawn = calloc(spec->responses, sizeof *drawn);
   if (drawn == NULL) return gl_fail_memory(err, "replayed responses");
   const rng_stream stream = rng_stream_at(seed, RNG_REPLAY, step);
@@ -48,7 +48,7 @@ gl_status replay_add(const replay_spec *spec, batch *buffer, batch *const *batch
                      gl_error *err) {
   const size_t old = buffer->n_responses;
   size_t most = old;
-  if (spec->responses == 0) return GL_OK;
+  if (spec->coef == 0) return GL_OK;
   for (size_t j = 0; j < n; ++j) most += batches[j]->n_responses;
   batch_response *all = calloc(most + 1, sizeof *all);
   if (all == NULL) return gl_fail_memory(err, "replayed responses");

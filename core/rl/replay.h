@@ -11,12 +11,12 @@
 #include "core/rl/batch.h"
 
 typedef struct replay_spec {
-  size_t responses; /* drawn in each learner step, with replacement; 0: no replay */
+  double coef;      /* coefficient in the objective; 0: no replay */
+  size_t responses; /* drawn in each learner step, with replacement */
   size_t size;      /* most responses in the buffer */
-  double coef;      /* coefficient in the objective, above 0 */
 } replay_spec;
 
-/* Reads the key `replay: {responses, size, coef}` of the section at r. */
+/* Reads the key `replay: {coef, responses, size}` of the section at r. */
 gl_status replay_read(replay_spec *out, cfg_reader *r);
 
 /* Draws the responses of learner step `step` from the buffer. *b must be empty; it stays without

@@ -272,10 +272,10 @@ static gl_status check_random(const recipe *r, const cfg_node *train, gl_error *
 
 /* Replay is part of a transformer's learner only. */
 static gl_status check_replay(const recipe *r, const cfg_node *train, gl_error *err) {
-  if (r->replay.responses == 0 || r->world == NULL || recipe_is_llm(r)) return GL_OK;
+  if (r->replay.coef == 0 || r->world == NULL || recipe_is_llm(r)) return GL_OK;
   return cfg_fail(cfg_find(train, "replay"), err,
                   "train.replay is for a transformer, and this recipe has another world; give "
-                  "responses: 0, or world: {kind: llm, …}");
+                  "coef: 0, or world: {kind: llm, …}");
 }
 
 static gl_status read_train(recipe *out, const cfg_node *train, gl_error *err) {

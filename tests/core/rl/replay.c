@@ -73,7 +73,7 @@ TEST(a_buffer_keeps_the_newest_right_responses) {
 }
 
 TEST(nothing_is_kept_or_drawn_without_replay) {
-  const replay_spec off = {.responses = 0, .size = 4, .coef = 1}, on = {2, 4, 1};
+  const replay_spec off = {0, 2, 4}, on = {1, 2, 4};
   batch buffer = {0}, drawn = {0}, b = made(1, 0), *one[1] = {&b};
   ASSERT_OK(replay_add(&off, &buffer, one, 1, &err));
   CU_ASSERT(buffer.n_responses == 0);

@@ -104,7 +104,7 @@ static const char replaying[] =
     "  model: {layers: 1, hidden: 16, heads: 2, context: 32}\n"
     "  task: {kind: sorting, length: 2, values: 5}\n  warmup: {steps: 150, batch: 8, lr: "
     "0.01}\noptimizer: {lr: 0.001}\n"
-    "train: {groups: 4, group_size: 4, replay: {responses: 6, size: 40}}\n"
+    "train: {groups: 4, group_size: 4, replay: {coef: 0.3, responses: 6, size: 40}}\n"
     "cluster: {preset: fifo, samplers: 3, delay: 20}\n";
 
 typedef struct bench {
