@@ -76,7 +76,7 @@ static const wrong_recipe wrong[] = {
     {"replay without a transformer", WORLD SWEEP "train: {replay: {coef: 4}}\n", NULL, "3:17",
      "coef: 0", NULL},
     {"replay of no response", WORLD SWEEP "train: {replay: {responses: 0}}\n", NULL, "3:29",
-     "at least 1", NULL},
+     "from 1 to", NULL},
     {"unknown key below", WORLD SWEEP "train: {gruops: 4}\n", NULL, "3:", "gruops", "'groups'"},
     {"negative delay", WORLD SWEEP "cluster: {preset: heterorl, max_delay: -5}\n", NULL,
      "3:", "max_delay", NULL},
