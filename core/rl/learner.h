@@ -161,8 +161,9 @@ typedef struct learner {
 /* For learners with a long preparation before the first update (a transformer's warm-up): callbacks
  * to watch and stop it, and a folder to store it. */
 typedef struct learner_preparation {
-  /* Called after each warm-up step. A non-zero result saves the state and makes the construction
-   * return GL_EINTERRUPTED. NULL: no callback. */
+  /* Called after each warm-up step, and with step 0 and a loss of NaN while another process runs
+   * the same warm-up. A non-zero result saves the state and makes the construction return
+   * GL_EINTERRUPTED. NULL: no callback. */
   int (*after_step)(void *self, uint64_t step, uint64_t steps, double loss);
   void *self;
   /* The run's own folder. Intermediate and final states of the preparation are stored there, so

@@ -224,7 +224,10 @@ static int preparing(void *self, uint64_t step, uint64_t steps, double loss) {
     w->bar = run_bar_of(w, " warm-up", "steps", steps);
     w->warms_up = 1;
   }
-  snprintf(note, sizeof note, "loss %.3f", loss);
+  if (isnan(loss))
+    snprintf(note, sizeof note, "another process runs it");
+  else
+    snprintf(note, sizeof note, "loss %.3f", loss);
   progress_at(w->bar, step, note);
   return signals_caught();
 }

@@ -11,9 +11,10 @@
  * checkpoints also stores its own warm-up beside them, finished or not; an error there is returned.
  *
  * A file has a header, the key's text, the parameters in the backend's master type, and a checksum
- * of everything before it, in native byte order. Its name is the hash of the key. Another process
- * that runs the same warm-up writes the same bytes, and each file is renamed into place when
- * complete. */
+ * of everything before it, in native byte order. Its name is the hash of the key. Each file is
+ * renamed into place when complete. A process that needs a warm-up of the cache which another one
+ * runs waits for it (a lock on a file of the same name and ".lock"); without locks both run it and
+ * write the same bytes. */
 #include "core/base/file.h"
 #include "core/base/hash.h"
 #include "core/base/seconds.h"
@@ -25,7 +26,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* --- files of warm-ups --- */
@@ -655,6 +658,62 @@ static gl_status run_warmup(warming *w, gl_error *err) {
   return status;
 }
 
+/* --- one process at a time --- */
+
+/* A lock on a warm-up of the cache; file -1: no lock. */
+typedef struct warmup_lock {
+  char path[4096];
+  int file;
+} warmup_lock;
+
+/* Waits until no other process runs the warm-up, and takes its lock if the file system has locks.
+ * The kernel releases the lock of a process that ends. Errors: GL_EINTERRUPTED (the observer asked
+ * to stop). */
+static gl_status lock_warmup(warmup_lock *lock, const warmup_entry *e, const warming *w,
+                             gl_error *err) {
+  const learner_preparation *p = w->watch;
+  const size_t steps = w->learner->spec.warmup.steps;
+  lock->file = -1;
+  if (e->path == NULL) return GL_OK;
+  const int n = snprintf(lock->path, sizeof lock->path, "%s.lock", e->path);
+  if (n < 0 || (size_t)n >= sizeof lock->path) return GL_OK;
+  (void)file_make_folder(e->folder, NULL);
+  lock->file = open(lock->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  while (lock->file >= 0 && flock(lock->file, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR) {
+      close(lock->file);
+      lock->file = -1;
+    } else if (p != NULL && p->after_step != NULL && p->after_step(p->self, 0, steps, NAN)) {
+      close(lock->file);
+      lock->file = -1;
+      return gl_fail(err, GL_EINTERRUPTED, "stopped while another process ran the warm-up");
+    } else {
+      nanosleep(&(struct timespec){0, 50000000}, NULL);
+    }
+  }
+  return GL_OK;
+}
+
+static void unlock_warmup(const warmup_lock *lock) {
+  if (lock->file < 0) return;
+  (void)unlink(lock->path);
+  close(lock->file);
+}
+
+/* The warm-up of the cache, or a new one, which is then stored there. */
+static gl_status shared_warmup(warming *w, const warmup_entry *shared, gl_error *err) {
+  warmup_lock lock;
+  if (warmup_entry_read(shared, w->learner)) return GL_OK;
+  gl_status status = lock_warmup(&lock, shared, w, err);
+  if (status != GL_OK) return status;
+  if (lock.file < 0 || !warmup_entry_read(shared, w->learner)) {
+    status = run_warmup(w, err);
+    if (status == GL_OK) warmup_entry_write(shared, w->learner);
+  }
+  unlock_warmup(&lock);
+  return status;
+}
+
 gl_status llm_learner_warm_up(llm_learner *l, const learner_setup *setup, gl_error *err) {
   if (l->spec.warmup.steps == 0) return GL_OK;
   const int shares = l->spec.warmup.cache && l->watch == NULL;
@@ -664,10 +723,7 @@ gl_status llm_learner_warm_up(llm_learner *l, const learner_setup *setup, gl_err
   warmup_entry_init(&shared, l, shares ? setup->cache : NULL, setup->code);
   warmup_entry_init(&w.own, l, w.watch != NULL ? w.watch->folder : NULL, setup->code);
   if (!warmup_entry_read(&w.own, l)) {
-    if (!warmup_entry_read(&shared, l)) {
-      status = run_warmup(&w, err);
-      if (status == GL_OK) warmup_entry_write(&shared, l);
-    }
+    status = shared_warmup(&w, &shared, err);
     if (status == GL_OK) status = warmup_own_write(&w.own, l, err);
   }
   warmup_entry_fini(&shared);

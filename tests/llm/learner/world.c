@@ -3,6 +3,8 @@
 #include "tests/support/llm_learner_fixture.h"
 
 #include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -242,6 +244,51 @@ TEST(a_kept_warm_up_gives_the_same_run) {
   remove_folder(folder);
   snprintf(folder, sizeof folder, "%s/a", base);
   CU_ASSERT(rmdir(folder) == 0 && rmdir(base) == 0);
+}
+
+/* What a test sees of a warm-up that another process runs. */
+typedef struct waiting {
+  int lock, calls, stops; /* stops: the call that asks to stop; 0: none */
+} waiting;
+
+/* Lets go of the lock at the third call. */
+static int while_waiting(void *self, uint64_t step, uint64_t steps, double loss) {
+  waiting *w = self;
+  if (!isnan(loss)) return 0;
+  CU_ASSERT(step == 0 && steps == 30);
+  if (++w->calls == 3) close(w->lock);
+  return w->calls == w->stops;
+}
+
+/* The lock of another open file is as that of another process. */
+TEST(a_warm_up_that_another_process_runs_is_waited_for) {
+  char folder[] = "/tmp/gepolab-warm-XXXXXX", path[512] = "", lock[600], text[700];
+  CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
+  snprintf(text, sizeof text, WARM, 30, "");
+  double *want = end_of_run(open_warm(30, "", folder, 1));
+  only_file(folder, path, sizeof path);
+  snprintf(lock, sizeof lock, "%s.lock", path);
+  CU_ASSERT(remove(path) == 0);
+  for (int stops = 2; stops >= 0; stops -= 2) {
+    waiting w = {open(lock, O_RDWR | O_CREAT, 0666), 0, stops};
+    CU_ASSERT_FATAL(w.lock >= 0 && flock(w.lock, LOCK_EX) == 0);
+    const learner_preparation how = {.after_step = while_waiting, .self = &w, .seconds = 1e9};
+    const llm_choice choice = {.seed = 4, .threads = 1, .cache = folder, .preparation = &how};
+    if (stops > 0) {
+      llm_fixture f;
+      gl_error err = {0};
+      CU_ASSERT_EQUAL(llm_try(&f, text, choice, 0, &err), GL_EINTERRUPTED);
+      llm_close(&f);
+      close(w.lock);
+      CU_ASSERT_EQUAL(w.calls, 2);
+    } else {
+      llm_fixture f = llm_open_with(text, choice);
+      const double *got = end_of_run(f);
+      CU_ASSERT(memcmp(got, want, f.n * sizeof *got) == 0 && w.calls == 3);
+    }
+  }
+  CU_ASSERT(files_in(folder) == 1); /* the lock's file is gone */
+  remove_folder(folder);
 }
 
 /* That it was read at all: a kept file is taken as it is, even if it was not this run that made it.
