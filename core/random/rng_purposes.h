@@ -44,7 +44,7 @@ typedef enum rng_purpose {
   RNG_FLIP = 21,       /* rewards that are flipped; entity = batch, index = response */
   RNG_WEIGHT_NOISE = 24, /* weight noise or random drops, which are not used together; entity =
                             learner step, index = update << 32 | response */
-  RNG_REPLAY = 25        /* choice of replayed responses; entity = learner step, index = place */
+  RNG_REPLAY = 25        /* choice of replayed responses; entity = learner step, index = draw */
 } rng_purpose;
 
 /* Entities of RNG_FAILURE above the samplers' numbers. */

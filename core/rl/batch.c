@@ -181,6 +181,16 @@ gl_status batch_take_groups(batch *b, uint64_t id, const batch_group *group, siz
   return status;
 }
 
+/* The group of a response. */
+static size_t group_with(const batch *b, size_t response) {
+  size_t first = 0, end = b->n_groups;
+  while (end - first > 1) {
+    const size_t middle = first + (end - first) / 2;
+    *(b->group_start[middle] <= response ? &first : &end) = middle;
+  }
+  return first;
+}
+
 gl_status batch_take_responses(batch *b, uint64_t id, const batch_response *response, size_t n,
                                gl_error *err) {
   size_t *lengths = calloc(n + 1, sizeof *lengths);
@@ -191,12 +201,10 @@ gl_status batch_take_responses(batch *b, uint64_t id, const batch_response *resp
   }
   gl_status status = batch_init(b, id, n, 1, lengths, err);
   if (status == GL_OK && n > 0) status = batch_reserve_kept(b, response[0].from->kept_words, err);
-  for (size_t i = 0, g = 0; i < n && status == GL_OK; ++i) {
+  for (size_t i = 0; i < n && status == GL_OK; ++i) {
     const batch *from = response[i].from;
     const size_t r = response[i].response;
-    if (i == 0 || from != response[i - 1].from || r < response[i - 1].response) g = 0;
-    while (from->group_start[g + 1] <= r) ++g;
-    b->prompt[i] = from->prompt[g];
+    b->prompt[i] = from->prompt[group_with(from, r)];
     b->reward[i] = from->reward[r];
     copy_tokens(b, b->token_start[i], from, from->token_start[r], lengths[i]);
   }

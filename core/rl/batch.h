@@ -82,7 +82,8 @@ typedef struct batch_response {
   size_t response; /* index, below from->n_responses */
 } batch_response;
 /* Makes a batch of n responses, in this order, each the only one of its group. *b must be empty and
- * not among the sources. Distributions, keys and values are not copied. */
+ * not among the sources, which must all have the same kept_words. Distributions, keys and values
+ * are not copied. */
 gl_status batch_take_responses(batch *b, uint64_t id, const batch_response *response, size_t n,
                                gl_error *err);
 /* Whether the rewards of a group differ. */

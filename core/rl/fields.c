@@ -156,18 +156,18 @@ static const field learner[] = {
           "gradient where the baseline is not the group's mean"),
     FIELD("train.replay", "replay of right responses", SECTION, "", NULL,
           "responses of reward 1 are kept after their update, and later updates raise their "
-          "log-probability too. Metrics describe the update's own batches, only grad_norm includes "
-          "replay; the clock does not count its time",
+          "log-probability too. Of the metrics only grad_norm and grad_cosine include replay; the "
+          "clock does not count its time",
           .when = {{"world.kind", "llm"}}),
     FIELD("train.replay.coef", "replay coefficient", REAL(0, 1e6), "", "0",
           "coefficient in the objective of the mean log-probability of the replayed tokens; 0: no "
           "replay",
           .when = {{"world.kind", "llm"}}),
-    FIELD("train.replay.responses", "replayed responses", COUNT(1, 1u << 20), "", "32",
+    FIELD("train.replay.responses", "replayed responses", COUNT(1, 65536), "", "32",
           "responses drawn from the kept ones, with replacement, for the optimiser updates of a "
           "step",
           .when = {{"world.kind", "llm"}}),
-    FIELD("train.replay.size", "replay buffer", COUNT(1, 1u << 20), "", "1024",
+    FIELD("train.replay.size", "replay buffer", COUNT(1, 65536), "", "1024",
           "most responses kept; the oldest leave first", .when = {{"world.kind", "llm"}}),
     FIELD("train.epochs", "epochs", COUNT(1, 1u << 20), "", "1",
           "passes over the batches of an update, each in an order of its own"),

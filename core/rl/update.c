@@ -84,6 +84,7 @@ gl_status update_table_gather(update_table *t, batch *const *batches, size_t n,
   const size_t groups = batches_groups((const batch *const *)batches, n);
   size_t responses = 0, tokens = 0;
   for (size_t j = 0; j < n; ++j) {
+    assert(batches[j]->replay == 0 || j == n - 1);
     responses += batches[j]->n_responses;
     tokens += batches[j]->n_tokens;
   }
@@ -347,16 +348,14 @@ static void view_groups(update_loop *u, size_t first, size_t last, token_view *v
   }
 }
 
-/* The view followed by the replayed responses, whose objective is the mean of logp over their
- * tokens times the coefficient of replay. */
-static token_view view_with_replayed(update_loop *u, token_view view) {
+/* Lists the replayed responses behind those of views. Their objective is the coefficient of replay
+ * times the mean of logp over their tokens. */
+static void list_replayed(update_loop *u) {
   update_table *t = &u->table;
   const size_t first = t->token_start[t->n_responses];
   const size_t end = t->token_start[t->n_responses + t->n_replayed];
   for (size_t k = first; k < end; ++k) t->coefficient[k] = t->replay / (double)(end - first);
-  for (size_t i = 0; i < t->n_replayed; ++i) u->responses[view.n_responses++] = t->n_responses + i;
-  view.n_tokens += end - first;
-  return view;
+  for (size_t i = t->n_responses; i < t->n_responses + t->n_replayed; ++i) u->responses[i] = i;
 }
 
 gl_status update_view_all(update_loop *u, token_view *view, gl_error *err) {
@@ -364,7 +363,13 @@ gl_status update_view_all(update_loop *u, token_view *view, gl_error *err) {
   if (status != GL_OK) return status;
   for (size_t g = 0; g < u->table.n_groups; ++g) u->order[g] = g;
   view_groups(u, 0, u->table.n_groups, view);
+  list_replayed(u);
   return GL_OK;
+}
+
+token_view update_view_replayed(const update_loop *u) {
+  const update_table *t = &u->table;
+  return (token_view){.n_responses = t->n_replayed, .response = u->responses + t->n_responses};
 }
 
 /* Computes coefficients of the tokens of the table or of a part. */
@@ -485,8 +490,7 @@ gl_status update_run(update_loop *u, const update_ops *ops, void *self,
       random_drops_apply(&u->drops, u->seed, (uint64_t)u->version, count, t);
       batch_weigh(t->loss_weight, t->token_start, t->n_responses, t->coefficient);
       if (parts > 1) table_put_coefficients(all, t, &view);
-      const token_view stepped = view_with_replayed(u, view);
-      status = ops->step(self, &stepped, lr * factor, &norm, err);
+      status = ops->step(self, &view, lr * factor, &norm, err);
       if (status != GL_OK) break;
       gradient_trail_next(&u->trail);
       norms += norm;

@@ -137,9 +137,8 @@ typedef struct update_ops {
    * scored and has coefficients. */
   void (*measure)(void *self, double metrics[METRIC_COUNT]);
   /* Makes one optimiser update with the coefficients of the view, whose tokens were scored under
-   * the current parameters. The view's responses are then followed by replayed ones, which were
-   * not scored and whose groups it does not list. Sets *norm to the gradient norm before clipping
-   * and writes the gradient, or the tracked subset of it, to the trail's `now`. */
+   * the current parameters, and of update_view_replayed(). Sets *norm to the gradient norm before
+   * clipping and writes the gradient, or the tracked subset of it, to the trail's `now`. */
   gl_status (*step)(void *self, const token_view *view, double lr, double *norm, gl_error *err);
 } update_ops;
 
@@ -171,6 +170,9 @@ bool update_wants_entropies(const update_loop *u);
 /* Makes a view of all groups of the table, in order. Valid until the next view or table. Errors:
  * GL_ENOMEM. */
 gl_status update_view_all(update_loop *u, token_view *view, gl_error *err);
+/* A view of the table's replayed responses, without their groups, whose coefficients are set.
+ * Valid as long as update_view_all()'s. */
+token_view update_view_replayed(const update_loop *u);
 /* Computes coefficients and metrics of the algorithm's loss on the whole table. logp must be set;
  * it is copied to logprox, unless the algorithm has a proximal_decay. */
 gl_status update_evaluate(update_loop *u, const policy_algorithm *algorithm, double *metrics,

@@ -29,11 +29,12 @@ typedef struct response_fate {
   uint32_t tokens, fate; /* a unit_fate */
 } response_fate;
 
-/* A batch that is sampled, or partly sampled, and not yet trained; or the buffer of replay. */
-#define CHECKPOINT_REPLAY UINT64_MAX
+#define CHECKPOINT_REPLAY UINT64_MAX /* the number of the replay buffer */
+
+/* A batch that is sampled, or partly sampled, and not yet trained; or the replay buffer. */
 typedef struct checkpoint_batch {
-  uint64_t number; /* index in the schedule; in a coupled run, order in which batches began; of the
-                      buffer CHECKPOINT_REPLAY */
+  uint64_t number; /* index in the schedule; in a coupled run, order in which batches began; or
+                      CHECKPOINT_REPLAY */
   batch drawn;
 } checkpoint_batch;
 

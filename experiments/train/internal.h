@@ -15,7 +15,7 @@ typedef struct train_loop {
   run_result *out;
   size_t broken; /* number of consecutive updates, ending with the last one, with a loss or gradient
                     norm that is not finite */
-  batch buffer;  /* right responses that are kept for replay */
+  batch replay_buffer;       /* right responses (core/rl/replay.h) */
   checkpoint_folder *folder; /* NULL: no checkpoints */
   size_t saved;              /* updates in the newest checkpoint */
   double saved_s, begun_s;   /* wall-clock times */
@@ -25,9 +25,9 @@ typedef struct train_loop {
 
 /* Runs from update c->n_steps on, whose records are in the result already. Takes ownership of the
  * batches of *c, the loaded checkpoint. */
-gl_status train_replay(train_loop *l, checkpoint *c);
+gl_status train_follow(train_loop *l, checkpoint *c);
 
-/* train_replay() with a clock coupled to the learner. */
+/* train_follow() with a clock coupled to the learner. */
 gl_status train_coupled(train_loop *l, checkpoint *c);
 
 /* Copies clock and staleness of a finished schedule into the result. */
@@ -49,8 +49,8 @@ gl_status train_evaluate(train_loop *l, size_t updates, double time_s);
  * TRAIN_SAVE is then set, too). */
 enum { TRAIN_ON = 0, TRAIN_SAVE = 1, TRAIN_STOP = 2 };
 int train_pauses(train_loop *l);
-/* Writes a checkpoint of the records so far, with the batches and lengths in *c. May add to the
- * batches the buffer of replay, which is borrowed. */
+/* Writes a checkpoint of the records so far, with the batches and lengths in *c. May
+ * append the replay buffer (borrowed) to the batches. */
 gl_status train_save(train_loop *l, checkpoint *c);
 /* Returns GL_EINPUT: the checkpoint does not match the clock of the present recipe. */
 gl_status train_misfit(train_loop *l);

@@ -64,11 +64,11 @@ static gl_status update_learner(train_loop *l, const schedule_update *u, batch *
   batch **all = MUST_ARRAY(batch *, n + 1, "the batches of an update");
   memcpy(all, batches, n * sizeof *all);
   all[n] = &replayed;
-  gl_status status =
-      replay_draw(replay, &l->buffer, l->recipe->seed, (uint64_t)u->version, &replayed, l->err);
+  gl_status status = replay_draw(replay, &l->replay_buffer, l->recipe->seed, (uint64_t)u->version,
+                                 &replayed, l->err);
   const size_t n_all = replayed.n_groups > 0 ? n + 1 : n;
   if (status == GL_OK) status = l->learner.ops->update(l->learner.self, all, n_all, value, l->err);
-  if (status == GL_OK) status = replay_add(replay, &l->buffer, batches, n, l->err);
+  if (status == GL_OK) status = replay_add(replay, &l->replay_buffer, batches, n, l->err);
   batch_fini(&replayed);
   free(all);
   return status;
@@ -172,9 +172,9 @@ gl_status train_save(train_loop *l, checkpoint *c) {
   c->n_set_evals = l->out->n_set_evals;
   c->broken = l->broken;
   c->wall_s = l->earlier_s + seconds_now() - l->begun_s;
-  if (l->buffer.n_responses > 0) {
+  if (l->replay_buffer.n_responses > 0) {
     c->batches = must_resize(c->batches, c->n_batches + 1, sizeof *c->batches, "a checkpoint");
-    c->batches[c->n_batches++] = (checkpoint_batch){CHECKPOINT_REPLAY, l->buffer};
+    c->batches[c->n_batches++] = (checkpoint_batch){CHECKPOINT_REPLAY, l->replay_buffer};
   }
   gl_status status = checkpoint_folder_save(l->folder, c, &l->learner, l->err);
   l->saved = l->out->n_steps;
@@ -210,7 +210,7 @@ void train_take_clock(train_loop *l, const schedule *s) {
 
 /* --- a schedule is followed --- */
 
-typedef struct replay {
+typedef struct following {
   train_loop *loop;
   schedule plan;
   batch *batches;        /* [plan.n_batches]; empty if not yet sampled or already trained */
@@ -219,12 +219,12 @@ typedef struct replay {
   size_t *batch_of;      /* [n_segments] batch of each segment */
   batch **together;      /* [largest update] workspace */
   draw_span *span; /* [responses of a unit] the tokens of each response that one request samples */
-} replay;
+} following;
 
 /* --- which segments are drawn at which version --- */
 
 /* Counting sort of the segments by version. */
-static gl_status order_segments(replay *p) {
+static gl_status order_segments(following *p) {
   const schedule *s = &p->plan;
   for (size_t b = 0; b < s->n_batches; ++b)
     for (size_t k = 0; k < s->batches[b].n_segments; ++k)
@@ -246,12 +246,12 @@ static gl_status order_segments(replay *p) {
   return GL_OK;
 }
 
-static const schedule_segment *segment_at(const replay *p, size_t i) {
+static const schedule_segment *segment_at(const following *p, size_t i) {
   return &p->plan.segments[p->by_version[i]];
 }
 
 /* 1 if the batch has a segment of a later version. */
-static int has_later_version(const replay *p, size_t b, int64_t version) {
+static int has_later_version(const following *p, size_t b, int64_t version) {
   const schedule_batch *of = &p->plan.batches[b];
   int later = 0;
   for (size_t k = 0; k < of->n_segments; ++k)
@@ -261,7 +261,7 @@ static int has_later_version(const replay *p, size_t b, int64_t version) {
 
 /* Combines consecutive segments of one batch and version, from segment i on, into one request with
  * a span of tokens for each response. Returns the number of segments combined. */
-static size_t request_spans(replay *p, size_t i, size_t end, draw_request *request) {
+static size_t request_spans(following *p, size_t i, size_t end, draw_request *request) {
   const size_t b = p->batch_of[p->by_version[i]], n = request->n_groups * request->group_size;
   const size_t longest = p->loop->learner.ops->longest(p->loop->learner.self);
   size_t taken = 0;
@@ -276,18 +276,18 @@ static size_t request_spans(replay *p, size_t i, size_t end, draw_request *reque
   return taken;
 }
 
-static unit_draw replay_unit(const replay *p, size_t b) {
+static unit_draw followed_unit(const following *p, size_t b) {
   return cluster_unit_draw(p->loop->cluster, p->plan.batches[b].id, p->loop->recipe->groups);
 }
 
 /* Samples all segments of batches that the schedule samples with this version. */
-static gl_status draw_version(replay *p, size_t version) {
+static gl_status draw_version(following *p, size_t version) {
   const learner *drawer = &p->loop->learner;
   const size_t end = p->version_start[version + 1];
   for (size_t i = p->version_start[version], taken = 1; i < end; i += taken) {
     const schedule_segment *segment = segment_at(p, i);
     size_t b = p->batch_of[p->by_version[i]];
-    const unit_draw unit = replay_unit(p, b);
+    const unit_draw unit = followed_unit(p, b);
     draw_request request = {.batch_id = unit.id,
                             .version = segment->version,
                             .n_groups = unit.n_groups,
@@ -305,14 +305,14 @@ static gl_status draw_version(replay *p, size_t version) {
 /* --- checkpoints --- */
 
 /* 1 if the batch was begun but not trained after that many updates. */
-static int is_pending(const replay *p, size_t b, size_t updates) {
+static int is_pending(const following *p, size_t b, size_t updates) {
   const schedule *s = &p->plan;
   size_t trained =
       updates == 0 ? 0 : s->updates[updates - 1].first_batch + s->updates[updates - 1].n_batches;
   return b >= trained && s->segments[s->batches[b].first_segment].version < (int64_t)updates;
 }
 
-static gl_status save_replay(replay *p, size_t updates) {
+static gl_status save_following(following *p, size_t updates) {
   const schedule *s = &p->plan;
   checkpoint c = {0};
   for (size_t b = 0; b < s->n_batches; ++b) c.n_batches += (size_t)is_pending(p, b, updates);
@@ -326,7 +326,7 @@ static gl_status save_replay(replay *p, size_t updates) {
 
 /* Resumes from a checkpoint. The clock has been computed again; its times and the waiting batches
  * are compared with the checkpoint's. */
-static gl_status resume_replay(replay *p, checkpoint *c) {
+static gl_status resume_following(following *p, checkpoint *c) {
   const schedule *s = &p->plan;
   const size_t updates = c->n_steps;
   int fits =
@@ -334,7 +334,7 @@ static gl_status resume_replay(replay *p, checkpoint *c) {
   for (size_t i = 0; i < c->n_batches && fits; ++i) {
     size_t b = (size_t)c->batches[i].number;
     fits = b < s->n_batches && is_pending(p, b, updates) && p->batches[b].token_start == NULL &&
-           c->batches[i].drawn.id == replay_unit(p, b).id;
+           c->batches[i].drawn.id == followed_unit(p, b).id;
     if (!fits) break;
     p->batches[b] = c->batches[i].drawn;
     c->batches[i].drawn = (batch){0};
@@ -347,7 +347,7 @@ static gl_status resume_replay(replay *p, checkpoint *c) {
 
 /* --- the loop --- */
 
-static gl_status make_update(replay *p, const schedule_update *u) {
+static gl_status make_update(following *p, const schedule_update *u) {
   for (size_t b = 0; b < u->n_batches; ++b) p->together[b] = &p->batches[u->first_batch + b];
   train_assemble(p->loop, p->plan.batches + u->first_batch, p->together, u->n_batches);
   gl_status status = train_update(p->loop, u, p->plan.batches[u->first_batch].sampler, p->together);
@@ -356,7 +356,7 @@ static gl_status make_update(replay *p, const schedule_update *u) {
 }
 
 /* Makes the updates of the schedule from update `from` on. */
-static gl_status follow_schedule(replay *p, size_t from) {
+static gl_status follow_schedule(following *p, size_t from) {
   gl_status status = GL_OK;
   const run_result *out = p->loop->out;
   for (size_t v = from; v < p->plan.n_updates && status == GL_OK && out->status == RUN_DONE; ++v) {
@@ -366,13 +366,13 @@ static gl_status follow_schedule(replay *p, size_t from) {
     if (status == GL_OK) status = train_evaluate(p->loop, v + 1, u->end_s);
     if (status != GL_OK) break;
     int pauses = train_pauses(p->loop);
-    if (pauses & TRAIN_SAVE) status = save_replay(p, v + 1);
+    if (pauses & TRAIN_SAVE) status = save_following(p, v + 1);
     if (status == GL_OK && pauses & TRAIN_STOP) status = train_stopped(p->loop);
   }
   return status;
 }
 
-static void replay_allocate(replay *p) {
+static void following_allocate(following *p) {
   static const char what[] = "the training loop";
   const schedule *s = &p->plan;
   size_t largest = 0;
@@ -386,15 +386,15 @@ static void replay_allocate(replay *p) {
   p->span = MUST_ARRAY(draw_span, s->unit_responses, what);
 }
 
-gl_status train_replay(train_loop *l, checkpoint *c) {
-  replay p = {.loop = l};
+gl_status train_follow(train_loop *l, checkpoint *c) {
+  following p = {.loop = l};
   gl_status status = schedule_build(&p.plan, l->cluster, l->recipe->seed, l->recipe->steps, l->err);
   if (status == GL_OK) {
-    replay_allocate(&p);
+    following_allocate(&p);
     train_take_clock(l, &p.plan);
     status = order_segments(&p);
   }
-  if (status == GL_OK) status = resume_replay(&p, c);
+  if (status == GL_OK) status = resume_following(&p, c);
   if (status == GL_OK && l->out->n_evals == 0) status = train_evaluate(l, 0, 0);
   if (status == GL_OK) status = follow_schedule(&p, c->n_steps);
   for (size_t b = 0; p.batches != NULL && b < p.plan.n_batches; ++b) batch_fini(&p.batches[b]);

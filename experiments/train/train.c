@@ -170,16 +170,15 @@ static gl_status load_learner(train_loop *l, const checkpoint *c, FILE *state) {
   return status;
 }
 
-/* Moves the buffer of replay, which is the last batch of a checkpoint, to the loop. */
-static gl_status take_buffer(train_loop *l, checkpoint *c) {
+/* Moves the replay buffer, which is the last batch of a checkpoint, to the loop. */
+static gl_status take_replay_buffer(train_loop *l, checkpoint *c) {
   if (c->n_batches == 0 || c->batches[c->n_batches - 1].number != CHECKPOINT_REPLAY) return GL_OK;
-  checkpoint_batch *last = &c->batches[--c->n_batches];
-  l->buffer = last->drawn;
-  last->drawn = (batch){0};
-  if (l->buffer.n_groups == l->buffer.n_responses &&
-      l->buffer.n_responses <= l->recipe->replay.size)
-    return GL_OK;
-  return train_misfit(l);
+  batch *b = &l->replay_buffer, *last = &c->batches[--c->n_batches].drawn;
+  *b = *last;
+  *last = (batch){0};
+  bool fits = b->n_groups == b->n_responses && b->n_responses <= l->recipe->replay.size;
+  for (size_t g = 0; g < b->n_groups && fits; ++g) fits = b->group_start[g + 1] == g + 1;
+  return fits ? GL_OK : train_misfit(l);
 }
 
 /* Makes the learner keep keys and values if the cluster does. Errors: GL_EINPUT at the field's
@@ -222,7 +221,7 @@ static gl_status begin_or_resume(train_loop *l, checkpoint *c) {
   if (status == GL_OK) allocate_set_rows(l);
   if (status == GL_OK && state != NULL) status = take_rows(l, c);
   if (status == GL_OK && state != NULL) status = load_learner(l, c, state);
-  if (status == GL_OK && state != NULL) status = take_buffer(l, c);
+  if (status == GL_OK && state != NULL) status = take_replay_buffer(l, c);
   if (state != NULL) fclose(state);
   if (status != GL_OK || state == NULL) return status;
   if (text[0] != '\0') report_note(l, text);
@@ -266,13 +265,13 @@ gl_status train_run(run_result *out, const recipe *r, const train_options *optio
   out->in_effect = cfg_record_end();
   out->n_in_effect = out->in_effect != NULL ? strlen(out->in_effect) + 1 : 0;
   if (status == GL_OK)
-    status = cluster_is_coupled(cluster) ? train_coupled(&l, &resumed) : train_replay(&l, &resumed);
+    status = cluster_is_coupled(cluster) ? train_coupled(&l, &resumed) : train_follow(&l, &resumed);
   if (status == GL_OK) status = save_final(&l);
   if (status == GL_OK && options->at_end != NULL)
     status = options->at_end(options->self, &l.learner, err);
   if (status == GL_OK) note_collapse(out);
   checkpoint_fini(&resumed);
-  batch_fini(&l.buffer);
+  batch_fini(&l.replay_buffer);
   checkpoint_folder_close(l.folder);
   learner_fini(&l.learner);
   cluster_free(cluster);

@@ -120,13 +120,15 @@ typedef struct set_pass {
   llm_learner *l;
   const response_list *list;
   pass which;
-  score_policy policy;       /* whose parameters a score uses */
-  double temperature;        /* temperature of a score's policy */
-  double *logp, *entropy;    /* results of a score, one per token; entropy NULL: not wanted */
-  double *const *part;       /* [3] PASS_KEPT_SETS: results of model_kept_parts() per token */
-  const double *coefficient; /* input of a backward, one per token */
-  int keep;                  /* score: store the activations; backward: use them */
-  double lr;                 /* learning rate of the step after a backward */
+  score_policy policy;         /* whose parameters a score uses */
+  double temperature;          /* temperature of a score's policy */
+  double *logp, *entropy;      /* results of a score, one per token; entropy NULL: not wanted */
+  double *const *part;         /* [3] PASS_KEPT_SETS: results of model_kept_parts() per token */
+  const double *coefficient;   /* input of a backward, one per token */
+  int keep;                    /* score: store the activations; backward: use them */
+  double lr;                   /* learning rate of the step after a backward */
+  const struct set_pass *more; /* backward: a pass whose gradient is added, divided by the number of
+                                  responses; NULL: none */
 } set_pass;
 
 /* An iterator over a contiguous range of a list's responses: index of the next one, end of the
@@ -350,7 +352,7 @@ static gl_status llm_score(void *self, const token_view *view, update_score whic
   if (whole && l->update.has_reference) /* before the score whose activations are stored */
     status = llm_learner_log_probs(l, &list, SCORE_REFERENCE, temperature, t->logref, err);
   if (status == GL_OK) status = divide(&p, &all, err);
-  if (status == GL_OK && !(whole && l->update.minibatches > 1) && t->n_replayed == 0)
+  if (status == GL_OK && !(whole && l->update.minibatches > 1))
     status = shares_fit(&p, &p.keep, err);
   l->forward_kept = p.keep;
   if (status == GL_OK) status = rank_threads_run(l->threads, score_share, &p, err);
@@ -396,13 +398,21 @@ static gl_status backward_walk(const set_pass *p, replica *r, walk at, gl_error 
   }
 }
 
+/* The rank's part of a pass if responses are divided by their number. */
+static walk equal_walk(const set_pass *p, size_t rank) {
+  const size_t n = p->list->n, ranks = p->l->spec.devices;
+  return (walk){n * rank / ranks, n * (rank + 1) / ranks};
+}
+
 /* Computes d loss / d theta from the coefficients of the replica's part into the replica's
  * gradient. */
 static gl_status gradient_share(void *context, size_t rank, gl_error *err) {
   const set_pass *p = context;
   replica *r = &p->l->replica[rank];
   gl_status status = model_zero_gradient(r->model, err);
-  return status == GL_OK ? backward_walk(p, r, walk_of_rank(p, rank), err) : status;
+  if (status == GL_OK) status = backward_walk(p, r, walk_of_rank(p, rank), err);
+  if (status != GL_OK || p->more == NULL) return status;
+  return backward_walk(p->more, r, equal_walk(p->more, rank), err);
 }
 
 /* gradient_share(), then the optimiser step that all replicas make. The first replica also stores
@@ -424,12 +434,16 @@ static gl_status step_share(void *context, size_t rank, gl_error *err) {
 static gl_status llm_step(void *self, const token_view *view, double lr, double *norm,
                           gl_error *err) {
   llm_learner *l = self;
-  const response_list list = view_list(l, view);
+  const double *coefficient = l->update.table.coefficient;
+  const token_view replayed = update_view_replayed(&l->update);
+  const response_list list = view_list(l, view), extra = view_list(l, &replayed);
+  const set_pass more = {.l = l, .list = &extra, .which = PASS_ALL, .coefficient = coefficient};
   set_pass p = {.l = l,
                 .list = &list,
                 .which = PASS_ALL,
-                .coefficient = l->update.table.coefficient,
-                .lr = lr};
+                .coefficient = coefficient,
+                .lr = lr,
+                .more = extra.n > 0 ? &more : NULL};
   size_t all = 0, some = 0;
   gl_status status = divide(&p, &all, err);
   p.which = PASS_WITH_GRADIENT;

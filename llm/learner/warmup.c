@@ -12,9 +12,10 @@
  *
  * A file has a header, the key's text, the parameters in the backend's master type, and a checksum
  * of everything before it, in native byte order. Its name is the hash of the key. Each file is
- * renamed into place when complete. A process that needs a warm-up of the cache which another one
- * runs waits for it (a lock on a file of the same name and ".lock"); without locks both run it and
- * write the same bytes. */
+ * renamed into place when complete. A process that needs a cached warm-up while another one
+ * computes it waits on a lock. On a file system without locks both compute it and write the same
+ * bytes. */
+#define _GNU_SOURCE /* F_OFD_SETLK */
 #include "core/base/file.h"
 #include "core/base/hash.h"
 #include "core/base/seconds.h"
@@ -26,7 +27,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -322,11 +322,15 @@ static gl_status warmup_entry_save(const warmup_entry *e, const llm_learner *l, 
   return gl_fail_memory(err, "a warm-up's parameters");
 }
 
-/* Writes to the cache, and prunes it if it has become too large. A single file that is too large is
- * not stored. */
+/* True if the result is stored: there is a cache, and a single file is not too large for it. */
+static bool is_cached(const warmup_entry *e, const llm_learner *l) {
+  return e->path != NULL &&
+         model_parameters(l->model) <= (size_t)most_bytes / l->backend->master_element;
+}
+
+/* Writes to the cache, and prunes it if it has become too large. */
 static void warmup_entry_write(const warmup_entry *e, const llm_learner *l) {
-  const size_t most = (size_t)most_bytes / l->backend->master_element;
-  if (e->path == NULL || model_parameters(l->model) > most) return;
+  if (!is_cached(e, l)) return;
   (void)file_make_folder(e->folder, NULL);
   if (warmup_entry_save(e, l, NULL) == GL_OK) prune_warmups(e->folder);
 }
@@ -660,57 +664,52 @@ static gl_status run_warmup(warming *w, gl_error *err) {
 
 /* --- one process at a time --- */
 
-/* A lock on a warm-up of the cache; file -1: no lock. */
-typedef struct warmup_lock {
-  char path[4096];
-  int file;
-} warmup_lock;
-
-/* Waits until no other process runs the warm-up, and takes its lock if the file system has locks.
- * The kernel releases the lock of a process that ends. Errors: GL_EINTERRUPTED (the observer asked
- * to stop). */
-static gl_status lock_warmup(warmup_lock *lock, const warmup_entry *e, const warming *w,
+/* Locks a byte of the cache's file ".locks", which stays empty, at an offset that depends on the
+ * key. Returns the open file, to be closed by the caller; -1: no lock. It is an
+ * open-file-description lock, which the kernel releases when the process ends. Waits while another
+ * process holds it and then sets *waited. Errors: GL_EINTERRUPTED (the observer asked to stop). */
+static gl_status lock_warmup(int *file, bool *waited, const warmup_entry *e, const warming *w,
                              gl_error *err) {
   const learner_preparation *p = w->watch;
-  const size_t steps = w->learner->spec.warmup.steps;
-  lock->file = -1;
-  if (e->path == NULL) return GL_OK;
-  const int n = snprintf(lock->path, sizeof lock->path, "%s.lock", e->path);
-  if (n < 0 || (size_t)n >= sizeof lock->path) return GL_OK;
+  char path[4096];
+  *file = -1;
+  *waited = false;
+  if (!is_cached(e, w->learner)) return GL_OK;
+  snprintf(path, sizeof path, "%.4000s/.locks", e->folder);
   (void)file_make_folder(e->folder, NULL);
-  lock->file = open(lock->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  while (lock->file >= 0 && flock(lock->file, LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK && errno != EINTR) {
-      close(lock->file);
-      lock->file = -1;
-    } else if (p != NULL && p->after_step != NULL && p->after_step(p->self, 0, steps, NAN)) {
-      close(lock->file);
-      lock->file = -1;
-      return gl_fail(err, GL_EINTERRUPTED, "stopped while another process ran the warm-up");
-    } else {
-      nanosleep(&(struct timespec){0, 50000000}, NULL);
+  *file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (*file < 0) return GL_OK;
+  struct flock byte = {.l_type = F_WRLCK,
+                       .l_whence = SEEK_SET,
+                       .l_start = (off_t)(hash_64(HASH_64_START, e->key, strlen(e->key)) >> 2),
+                       .l_len = 1};
+  while (fcntl(*file, F_OFD_SETLK, &byte) != 0 && (errno == EAGAIN || errno == EACCES)) {
+    *waited = true;
+    if (p != NULL && p->after_step != NULL &&
+        p->after_step(p->self, 0, w->learner->spec.warmup.steps, NAN)) {
+      close(*file);
+      *file = -1;
+      return gl_fail(err, GL_EINTERRUPTED,
+                     "stopped while another process ran the warm-up; the same command goes on");
     }
+    nanosleep(&(struct timespec){0, 50000000}, NULL);
   }
   return GL_OK;
 }
 
-static void unlock_warmup(const warmup_lock *lock) {
-  if (lock->file < 0) return;
-  (void)unlink(lock->path);
-  close(lock->file);
-}
-
-/* The warm-up of the cache, or a new one, which is then stored there. */
+/* Takes the warm-up from the cache, or runs it and stores it there. Processes that waited for one
+ * that was not stored then run it side by side. */
 static gl_status shared_warmup(warming *w, const warmup_entry *shared, gl_error *err) {
-  warmup_lock lock;
+  int lock;
+  bool waited;
   if (warmup_entry_read(shared, w->learner)) return GL_OK;
-  gl_status status = lock_warmup(&lock, shared, w, err);
+  gl_status status = lock_warmup(&lock, &waited, shared, w, err);
   if (status != GL_OK) return status;
-  if (lock.file < 0 || !warmup_entry_read(shared, w->learner)) {
-    status = run_warmup(w, err);
-    if (status == GL_OK) warmup_entry_write(shared, w->learner);
-  }
-  unlock_warmup(&lock);
+  const bool found = waited && warmup_entry_read(shared, w->learner);
+  if (waited && lock >= 0) close(lock);
+  if (!found) status = run_warmup(w, err);
+  if (!found && status == GL_OK) warmup_entry_write(shared, w->learner);
+  if (!waited && lock >= 0) close(lock);
   return status;
 }
 

@@ -1,10 +1,10 @@
+#define _GNU_SOURCE /* F_OFD_SETLK */
 /* Around the transformer learner: wrong sections, texts as tokens and rewards, warm-up and its
  * cache, checkpoints. */
 #include "tests/support/llm_learner_fixture.h"
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -195,6 +195,8 @@ static void only_file(const char *folder, char *path, size_t size) {
 
 static void remove_folder(const char *folder) {
   char path[512] = "";
+  snprintf(path, sizeof path, "%s/.locks", folder);
+  (void)remove(path);
   while (files_in(folder) > 0) {
     only_file(folder, path, sizeof path);
     CU_ASSERT_FATAL(remove(path) == 0);
@@ -262,16 +264,17 @@ static int while_waiting(void *self, uint64_t step, uint64_t steps, double loss)
 
 /* The lock of another open file is as that of another process. */
 TEST(a_warm_up_that_another_process_runs_is_waited_for) {
-  char folder[] = "/tmp/gepolab-warm-XXXXXX", path[512] = "", lock[600], text[700];
+  char folder[] = "/tmp/gepolab-warm-XXXXXX", path[512] = "", locks[512], text[700];
   CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
   snprintf(text, sizeof text, WARM, 30, "");
   double *want = end_of_run(open_warm(30, "", folder, 1));
   only_file(folder, path, sizeof path);
-  snprintf(lock, sizeof lock, "%s.lock", path);
+  snprintf(locks, sizeof locks, "%s/.locks", folder);
   CU_ASSERT(remove(path) == 0);
   for (int stops = 2; stops >= 0; stops -= 2) {
-    waiting w = {open(lock, O_RDWR | O_CREAT, 0666), 0, stops};
-    CU_ASSERT_FATAL(w.lock >= 0 && flock(w.lock, LOCK_EX) == 0);
+    struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    waiting w = {open(locks, O_RDWR), 0, stops};
+    CU_ASSERT_FATAL(w.lock >= 0 && fcntl(w.lock, F_OFD_SETLK, &all) == 0);
     const learner_preparation how = {.after_step = while_waiting, .self = &w, .seconds = 1e9};
     const llm_choice choice = {.seed = 4, .threads = 1, .cache = folder, .preparation = &how};
     if (stops > 0) {
@@ -287,7 +290,7 @@ TEST(a_warm_up_that_another_process_runs_is_waited_for) {
       CU_ASSERT(memcmp(got, want, f.n * sizeof *got) == 0 && w.calls == 3);
     }
   }
-  CU_ASSERT(files_in(folder) == 1); /* the lock's file is gone */
+  CU_ASSERT(files_in(folder) == 1);
   remove_folder(folder);
 }
 
