@@ -43,7 +43,7 @@ TEST(llm_quick_runs_and_says_the_same_however_it_is_run) {
   begin(folder);
   cli_result made = CLI(QUICK, "-t", "2");
   CU_ASSERT_EQUAL(made.code, 0);
-  CU_ASSERT_EQUAL(cli_files_in(cli_path(cache, folder, "cache")), 1);
+  CU_ASSERT_EQUAL(cli_files_in(cli_path(cache, folder, "cache")), 2); /* and .locks */
   cli_result kept = CLI(QUICK, "-t", "1");
   CU_ASSERT(setenv("GEPOLAB_CACHE", "", 1) == 0);
   cli_result uncached = CLI(QUICK, "-t", "1");
