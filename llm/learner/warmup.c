@@ -705,7 +705,7 @@ static gl_status shared_warmup(warming *w, const warmup_entry *shared, gl_error 
   if (warmup_entry_read(shared, w->learner)) return GL_OK;
   gl_status status = lock_warmup(&lock, &waited, shared, w, err);
   if (status != GL_OK) return status;
-  const bool found = waited && warmup_entry_read(shared, w->learner);
+  const bool found = lock >= 0 && warmup_entry_read(shared, w->learner);
   if (waited && lock >= 0) close(lock);
   if (!found) status = run_warmup(w, err);
   if (!found && status == GL_OK) warmup_entry_write(shared, w->learner);
