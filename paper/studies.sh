@@ -227,7 +227,7 @@ dropping() {
 known="delay_sweep, llm_delay_sweep, llm_delay_sweep_cuda, llm_quick, llm_rates, edges, frontier, frontier_sorting, frontier_automaton, gepo_parts, \
 gepo_parts_sorting, two_bits, causes, sensitivity, screening, remedies, remedies_stale, remedies_half_rate, mixture_shares, confirmation, confirmation_mixture, tuned, long_regime, long_regime_countdown, \
 long_regime_tuned, long_regime_low_rates, staleness_rate, staleness_rate_medium, staleness_rate_unclipped, staleness_rate_far, staleness_rate_larger, long_regime_far, long_regime_larger, long_regime_weights, long_regime_variance, long_regime_sgd, \
-long_regime_settings, paper_divergence, which_wrong, which_wrong_placebo, lower_baseline, baseline_parts, right_only_parts, paper_divergence_48, paper_divergence_96, remedies_again, kl_directions, dynamic_sampling, replay, mismatch, \
+long_regime_settings, paper_divergence, which_wrong, which_wrong_placebo, lower_baseline, baseline_parts, right_only_parts, paper_divergence_48, paper_divergence_96, remedies_again, kl_directions, dynamic_sampling, replay, replay_computation, mismatch, \
 announcements, declines, features, real_bias, laboratory, weights_in_flight, dropping, clock or published"
 keys=
 for study in "$@"; do
@@ -265,7 +265,7 @@ for study in "$@"; do
     long_regime_sgd) declared "$study"; thinned "$study" 0.03 250 ;;
     long_regime_countdown) declared "$study"; thinned "$study" 0.0004 250 ;;
     confirmation | confirmation_mixture | staleness_rate | staleness_rate_medium | staleness_rate_unclipped | staleness_rate_far | staleness_rate_larger | long_regime_tuned | long_regime_low_rates | \
-      long_regime_settings | lower_baseline | baseline_parts | right_only_parts | remedies_again | kl_directions | dynamic_sampling | replay) declared "$study" ;;
+      long_regime_settings | lower_baseline | baseline_parts | right_only_parts | remedies_again | kl_directions | dynamic_sampling | replay | replay_computation) declared "$study" ;;
     paper_divergence)
       declared paper_divergence
       doses paper_divergence
