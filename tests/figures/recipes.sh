@@ -15,7 +15,7 @@ small="world.model.layers=1 world.warmup.steps=20 world.evaluation.prompts=8 tra
 tiny="$small world.model.hidden=16 world.model.heads=2"
 
 # Recipes whose shortened form trains a transformer.
-shortened_llm="weights_in_flight confirmation_mixture long_regime long_regime_larger long_regime_weights long_regime_variance long_regime_sgd long_regime_settings paper_divergence long_regime_countdown long_regime_tuned long_regime_low_rates staleness_rate staleness_rate_medium staleness_rate_unclipped staleness_rate_far staleness_rate_larger which_wrong which_wrong_placebo lower_baseline baseline_parts right_only_parts long_regime_far paper_divergence_48 paper_divergence_96 remedies_again kl_directions dynamic_sampling replay remedies_half_rate mixture_shares remedies remedies_stale tuned gepo_parts_sorting screening benchmarks \
+shortened_llm="weights_in_flight confirmation_mixture long_regime long_regime_larger long_regime_weights long_regime_variance long_regime_sgd long_regime_settings paper_divergence long_regime_countdown long_regime_tuned long_regime_low_rates staleness_rate staleness_rate_medium staleness_rate_unclipped staleness_rate_far staleness_rate_larger which_wrong which_wrong_placebo lower_baseline baseline_parts right_only_parts long_regime_far paper_divergence_48 paper_divergence_96 remedies_again kl_directions dynamic_sampling replay replay_computation remedies_half_rate mixture_shares remedies remedies_stale tuned gepo_parts_sorting screening benchmarks \
 released_online released_delay paper_online paper_delay llm_delay_sweep llm_quick llm_exact_bias llm_exact_gradient"
 
 shortened() { # RECIPE
@@ -39,7 +39,8 @@ shortened() { # RECIPE
     screening) study $1 steps=12 eval_every=2 world.model.layers=1 'world.warmup={steps: 20}' world.evaluation.prompts=8 train.groups=2 train.group_size=4 ;;
     remedies_half_rate | which_wrong | which_wrong_placebo | lower_baseline | baseline_parts | right_only_parts | long_regime_far | paper_divergence_48 | paper_divergence_96 | long_regime_weights | long_regime_variance | long_regime_sgd | paper_divergence) study $1 $tiny 'world.warmup={steps: 20}' 'sweep.seed=[1, 2]' ;;
     long_regime_settings) study $1 world.model.layers=1 world.model.hidden=16 world.model.heads=2 world.evaluation.prompts=8 steps=12 eval_every=2 'world.warmup={steps: 20}' 'sweep.seed=[1]' ;;
-    long_regime_countdown | remedies_again | kl_directions | dynamic_sampling | replay | replay_computation) study $1 $tiny 'world.warmup={steps: 20}' 'sweep.seed=[1]' ;;
+    long_regime_countdown | remedies_again | kl_directions | dynamic_sampling | replay) study $1 $tiny 'world.warmup={steps: 20}' 'sweep.seed=[1]' ;;
+    replay_computation) study $1 world.model.layers=1 world.model.hidden=16 world.model.heads=2 world.evaluation.prompts=8 train.groups=2 train.group_size=4 eval_every=2 'world.warmup={steps: 20}' 'sweep.seed=[1]' 'sweep.steps=[8, 12]' ;;
     long_regime_tuned | long_regime_low_rates) study $1 $tiny 'world.warmup={steps: 20}' 'sweep.seed=[1, 2]' tune=null ;;
     long_regime) study $1 $tiny 'world.warmup={steps: 20}' 'sweep.seed=[1, 2]' 'sweep.optimizer.lr=[2.0e-4]' ;;
     staleness_rate | staleness_rate_medium | staleness_rate_unclipped | staleness_rate_far) study $1 $tiny 'world.warmup={steps: 20}' 'sweep.seed=[1]' 'sweep.optimizer.lr=[2.0e-4]' ;;
