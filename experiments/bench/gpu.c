@@ -591,14 +591,16 @@ static gl_status plan_step(workload_size *size, double *planned, const gpu_run *
   const model_config *c = &r->shape->model;
   size_t total, available;
   b->ops->memory(b, &total, &available);
-  for (size->recompute = 0; size->recompute <= 1; ++size->recompute) {
+  const model_stores stores[] = {MODEL_STORES_ACTIVATIONS, MODEL_STORES_INPUTS};
+  for (size_t i = 0; i < 2; ++i) {
+    size->stores = stores[i];
     const size_t most = MICRO_TOKENS / size->length + 1;
     for (size->micro = most < size->sequences ? most : size->sequences; size->micro > 0;
          --size->micro) {
       memory_plan need;
       const size_t n = size->micro * size->length;
       gl_status status = model_memory(
-          &need, c, b, &(memory_use){size->recompute, n, n, size->sequences, size->length, 0}, err);
+          &need, c, b, &(memory_use){size->stores, n, n, size->sequences, size->length, 0}, err);
       *planned = (double)need.total;
       if (status != GL_OK || need.total <= available - available / 32) return status;
     }
@@ -656,7 +658,7 @@ static gl_status gpu_step(gpu_run *r, gl_error *err) {
       {"step.peak", "GiB in use at most", (double)backend_profile_peak(r->profile) * 0x1p-30},
       {"step.planned", "GiB planned", planned * 0x1p-30},
       {"step.micro", "sequences of a micro-batch", (double)size.micro},
-      {"step.recompute", "1: layers are computed again", size.recompute}};
+      {"step.recompute", "1: layers are computed again", size.stores == MODEL_STORES_INPUTS}};
   for (size_t i = 0; i < sizeof facts / sizeof *facts && status == GL_OK; ++i)
     status = bench_fact(&r->g->b, gpu_key(r, facts[i].what, key), facts[i].value, NAN,
                         facts[i].text, err);

@@ -118,7 +118,7 @@ gl_status workload_init(workload *w, const model_config *c, workload_size size, 
                         gl_error *err) {
   *w = (workload){.size = size};
   gl_status status = workload_begin(w, c->vocabulary, err);
-  if (status == GL_OK) status = model_new(&w->m, c, b, size.recompute, err);
+  if (status == GL_OK) status = model_new(&w->m, c, b, size.stores, err);
   if (status == GL_OK) status = draw_parameters(w->m, err);
   if (status == GL_OK && size.trains)
     status = model_optimizer_new(&w->optimizer, w->m, &workload_optimizer, err);

@@ -12,7 +12,7 @@ typedef struct workload_size {
   size_t prompt;            /* tokens of each prompt; generation samples the others */
   size_t shared;            /* first tokens that the sequences of a micro-batch share; 0: none */
   size_t micro;             /* sequences per micro-batch of scoring or training; 0: all */
-  int recompute;            /* 1: the backward recomputes layers */
+  model_stores stores;      /* what the forward before a backward stores */
   int trains;               /* 1: with an optimiser */
 } workload_size;
 

@@ -219,7 +219,7 @@ static gl_status make_session_model(llm_session *s, gl_error *err) {
   gl_status status = need_of(&need, s, 0, err);
   if (status == GL_OK) status = memory_need_check(&need, &s->spec, s->backend, err);
   if (status == GL_OK)
-    status = model_new(&s->own_model, &s->spec.model, s->backend, s->spec.recompute, err);
+    status = model_new(&s->own_model, &s->spec.model, s->backend, need.stores, err);
   if (status == GL_OK)
     status = s->spec.folder != NULL ? model_load(s->own_model, s->spec.folder, err)
                                     : model_initialise(s->own_model, s->recipe.seed, err);

@@ -172,22 +172,26 @@ OPERATION(void, attention_shared_backward,
                 const void *lse, const void *qk, const void *qkv, packed_rows rows,
                 shared_rows shared, head_shape shape))
 
-/* --- output layer: product, log-probability and entropy in one; logits are never held whole --- */
+/* --- output layer: product, log-probability and entropy in one --- */
 
 /* With z = in weight^T / temperature, T in [rows, k], T weight [vocabulary, k]: M logp [rows], the
  * log-probability of target[r]; M entropy [rows] of softmax(z); M lse [rows], the log-sum-exp of z;
  * all in nats. Where kept.set is not NULL, logp and lse are of softmax(z) renormalised over the kept
- * tokens of the row, whose set contains target[r]; an empty set keeps all tokens. */
+ * tokens of the row, whose set contains target[r]; an empty set keeps all tokens. Stores the logits
+ * for the backward in `logits` (NULL: does not), logits_bytes(b, rows, vocabulary) bytes. */
 OPERATION(void, output,
-          (backend *b, void *logp, void *entropy, void *lse, const void *in, const void *weight,
-           const int32_t *target, kept_sets kept, size_t rows, size_t vocabulary, size_t k,
-           double temperature))
+          (backend *b, void *logp, void *entropy, void *lse, void *logits, const void *in,
+           const void *weight, const int32_t *target, kept_sets kept, size_t rows,
+           size_t vocabulary, size_t k, double temperature))
 /* From M dlogp [rows], the gradients of logp: writes T din [rows, k]; M dweight [vocabulary, k] +=
- * its gradient. kept and lse are the forward's; logits outside a set get no gradient. */
+ * its gradient. kept, lse and logits are the forward's; logits outside a set get no gradient.
+ * Computes the logits again if `logits` is NULL; the results have the same bits. */
 OPERATION(void, output_backward,
           (backend *b, void *din, void *dweight, const void *dlogp, const void *lse,
-           const void *in, const void *weight, const int32_t *target, kept_sets kept, size_t rows,
-           size_t vocabulary, size_t k, double temperature))
+           const void *logits, const void *in, const void *weight, const int32_t *target,
+           kept_sets kept, size_t rows, size_t vocabulary, size_t k, double temperature))
+/* Bytes of the logits that output stores. A backend without this operation stores none. */
+OPTIONAL_OPERATION(size_t, logits_bytes, (const backend *b, size_t rows, size_t vocabulary))
 
 /* Splits softmax(z) into the tokens of a row's set and the others: M mass [rows] is the
  * probability of the set, M entropy_kept and entropy_tail [rows] are the entropies of the

@@ -156,8 +156,8 @@ static backend_graph *profile_graph_end(backend *b) {
 #define PROFILE_attention_backward TIMED, (b, dqk, dqkv, dout, out, lse, qk, qkv, rows, shape), 8 * PAIRS(rows) * Q(shape), 2 * E * N(rows.rows) * (QKV(shape) + Q(shape))
 #define PROFILE_attention_shared TIMED, (b, out, lse, qk, qkv, rows, shared, shape), 4 * PAIRS(rows) * Q(shape), E * N(rows.rows) * (QKV(shape) + Q(shape))
 #define PROFILE_attention_shared_backward TIMED, (b, dqk, dqkv, dout, out, lse, qk, qkv, rows, shared, shape), 8 * PAIRS(rows) * Q(shape), 2 * E * N(rows.rows) * (QKV(shape) + Q(shape))
-#define PROFILE_output TIMED, (b, logp, entropy, lse, in, weight, target, kept, rows, vocabulary, k, temperature), 2 * N(rows) * N(vocabulary) * N(k), E * (N(rows) + N(vocabulary)) * N(k)
-#define PROFILE_output_backward TIMED, (b, din, dweight, dlogp, lse, in, weight, target, kept, rows, vocabulary, k, temperature), 4 * N(rows) * N(vocabulary) * N(k), (2 * E * N(rows) + (E + 2 * M) * N(vocabulary)) * N(k)
+#define PROFILE_output TIMED, (b, logp, entropy, lse, logits, in, weight, target, kept, rows, vocabulary, k, temperature), 2 * N(rows) * N(vocabulary) * N(k), E * (N(rows) + N(vocabulary)) * N(k)
+#define PROFILE_output_backward TIMED, (b, din, dweight, dlogp, lse, logits, in, weight, target, kept, rows, vocabulary, k, temperature), 4 * N(rows) * N(vocabulary) * N(k), (2 * E * N(rows) + (E + 2 * M) * N(vocabulary)) * N(k)
 #define PROFILE_cache_store TIMED, (b, cache_k, cache_v, qk, qkv, slot, position, rows, capacity, shape), 0, 4 * E * N(rows) * N(shape.kv * shape.dim)
 #define PROFILE_cache_copy TIMED, (b, cache_k, cache_v, from, to, length, capacity, shape), 0, 4 * E * N(length) * N(shape.kv * shape.dim)
 #define PROFILE_attention_cached TIMED, (b, out, qk, cache_k, cache_v, slot, position, rows, capacity, shape), 0, 0
@@ -183,6 +183,7 @@ static backend_graph *profile_graph_end(backend *b) {
 #define PROFILE_fetch_start TIMED, (b, f, from, bytes), 0, N(bytes)
 #define PROFILE_fetch_wait PASSED
 #define PROFILE_fetch_free PASSED
+#define PROFILE_logits_bytes PASSED
 #define PROFILE_scratch PASSED
 #define PROFILE_mark_new PASSED
 #define PROFILE_mark_set PASSED

@@ -314,7 +314,7 @@ gl_status llm_learner_open(llm_learner *l, size_t threads, gl_error *err) {
 static gl_status make_replica_model(void *context, size_t rank, gl_error *err) {
   llm_learner *l = context;
   replica *r = &l->replica[rank];
-  return model_new(&r->model, &l->spec.model, r->backend, l->spec.recompute, err);
+  return model_new(&r->model, &l->spec.model, r->backend, r->stores, err);
 }
 
 gl_status llm_learner_models(llm_learner *l, gl_error *err) {

@@ -79,14 +79,15 @@ static gl_status check_memory(void *context, size_t rank, gl_error *err) {
   gl_status status = memory_need_of(&need, &l->spec, r->backend, groups * setup->group_size, 1,
                                     wants_reference(l), err);
   r->step_bytes = need.step;
+  r->stores = need.stores;
   return status == GL_OK ? memory_need_check(&need, &l->spec, r->backend, err) : status;
 }
 
 static gl_status take_backends(llm_learner *l, const learner_setup *setup, gl_error *err) {
   making m = {l, setup};
   gl_status status = llm_learner_open(l, setup->threads, err);
-  /* A GPU that records the tokens that top-k and top-p keep must wait for the host at every step.
-   * So it does not record them if only metrics need them. */
+  /* On a GPU the record of the tokens that top-k and top-p keep takes time in every step, so it is
+   * left out if only metrics need it. */
   if (status == GL_OK && l->spec.kept_for_metrics && l->backend->kind != BACKEND_CPU)
     l->spec.kept = (kept_shape){0};
   return status == GL_OK ? rank_threads_run(l->threads, check_memory, &m, err) : status;

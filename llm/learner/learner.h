@@ -76,7 +76,8 @@ typedef struct replica {
       *initial;       /* parameters before the first update, if samplers mix them in; else NULL */
   held_version *held; /* [n_held] versions, the same in the same order on all replicas */
   size_t n_held, cap_held;
-  size_t step_bytes; /* planned memory of a step, beyond what stays allocated */
+  model_stores stores; /* what its model's forward before a backward stores */
+  size_t step_bytes;   /* planned memory of a step, beyond what stays allocated */
   token_pack pack;
   double
       *scratch; /* [cap_scratch] dlogp of a micro-batch, and log-probabilities that are discarded */

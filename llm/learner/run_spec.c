@@ -708,6 +708,25 @@ static gl_status need_slots(memory_need *n, const run_spec *s, const backend *b,
   return status;
 }
 
+/* Decides what a forward before a backward stores. The logits, which save a product, may take a
+ * quarter of the memory that the rest leaves; generation and held versions can use that, too. */
+static gl_status need_stores(memory_need *n, const run_spec *s, const backend *b, memory_use use,
+                             gl_error *err) {
+  memory_plan with, without;
+  n->stores = s->recompute ? MODEL_STORES_INPUTS : MODEL_STORES_ACTIVATIONS;
+  if (s->recompute || use.training_tokens == 0 || b->ops->logits_bytes == NULL) return GL_OK;
+  use.slots = s->slots;
+  use.capacity = n->capacity;
+  use.stores = n->stores;
+  gl_status status = model_memory(&without, &s->model, b, &use, err);
+  use.stores = MODEL_STORES_LOGITS;
+  if (status == GL_OK) status = model_memory(&with, &s->model, b, &use, err);
+  if (status != GL_OK) return status;
+  const size_t left = n->device_free > without.total ? n->device_free - without.total : 0;
+  if (with.total - without.total <= left / 4) n->stores = MODEL_STORES_LOGITS;
+  return GL_OK;
+}
+
 gl_status memory_need_of(memory_need *out, const run_spec *s, backend *b, size_t responses,
                          int trains, int compares, gl_error *err) {
   memory_plan alone, copied, rest, all;
@@ -728,10 +747,9 @@ gl_status memory_need_of(memory_need *out, const run_spec *s, backend *b, size_t
   gl_status status = model_memory(&alone, c, b, &use, err);
   use.value_copies = 1;
   if (status == GL_OK) status = model_memory(&copied, c, b, &use, err);
-  use = (memory_use){.recompute = s->recompute,
-                     .training_tokens = tokens,
-                     .training_targets = tokens,
-                     .value_copies = copies};
+  use = (memory_use){.training_tokens = tokens, .training_targets = tokens, .value_copies = copies};
+  if (status == GL_OK) status = need_stores(out, s, b, use, err);
+  use.stores = out->stores;
   if (status == GL_OK) status = model_memory(&rest, c, b, &use, err);
   if (status == GL_OK) status = need_slots(out, s, b, responses, &rest, err);
   use.slots = out->slots;

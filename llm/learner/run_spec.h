@@ -120,7 +120,7 @@ gl_status run_spec_check_start(const run_spec *s, gl_error *err);
  * memory, of which each of several replicas may use an equal part. */
 typedef struct memory_need {
   size_t parameters, gradients, moments, reference;
-  size_t activations; /* activations of a micro-batch, or of the prompts if those take more */
+  size_t activations; /* of a micro-batch, as `stores` says, or of the prompts if those take more */
   size_t generation;  /* keys, values and logits, during generation */
   size_t scratch;     /* the backend's scratch memory, for both */
   size_t total;
@@ -131,6 +131,7 @@ typedef struct memory_need {
   /* Versions held for a coupled clock are not in the total: bytes per version, and how many fit
    * beside a step. If the backend is a device, further ones go to host memory. */
   size_t one_version, versions;
+  model_stores stores; /* what a forward before a backward is to store */
   /* the values from which it was computed */
   size_t micro_batch;     /* tokens: the recipe's, or the longest sequence if that is more */
   size_t slots, capacity; /* sequences side by side; positions per sequence */

@@ -77,7 +77,7 @@ layer_activations layer_activations_from(const layer_activations *l, const model
 static void take_layers(pass *p, device_arena *a, const model_config *c, const backend *b,
                         layer_activations *layer) {
   const pass_shape *s = &p->shape;
-  const int all = s->keep && !s->recompute;
+  const int all = s->keep && s->stores != MODEL_STORES_INPUTS;
   layer_activations shared = {0};
   p->layer = layer;
   if (!all) layer_activations_take(&shared, a, c, b, s->rows);
@@ -138,6 +138,8 @@ static void pass_take(pass *p, device_arena *a, const model_config *c, const bac
   p->entropy = device_arena_take(a, n, 1, m);
   p->lse = device_arena_take(a, n, 1, m);
   p->dlogp = device_arena_take(a, n, 1, m);
+  if (shape.keep && shape.stores == MODEL_STORES_LOGITS && b->ops->logits_bytes != NULL)
+    p->logits = device_arena_take(a, b->ops->logits_bytes(b, n, c->vocabulary), 1, 1);
   take_layers(p, a, c, b, layer);
   if (shape.keep) take_gradients(p, a, c, b);
 }
@@ -295,8 +297,8 @@ static void run_output(const model *m, size_t n) {
   const backend_ops *ops = m->b->ops;
   const pass *p = &m->pass;
   const void *weight = model_weight(m, m->head);
-  ops->output(m->b, p->logp, p->entropy, p->lse, p->last_normed, weight, p->target, p->kept, n,
-              m->c.vocabulary, m->c.hidden, m->temperature);
+  ops->output(m->b, p->logp, p->entropy, p->lse, p->logits, p->last_normed, weight, p->target,
+              p->kept, n, m->c.vocabulary, m->c.hidden, m->temperature);
 }
 
 gl_status model_forward_with(model *m, const packed_tokens *packed, const forward_options *o,
@@ -665,7 +667,7 @@ gl_status model_pass_begin(model *m, const packed_tokens *packed, const shared_t
                             .sequences = packed->n_sequences,
                             .targets = packed->n_targets,
                             .keep = keep,
-                            .recompute = m->recompute,
+                            .stores = m->stores,
                             .trees = shared != NULL ? shared->n_trees : 0,
                             .set_words = kept != NULL ? kept->shape->words : 0};
   m->kept = 0;
@@ -697,8 +699,9 @@ static void last_backward(model *m) {
   const size_t n = p->shape.targets, width = m->c.hidden, bytes = width * m->b->element;
   const void *weight = model_weight(m, m->head);
   void *d_weight = model_gradient_at(m, m->head);
-  ops->output_backward(m->b, p->d_last_normed, d_weight, p->dlogp, p->lse, p->last_normed, weight,
-                       p->target, p->kept, n, m->c.vocabulary, width, m->temperature);
+  ops->output_backward(m->b, p->d_last_normed, d_weight, p->dlogp, p->lse, p->logits,
+                       p->last_normed, weight, p->target, p->kept, n, m->c.vocabulary, width,
+                       m->temperature);
   ops->zero(m->b, p->d_last, n * bytes);
   ops->norm_backward(m->b, p->d_last, model_gradient_at(m, m->norm), p->d_last_normed, p->last,
                      p->last_rstd, model_weight(m, m->norm), n, width);
@@ -784,7 +787,7 @@ gl_status model_backward(model *m, const double *dlogp, gl_error *err) {
   for (size_t l = m->c.layers; l-- > 0;) {
     /* The last layer needs no recomputation: the buffers that layers share still hold its
      * activations. */
-    if (m->recompute && l + 1 < m->c.layers) recompute(m, l);
+    if (m->stores == MODEL_STORES_INPUTS && l + 1 < m->c.layers) recompute(m, l);
     gated_backward(m, l);
     attention_backward(m, l);
   }

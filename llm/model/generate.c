@@ -298,7 +298,7 @@ gl_status model_memory(memory_plan *out, const model_config *c, const backend *b
                               use->training_tokens,
                               use->training_targets,
                               1,
-                              use->recompute,
+                              use->stores,
                               trees,
                               0};
     out->activations = model_pass_bytes(c, b, shape);

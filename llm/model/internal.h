@@ -72,9 +72,9 @@ layer_activations layer_activations_from(const layer_activations *l, const model
 /* The sizes of a pass. */
 typedef struct pass_shape {
   size_t rows, sequences, targets;
-  int keep;         /* 1: a backward follows, so activations are stored */
-  int recompute;    /* with keep: store only each layer's input */
-  size_t trees;     /* number of trees of sequences with shared prefixes; 0: nothing is shared */
+  int keep;            /* 1: a backward follows, so activations are stored */
+  model_stores stores; /* with keep: what is stored */
+  size_t trees;        /* number of trees of sequences with shared prefixes; 0: nothing is shared */
   size_t set_words; /* words of each target's set of tokens that top-k and top-p kept; 0: no sets */
 } pass_shape;
 
@@ -98,6 +98,7 @@ typedef struct pass {
   void *last, *last_branch, *last_normed; /* [targets, hidden] */
   void *last_rstd;                        /* M [targets] */
   void *logp, *entropy, *lse, *dlogp;     /* M [targets] */
+  void *logits; /* as the backend's output() stores them; NULL: not stored */
   /* Gradients of the loss with respect to each. Buffers that are not in use at the same time share
    * memory. */
   void *d_last, *d_last_normed;    /* [targets, hidden] */
@@ -127,7 +128,7 @@ typedef enum model_kind { MODEL_QKV, MODEL_O, MODEL_GATE_UP, MODEL_DOWN, MODEL_K
 struct model {
   model_config c;
   backend *b;
-  int recompute;
+  model_stores stores;
   size_t n, n_matrices; /* number of parameters; weight decay applies to the first n_matrices */
   size_t n_tensors;
   model_tensor *tensor;

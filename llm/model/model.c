@@ -82,7 +82,7 @@ static gl_status model_allocate(model *m, gl_error *err) {
   return status;
 }
 
-gl_status model_new(model **out, const model_config *config, backend *b, int recompute,
+gl_status model_new(model **out, const model_config *config, backend *b, model_stores stores,
                     gl_error *err) {
   *out = NULL;
   gl_status status = model_config_check(config, err);
@@ -94,7 +94,7 @@ gl_status model_new(model **out, const model_config *config, backend *b, int rec
   if (m == NULL) return gl_fail_memory(err, "a model");
   m->c = *config;
   m->b = b;
-  m->recompute = recompute;
+  m->stores = stores;
   m->use = &m->own;
   m->tensor = calloc(config->layers * TENSORS_PER_LAYER + TENSORS_BESIDES, sizeof *m->tensor);
   m->place = calloc(config->layers, sizeof *m->place);

@@ -71,10 +71,15 @@ typedef struct model model;
  * memory, or put aside (model_values_put_aside()). */
 typedef struct model_values model_values;
 
-/* Makes a model with all parameters zero. b is borrowed and must outlive it. recompute 1: a forward
- * before a backward stores only each layer's input, and the backward recomputes the other
- * activations (less memory, more time, the same results). Errors: GL_ENOMEM. */
-gl_status model_new(model **out, const model_config *config, backend *b, int recompute,
+/* What a forward before a backward stores. Results have the same bits. */
+typedef enum model_stores {
+  MODEL_STORES_ACTIVATIONS,
+  MODEL_STORES_INPUTS, /* those of layers only; the backward computes the other activations again */
+  MODEL_STORES_LOGITS  /* activations and logits, if the backend has logits_bytes() */
+} model_stores;
+
+/* Makes a model with all parameters zero. b is borrowed and must outlive it. Errors: GL_ENOMEM. */
+gl_status model_new(model **out, const model_config *config, backend *b, model_stores stores,
                     gl_error *err);
 void model_free(model *m);
 const model_config *model_configuration(const model *m);
@@ -225,7 +230,7 @@ typedef struct memory_plan {
 } memory_plan;
 /* The intended use, on which memory depends. */
 typedef struct memory_use {
-  int recompute;
+  model_stores stores;
   size_t training_tokens, training_targets; /* size of a micro-batch; 0: no training */
   size_t slots, capacity;                   /* size of the cache; 0: no generation */
   size_t value_copies;                      /* copies of the parameters beside the model's own */

@@ -1,5 +1,6 @@
 /* Samplers that differ from the learner, and replayed sampling masks, on the emulated device
  * against the CPU: the same draws, the same sets, the same steps. */
+#include "core/rl/replay.h"
 #include "tests/support/llm_learner_fixture.h"
 
 #include <string.h>
@@ -72,7 +73,7 @@ TEST(replayed_steps_are_the_cpus) {
   compare("{top_p: 0.7, weights: replay, behaviour: {noise: 0.3}}", 1);
 }
 
-/* A device that writes sets cannot run ahead of the host, so it does not for metrics alone. */
+/* A device does not record sets for metrics alone. */
 TEST(sets_for_metrics_alone_are_the_cpus_only) {
   static const char *const places[] = {WORLD("cpu"), WORLD("cuda")};
   for (int k = 0; k < 2; ++k) {
@@ -87,6 +88,39 @@ TEST(sets_for_metrics_alone_are_the_cpus_only) {
     CU_ASSERT(metrics[METRIC_KEPT_MASS_Q] > 0);
     batch_fini(&b);
   }
+}
+
+/* An update on a batch and on some of its responses, which count as right. */
+TEST(replay_of_right_responses_is_the_cpus) {
+  static const char *const places[] = {WORLD("cpu"), WORLD("cuda"), WORLD("cuda")};
+  static const replay_spec specs[] = {{0.7, 8, 64}, {0.7, 8, 64}, {0, 8, 64}};
+  double *theta[3], norm[3], apart[2] = {0};
+  size_t n = 0;
+  for (size_t k = 0; k < 3; ++k) {
+    char text[1200];
+    double metrics[METRIC_COUNT];
+    batch buffer = {0}, replayed = {0};
+    snprintf(text, sizeof text, "%s%s", places[k], TRAIN);
+    llm_fixture f = llm_open(text, 3);
+    spread(&f, 0, 0.3);
+    batch drawn = llm_draw(&f, 7), *all[] = {&drawn, &replayed};
+    for (size_t i = 0; i < 4; ++i) drawn.reward[i] = 1;
+    ASSERT_OK(replay_add(&specs[k], &buffer, all, 1, &err));
+    ASSERT_OK(replay_draw(&specs[k], &buffer, 1, 1, &replayed, &err));
+    CU_ASSERT_EQUAL(replayed.n_responses, k < 2 ? 8 : 0);
+    spread(&f, 1, 0.05);
+    ASSERT_OK(f.learner.ops->update(f.llm, all, k < 2 ? 2 : 1, metrics, &err));
+    norm[k] = metrics[METRIC_GRAD_NORM];
+    theta[k] = llm_theta(&f);
+    n = f.n;
+    batch_fini(&drawn);
+    batch_fini(&replayed);
+    batch_fini(&buffer);
+  }
+  for (size_t k = 0; k < 2; ++k)
+    for (size_t i = 0; i < n; ++i) apart[k] = fmax(apart[k], fabs(theta[1][i] - theta[2 * k][i]));
+  ASSERT_CLOSE(norm[1], norm[0], 1e-3);
+  CU_ASSERT(apart[0] < 1e-3 && apart[1] > 1e-2);
 }
 
 TEST(distorted_dists_are_the_cpus) {

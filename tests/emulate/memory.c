@@ -169,11 +169,13 @@ TEST(a_device_without_pools_is_used) {
 
 /* --- the plan and the versions of a run --- */
 
-#define RUN(dtype)                                                                                 \
-  "world: {kind: llm, backend: cuda, dtype: " dtype ", micro_batch: 64, model: {layers: 1, "       \
+#define RUN_OF(micro_batch, dtype)                                                                 \
+  "world: {kind: llm, backend: cuda, dtype: " dtype ", micro_batch: " micro_batch                  \
+  ", model: {layers: 1, "                                                                          \
   "hidden: 16, heads: 2, context: 24}, task: {kind: sorting, length: 3, values: 4}, "              \
   "evaluation: {prompts: 8}}\noptimizer: {lr: 0.05}\nalgorithm: {base: gepo, ref_kl_coef: 0.1}\n"  \
   "train: {groups: 2, group_size: 3, updates: 9}"
+#define RUN(dtype) RUN_OF("64", dtype)
 static const char *const runs[] = {RUN("float32"), RUN("bfloat16"),
                                    RUN("bfloat16, stochastic_rounding: true")};
 enum { RUNS = 3 };
@@ -213,12 +215,29 @@ TEST(the_plan_covers_what_a_run_takes) {
     /* Scratch memory is planned for draws with top-k over all slots, which this run does not make.
      */
     CU_ASSERT(peak > need.total - need.activations - need.generation - need.scratch);
+    CU_ASSERT_EQUAL(need.stores, MODEL_STORES_LOGITS);
     CU_ASSERT(need.one_version == need.reference);
     CU_ASSERT(need.one_version == f.n * f.llm->backend->element);
     test_release_now();
     CU_ASSERT_EQUAL(in_use(other), alone);
     backend_free(other);
   }
+}
+
+TEST(logits_are_stored_where_a_quarter_of_what_is_left_suffices) {
+  llm_fixture f = llm_open(RUN_OF("4096", "float32"), 5);
+  memory_need plain, need;
+  ASSERT_OK(memory_need_of(&need, &f.llm->spec, f.llm->backend, 6, 1, 1, &err));
+  f.llm->spec.recompute = 1;
+  ASSERT_OK(memory_need_of(&plain, &f.llm->spec, f.llm->backend, 6, 1, 1, &err));
+  CU_ASSERT_EQUAL(plain.stores, MODEL_STORES_INPUTS);
+  f.llm->spec.recompute = 0;
+  emulate_memory_limit(in_use(f.llm->backend) + need.total - need.generation);
+  ASSERT_OK(memory_need_of(&plain, &f.llm->spec, f.llm->backend, 6, 1, 1, &err));
+  CU_ASSERT_EQUAL(need.stores, MODEL_STORES_LOGITS);
+  CU_ASSERT_EQUAL(plain.stores, MODEL_STORES_ACTIVATIONS);
+  CU_ASSERT(plain.activations < need.activations);
+  emulate_memory_limit(SIZE_MAX);
 }
 
 /* Limits the device to what a step needs beside what is in use, and `halves` halves of a version.

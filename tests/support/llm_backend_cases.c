@@ -317,15 +317,20 @@ static void output_case(case_run *r, const size_t *s) {
   kept_sets kept = {.set = NULL};
   if (s[4] != 0) kept = case_sets(r, s[0], s[1], s[4] == 2, target);
   void *logp = case_zeros_master(r, s[0]), *entropy = case_zeros_master(r, s[0]);
-  void *lse = case_zeros_master(r, s[0]);
-  OP(r, output)(r->b, logp, entropy, lse, in, weight, target, kept, s[0], s[1], s[2], temperature);
+  void *lse = case_zeros_master(r, s[0]), *logits = NULL;
+  if (r->b->ops->logits_bytes != NULL) {
+    const size_t bytes = r->b->ops->logits_bytes(r->b, s[0], s[1]);
+    logits = case_zeros_master(r, (bytes + r->b->master_element - 1) / r->b->master_element);
+  }
+  OP(r, output)
+  (r->b, logp, entropy, lse, logits, in, weight, target, kept, s[0], s[1], s[2], temperature);
   case_keep_master(r, "logp", logp, s[0]);
   case_keep_master(r, "entropy", entropy, s[0]);
   case_keep_master(r, "lse", lse, s[0]);
   void *din = case_draw(r, s[0] * s[2], 1), *dweight = case_draw_master(r, s[1] * s[2], 1);
   OP(r, output_backward)
-  (r->b, din, dweight, case_draw_master(r, s[0], 1), lse, in, weight, target, kept, s[0], s[1],
-   s[2], temperature);
+  (r->b, din, dweight, case_draw_master(r, s[0], 1), lse, logits, in, weight, target, kept, s[0],
+   s[1], s[2], temperature);
   case_keep(r, "din", din, s[0] * s[2]);
   case_keep_master(r, "dweight", dweight, s[1] * s[2]);
 }

@@ -139,11 +139,12 @@ static void output_run(cpu *c, output_job *job, int keeps) {
   }
 }
 
-static void cpu_output(backend *b, void *logp, void *entropy, void *lse, const void *in,
-                       const void *weight, const int32_t *target, kept_sets kept, size_t rows,
-                       size_t vocabulary, size_t k, double temperature) {
+static void cpu_output(backend *b, void *logp, void *entropy, void *lse, void *logits,
+                       const void *in, const void *weight, const int32_t *target, kept_sets kept,
+                       size_t rows, size_t vocabulary, size_t k, double temperature) {
   cpu *c = (cpu *)b;
-  assert(temperature > 0);
+  assert(temperature > 0 && logits == NULL);
+  (void)logits;
   output_job job = {.in = in,
                     .weight = weight,
                     .target = target,
@@ -250,11 +251,12 @@ static void dlogits_task(void *context, size_t task, size_t worker) {
 }
 
 static void cpu_output_backward(backend *b, void *din, void *dweight, const void *dlogp,
-                                const void *lse, const void *in, const void *weight,
-                                const int32_t *target, kept_sets kept, size_t rows,
-                                size_t vocabulary, size_t k, double temperature) {
+                                const void *lse, const void *logits, const void *in,
+                                const void *weight, const int32_t *target, kept_sets kept,
+                                size_t rows, size_t vocabulary, size_t k, double temperature) {
   cpu *c = (cpu *)b;
-  assert(temperature > 0);
+  assert(temperature > 0 && logits == NULL);
+  (void)logits;
   const size_t at_once = smaller(
       rows, larger(OUTPUT_ROWS, OUTPUT_HELD / larger(1, vocabulary) / OUTPUT_ROWS * OUTPUT_ROWS));
   /* The products below use the workers' scratch memory, and pack their factors where the output

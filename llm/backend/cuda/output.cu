@@ -2,16 +2,18 @@
  * columns of the logits at a time (columns are tokens of the vocabulary). One product writes a
  * chunk of logits into scratch memory, one kernel reads it once, and the next chunk overwrites it.
  * In the forward that kernel adds the chunk to each row's running softmax statistics. In the
- * backward it writes the logits' gradients, which two more products use.
+ * backward it writes the logits' gradients, which two more products use. If the caller has memory
+ * for all logits, the forward stores the chunks one behind the other, and the backward reads them
+ * instead of computing the product again.
  *
  * Size of a chunk. The backward's products have columns x k results (the weight's gradient) and
  * rows x k (the input's). A chunk must have thousands of rows and columns so that these results are
  * enough tiles for all multiprocessors. A chunk of 2^23 logits would stay in the second-level
  * cache, but has only 64 such tiles of 128 x 256 at k = 1024, for 132 multiprocessors. So a chunk
- * has 2^27 logits, 8192 rows of 16,384, and is stored in device memory, whose traffic is then 8
- * bytes per logit in the forward, and 14 in the backward in bfloat16. The environment variable
- * GEPOLAB_CUDA_OUTPUT_CHUNK sets another number of logits, for devices with little memory,
- * measurements and tests. Last bits of results depend on it. */
+ * has 2^27 logits, 8192 rows of 16,384, and is in device memory, whose traffic is then 8 bytes per
+ * logit in the forward, and 14 in the backward in bfloat16 (10 if the logits were stored). The
+ * environment variable GEPOLAB_CUDA_OUTPUT_CHUNK sets another number of logits, for devices with
+ * little memory, measurements and tests. Last bits of results depend on it. */
 #include "llm/backend/cuda/vector16.cuh"
 
 #include <assert.h>
@@ -65,6 +67,22 @@ size_t cuda_output_scratch(const cuda_backend *b, size_t rows, size_t vocabulary
   const size_t backward = carved(numbers, sizeof(float)) + carved(half * numbers, sizeof(bf16)) +
                           carved(half * most.rows * k, sizeof(float));
   return backward > forward ? backward : forward;
+}
+
+/* The next chunk of n logits: of the stored ones, from *stored on, or `scratch` if none are stored.
+ * Both begin at a multiple of 256 bytes, so that a product has the same plan and the same bits. */
+static float *chunk_memory(char **stored, float *scratch, size_t n) {
+  return *stored != NULL ? carve<float>(stored, n) : scratch;
+}
+
+static size_t op_logits_bytes(const backend *base, size_t rows, size_t vocabulary) {
+  if (rows == 0 || vocabulary == 0) return 0;
+  if (rows > SIZE_MAX / 512 / vocabulary) return SIZE_MAX;
+  const output_chunk most =
+      chunk_of(reinterpret_cast<const cuda_backend *>(base), rows, vocabulary);
+  const size_t chunks =
+      ((rows + most.rows - 1) / most.rows) * ((vocabulary + most.columns - 1) / most.columns);
+  return rows * vocabulary * sizeof(float) + chunks * 256;
 }
 
 /* z [rows, columns] = in [rows, k] weight [columns, k]^T, in float; weight points to the chunk. */
@@ -210,26 +228,28 @@ static void keep_chunk(cuda_backend *b, float *z, const kept_sets &kept, size_t 
 }
 
 template <typename T>
-static void op_output(backend *base, void *logp, void *entropy, void *lse, const void *in,
-                      const void *weight, const int32_t *target, kept_sets kept, size_t rows,
-                      size_t vocabulary, size_t k, double temperature) {
+static void op_output(backend *base, void *logp, void *entropy, void *lse, void *logits,
+                      const void *in, const void *weight, const int32_t *target, kept_sets kept,
+                      size_t rows, size_t vocabulary, size_t k, double temperature) {
   cuda_operation op(base, "output", rows, vocabulary, k);
   assert(temperature > 0);
   const output_chunk most = chunk_of(op.b, rows, vocabulary);
   char *at =
       static_cast<char *>(cuda_scratch(op.b, cuda_output_scratch(op.b, rows, vocabulary, k)));
   if (at == NULL) return;
-  float *z = carve<float>(&at, most.rows * most.columns);
+  float *scratch = carve<float>(&at, most.rows * most.columns);
   softmax_stats *stats = carve<softmax_stats>(&at, most.rows);
   float *target_logit = carve<float>(&at, most.rows);
   softmax_stats *few = carve<softmax_stats>(&at, most.rows); /* over the kept tokens only */
   float *not_needed = carve<float>(&at, most.rows);
+  char *stored = static_cast<char *>(logits);
   const bool keeps = kept.set != NULL;
   const float factor = static_cast<float>(1 / temperature);
   for (size_t r = 0; r < rows; r += most.rows) {
     const size_t n = rows - r < most.rows ? rows - r : most.rows;
     for (size_t v = 0; v < vocabulary; v += most.columns) {
       const size_t columns = vocabulary - v < most.columns ? vocabulary - v : most.columns;
+      float *z = chunk_memory(&stored, scratch, n * columns);
       chunk_logits(op.b, z, static_cast<const T *>(in) + r * k,
                    static_cast<const T *>(weight) + v * k, n, columns, k);
       LAUNCH_VECTOR16(op.b, aligned16(columns * sizeof(float), z), fold_chunk, float,
@@ -326,7 +346,8 @@ static void op_kept_parts(backend *base, void *mass, void *entropy_kept, void *e
   }
 }
 
-/* --- backward: the logits are computed again, become their gradients, and enter two products --- */
+/* --- backward: the logits, stored or computed again, become their gradients, which enter two
+ * products --- */
 
 /* dlogits [rows, columns] = the gradients of the logits z [rows, columns], as T; one block per row.
  * `first` is the chunk's first column. dlogits may be z. Memory traffic: a row of z is read, and
@@ -364,9 +385,9 @@ static void chunk_products(cuda_backend *b, float *sum, float *dweight, const T 
 
 template <typename T>
 static void op_output_backward(backend *base, void *din, void *dweight, const void *dlogp,
-                               const void *lse, const void *in, const void *weight,
-                               const int32_t *target, kept_sets kept, size_t rows,
-                               size_t vocabulary, size_t k, double temperature) {
+                               const void *lse, const void *logits, const void *in,
+                               const void *weight, const int32_t *target, kept_sets kept,
+                               size_t rows, size_t vocabulary, size_t k, double temperature) {
   cuda_operation op(base, "output_backward", rows, vocabulary, k);
   assert(temperature > 0);
   const bool half = sizeof(T) != sizeof(float);
@@ -375,9 +396,10 @@ static void op_output_backward(backend *base, void *din, void *dweight, const vo
   char *at =
       static_cast<char *>(cuda_scratch(op.b, cuda_output_scratch(op.b, rows, vocabulary, k)));
   if (at == NULL) return;
-  float *z = carve<float>(&at, numbers);
-  T *dlogits = half ? carve<T>(&at, numbers) : reinterpret_cast<T *>(z);
+  float *scratch = carve<float>(&at, numbers);
+  T *dlogits = half ? carve<T>(&at, numbers) : reinterpret_cast<T *>(scratch);
   float *sum = half ? carve<float>(&at, most.rows * k) : NULL;
+  char *stored = static_cast<char *>(const_cast<void *>(logits));
   const float factor = static_cast<float>(1 / temperature);
   for (size_t r = 0; r < rows; r += most.rows) {
     const size_t n = rows - r < most.rows ? rows - r : most.rows;
@@ -387,8 +409,10 @@ static void op_output_backward(backend *base, void *din, void *dweight, const vo
     for (size_t v = 0; v < vocabulary; v += most.columns) {
       const size_t columns = vocabulary - v < most.columns ? vocabulary - v : most.columns;
       const T *w = static_cast<const T *>(weight) + v * k;
-      chunk_logits(op.b, z, x, w, n, columns, k);
-      if (kept.set != NULL) keep_chunk(op.b, z, sets_from(kept, r), n, v, columns);
+      float *z = chunk_memory(&stored, scratch, n * columns);
+      if (logits == NULL) chunk_logits(op.b, z, x, w, n, columns, k);
+      if (logits == NULL && kept.set != NULL)
+        keep_chunk(op.b, z, sets_from(kept, r), n, v, columns);
       LAUNCH_VECTOR16(op.b, aligned16(columns * sizeof(T), z, dlogits), logit_grad_chunk, T,
                       static_cast<unsigned>(n), THREADS, 0, dlogits, z,
                       static_cast<const float *>(dlogp) + r, static_cast<const float *>(lse) + r,
@@ -402,4 +426,5 @@ static void op_output_backward(backend *base, void *din, void *dweight, const vo
 
 CUDA_TYPED_OPERATION(output)
 CUDA_TYPED_OPERATION(output_backward)
+CUDA_OPERATION(logits_bytes)
 CUDA_TYPED_OPERATION(kept_parts)

@@ -207,12 +207,13 @@ static void output_f(case_run *r, const problem *p, double *const *x, double *y,
   const kept_sets all = {.set = NULL};
   void *in = case_put(r, x[0], p->n[0]), *weight = case_put(r, x[1], p->n[1]);
   void *logp = case_zeros(r, rows), *entropy = case_zeros(r, rows), *lse = case_zeros(r, rows);
-  r->b->ops->output(r->b, logp, entropy, lse, in, weight, target, all, rows, v, k, temperature);
+  r->b->ops->output(r->b, logp, entropy, lse, NULL, in, weight, target, all, rows, v, k,
+                    temperature);
   fetch(r, y, logp, rows);
   if (dy == NULL) return;
   void *din = halves(r, p->n[0]), *dweight = halves(r, p->n[1]);
-  r->b->ops->output_backward(r->b, din, dweight, case_put(r, dy, rows), lse, in, weight, target,
-                             all, rows, v, k, temperature);
+  r->b->ops->output_backward(r->b, din, dweight, case_put(r, dy, rows), lse, NULL, in, weight,
+                             target, all, rows, v, k, temperature);
   fetch(r, dx[0], din, p->n[0]);
   fetch_added(r, dx[1], dweight, p->n[1]);
 }

@@ -85,7 +85,7 @@ static double sum_of(const layer *l, size_t r, int all) {
 
 static void check_forward(backend *b, const layer *l, double *logp, double *lse) {
   double *entropy = calloc(l->rows, sizeof *entropy);
-  b->ops->output(b, logp, entropy, lse, l->in, l->weight, l->target, l->kept, l->rows,
+  b->ops->output(b, logp, entropy, lse, NULL, l->in, l->weight, l->target, l->kept, l->rows,
                  l->vocabulary, l->k, l->temperature);
   ASSERT_OK(b->ops->status(b, &err));
   for (size_t r = 0; r < l->rows; ++r) {
@@ -132,9 +132,10 @@ TEST(sets_that_leave_nothing_out_change_no_bit) {
     layer l = layer_new(4, 600, 5, 1, 0);
     double whole[3][4], kept[3][4];
     memset(l.kept.set, empty ? 0 : 0xff, 4 * l.kept.shape.words * sizeof *l.kept.set);
-    b->ops->output(b, whole[0], whole[1], whole[2], l.in, l.weight, l.target, no_sets, 4, 600, 5,
+    b->ops->output(b, whole[0], whole[1], whole[2], NULL, l.in, l.weight, l.target, no_sets, 4, 600,
+                   5, 0.7);
+    b->ops->output(b, kept[0], kept[1], kept[2], NULL, l.in, l.weight, l.target, l.kept, 4, 600, 5,
                    0.7);
-    b->ops->output(b, kept[0], kept[1], kept[2], l.in, l.weight, l.target, l.kept, 4, 600, 5, 0.7);
     CU_ASSERT_EQUAL(memcmp(whole, kept, sizeof whole), 0);
     layer_free(&l);
   }
@@ -144,7 +145,7 @@ TEST(sets_that_leave_nothing_out_change_no_bit) {
 /* The weighted sum of log-probabilities by which the layer's inputs have the gradient. */
 static double weighted(backend *b, const layer *l, const double *coefficient) {
   double logp[64], entropy[64], lse[64], sum = 0;
-  b->ops->output(b, logp, entropy, lse, l->in, l->weight, l->target, l->kept, l->rows,
+  b->ops->output(b, logp, entropy, lse, NULL, l->in, l->weight, l->target, l->kept, l->rows,
                  l->vocabulary, l->k, l->temperature);
   for (size_t r = 0; r < l->rows; ++r) sum += coefficient[r] * logp[r];
   return sum;
@@ -166,9 +167,9 @@ TEST(the_backward_is_the_derivative) {
     layer l = layer_new(6, 23, 4, 3, listed);
     double logp[6], entropy[6], lse[6], din[24], dweight[92] = {0};
     double *coefficient = uniforms(6, 9, 1);
-    b->ops->output(b, logp, entropy, lse, l.in, l.weight, l.target, l.kept, 6, 23, 4, 0.7);
-    b->ops->output_backward(b, din, dweight, coefficient, lse, l.in, l.weight, l.target, l.kept, 6,
-                            23, 4, 0.7);
+    b->ops->output(b, logp, entropy, lse, NULL, l.in, l.weight, l.target, l.kept, 6, 23, 4, 0.7);
+    b->ops->output_backward(b, din, dweight, coefficient, lse, NULL, l.in, l.weight, l.target,
+                            l.kept, 6, 23, 4, 0.7);
     for (size_t i = 0; i < 24; ++i) ASSERT_CLOSE(din[i], slope(b, &l, l.in + i, coefficient), 1e-8);
     for (size_t i = 0; i < 92; ++i)
       ASSERT_CLOSE(dweight[i], slope(b, &l, l.weight + i, coefficient), 1e-8);
@@ -186,9 +187,9 @@ TEST(a_token_that_no_row_kept_has_no_gradient) {
   const float coefficient[3] = {1, -2, 0.5f};
   for (size_t i = 0; i < 12; ++i) in[i] = (float)l.in[i];
   for (size_t i = 0; i < 160; ++i) weight[i] = (float)l.weight[i];
-  b->ops->output(b, logp, entropy, lse, in, weight, l.target, l.kept, 3, 40, 4, 1e-3);
-  b->ops->output_backward(b, din, dweight, coefficient, lse, in, weight, l.target, l.kept, 3, 40, 4,
-                          1e-3);
+  b->ops->output(b, logp, entropy, lse, NULL, in, weight, l.target, l.kept, 3, 40, 4, 1e-3);
+  b->ops->output_backward(b, din, dweight, coefficient, lse, NULL, in, weight, l.target, l.kept, 3,
+                          40, 4, 1e-3);
   size_t left_out = 0;
   for (size_t a = 0; a < 40; ++a) {
     int kept = 0;
@@ -269,8 +270,8 @@ TEST(a_set_that_leaves_nothing_out_has_no_tail) {
     layer l = layer_new(4, 600, 5, 1, 0);
     double whole[3][4], parts[3][4];
     memset(l.kept.set, empty ? 0 : 0xff, 4 * l.kept.shape.words * sizeof *l.kept.set);
-    b->ops->output(b, whole[0], whole[1], whole[2], l.in, l.weight, l.target, no_sets, 4, 600, 5,
-                   0.7);
+    b->ops->output(b, whole[0], whole[1], whole[2], NULL, l.in, l.weight, l.target, no_sets, 4, 600,
+                   5, 0.7);
     b->ops->kept_parts(b, parts[0], parts[1], parts[2], l.in, l.weight, l.kept, 4, 5, 0.7);
     CU_ASSERT_EQUAL(memcmp(whole[1], parts[1], sizeof whole[1]), 0);
     for (size_t r = 0; r < 4; ++r) CU_ASSERT(parts[0][r] == 1 && isnan(parts[2][r]));

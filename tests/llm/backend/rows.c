@@ -101,7 +101,7 @@ static void output_rows(case_run *r, const row_operation *o, const table *in, co
   float *value[3], *all = calloc(3 * n + 1, sizeof *all), *to = calloc(3 * n + 1, sizeof *to);
   for (size_t i = 0; i < n; ++i) target[i] = (int32_t)((from + i) * 17 % o->weights);
   for (size_t k = 0; k < 3; ++k) value[k] = case_zeros_master(r, n);
-  r->b->ops->output(r->b, value[0], value[1], value[2], part(r, in, from, n),
+  r->b->ops->output(r->b, value[0], value[1], value[2], NULL, part(r, in, from, n),
                     part(r, weight, 0, weight->rows), case_integers(r, target, n),
                     (kept_sets){.set = NULL}, n, o->weights, o->in, 0.7);
   for (size_t k = 0; k < 3; ++k) {

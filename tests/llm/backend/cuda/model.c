@@ -135,6 +135,40 @@ TEST(a_step_with_shared_prefixes_is_the_cpus) {
   }
 }
 
+/* Forward and backward of a model that stores `stores`: log-probabilities, then the gradient. 0
+ * where there is no device. */
+static int results_of(number_type type, model_stores stores, const random_rows *r, double **out,
+                      size_t *n) {
+  small_model s;
+  if (!make(&s, BACKEND_CUDA, type, 1, (int)stores)) return 0;
+  const size_t targets = r->rows.n_targets, parameters = model_parameters(s.m);
+  *n = targets + parameters;
+  *out = calloc(*n, sizeof **out);
+  gl_error err;
+  must(model_forward(s.m, &r->rows, 0.9, 1, *out, NULL, &err), &err);
+  must(model_backward(s.m, r->coefficient, &err), &err);
+  must(model_gradient_get(s.m, *out + targets, &err), &err);
+  return 1;
+}
+
+TEST(what_a_forward_stores_does_not_change_a_bit) {
+  static const number_type types[] = {NUMBER_F32, NUMBER_BF16};
+  static const size_t lengths[] = {20, 1, 7, 70};
+  random_rows r;
+  random_rows_init(&r, lengths, 4, 29, 3);
+  for (size_t i = 0; i < 2; ++i) {
+    double *want, *got;
+    size_t n;
+    if (!results_of(types[i], MODEL_STORES_ACTIVATIONS, &r, &want, &n)) SKIP("no CUDA device");
+    for (model_stores stores = MODEL_STORES_INPUTS; stores <= MODEL_STORES_LOGITS; ++stores) {
+      results_of(types[i], stores, &r, &got, &n);
+      CU_ASSERT_EQUAL(memcmp(got, want, n * sizeof *got), 0);
+      free(got);
+    }
+    free(want);
+  }
+}
+
 /* --- responses --- */
 
 enum { PROMPTS = 3, RESPONSES = 7, MAX_TOKENS = 12 };

@@ -67,7 +67,8 @@ static void draw(double *value, size_t n, size_t width, double slope) {
   }
 }
 
-static results run(backend *b, size_t vocabulary, double slope) {
+/* stores 1: the backward reads the logits that the forward stored. */
+static results run(backend *b, size_t vocabulary, double slope, int stores) {
   double in[ROWS * K], weight[MOST * K], dlogp[ROWS];
   int32_t target[ROWS];
   results r = {.lse = {0}};
@@ -88,14 +89,15 @@ static results run(backend *b, size_t vocabulary, double slope) {
   int32_t *at = b->ops->allocate(b, sizeof target);
   b->ops->upload(b, at, target, sizeof target);
   const kept_sets all = {.set = NULL};
-  b->ops->output(b, logp, entropy, lse, x, w, at, all, ROWS, vocabulary, K, 0.5);
-  b->ops->output_backward(b, dx, dw, slopes, lse, x, w, at, all, ROWS, vocabulary, K, 0.5);
+  void *logits = stores ? b->ops->allocate(b, b->ops->logits_bytes(b, ROWS, vocabulary)) : NULL;
+  b->ops->output(b, logp, entropy, lse, logits, x, w, at, all, ROWS, vocabulary, K, 0.5);
+  b->ops->output_backward(b, dx, dw, slopes, lse, logits, x, w, at, all, ROWS, vocabulary, K, 0.5);
   get(b, r.logp, logp, ROWS, m);
   get(b, r.entropy, entropy, ROWS, m);
   get(b, r.lse, lse, ROWS, m);
   get(b, r.din, dx, ROWS * K, t);
   get(b, r.dweight, dw, vocabulary * K, m);
-  void *rest[] = {x, w, slopes, at};
+  void *rest[] = {x, w, slopes, at, logits};
   for (size_t i = 0; i < sizeof rest / sizeof *rest; ++i) b->ops->release(b, rest[i]);
   return r;
 }
@@ -140,8 +142,9 @@ static void check_type(number_type type, const results *want, size_t vocabulary,
       SKIP("no CUDA device");
     }
     set_chunk(NULL);
-    const results got = run(b, vocabulary, slope);
+    const results got = run(b, vocabulary, slope, 0), stored = run(b, vocabulary, slope, 1);
     CU_ASSERT_EQUAL(b->ops->status(b, &err), GL_OK);
+    CU_ASSERT_EQUAL(memcmp(&got, &stored, sizeof got), 0);
     compare(&got, want, vocabulary, type == NUMBER_BF16 ? 1e-2 : 1e-4);
     backend_free(b);
   }
@@ -150,7 +153,7 @@ static void check_type(number_type type, const results *want, size_t vocabulary,
 static void check(size_t vocabulary, double slope) {
   backend *cpu;
   ASSERT_OK(backend_new(&cpu, BACKEND_CPU, NUMBER_F64, 1, &err));
-  const results want = run(cpu, vocabulary, slope);
+  const results want = run(cpu, vocabulary, slope, 0);
   backend_free(cpu);
   check_type(NUMBER_F32, &want, vocabulary, slope);
   check_type(NUMBER_BF16, &want, vocabulary, slope);
