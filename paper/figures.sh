@@ -115,7 +115,7 @@ fi
 # Bias and error over 1,000 directions: a column for each world, the methods with one baseline.
 world() { # STUDY TITLE : a file with the names of the figure
   grep -vE '^\[gepo (published|unclipped group mean),' "$from/$1.tsv" | awk -F '\t' -v OFS='\t' '
-    BEGIN { name["is"] = "IS"; name["snis"] = "SNIS"; name["gepo clipped"] = "GEPO"; name["gepo unclipped"] = "GEPO unclipped" }
+    BEGIN { name["is"] = "P/Q"; name["snis"] = "normalised P/Q"; name["gepo clipped"] = "GEPO"; name["gepo unclipped"] = "GEPO unclipped" }
     $1 ~ /\.algorithm$/ { $2 = name[$2] }
     { print }' > "$work/bias_directions/$2.tsv"
 }
@@ -123,5 +123,5 @@ mkdir -p "$work/bias_directions"
 world bias_directions "graded rewards"
 world bias_directions_solved "right answer likely"
 world bias_directions_hard "right answer rare"
-world bias_directions_six "six arms"
-plot "$work/bias_directions" "graded rewards.tsv" "right answer likely.tsv" "right answer rare.tsv" "six arms.tsv"
+world bias_directions_six "six actions"
+plot "$work/bias_directions" "graded rewards.tsv" "right answer likely.tsv" "right answer rare.tsv" "six actions.tsv"
