@@ -3,7 +3,6 @@
 # programs have the kernels for one kind of GPU alone (BUNDLE_SM: 90 is the H100 and the H200).
 BUNDLE      := $(BUILD)/gpu-bundle
 BUNDLE_SM   ?= 90
-BUNDLE_MOST := 36000
 BUNDLE_AT   := $(BUILD)/sm_$(BUNDLE_SM)
 BUNDLE_LIBS := $(subst $(BUILD)/libllm.a,$(BUNDLE_AT)/libllm.a,$(LIBS))
 BUNDLE_CODE := $(if $(filter 90,$(BUNDLE_SM)),90a,$(BUNDLE_SM))
@@ -31,9 +30,7 @@ gpu-bundle: $(BUNDLE_AT)/gepolab $(BUNDLE_AT)/gepolab-tests
 	@cp experiments/recipes/llm_delay_sweep.yaml experiments/recipes/llm_quick.yaml $(BUNDLE_AT)/bundle/recipes/
 	@tar -C $(BUNDLE_AT)/bundle -czf $(BUNDLE)/bundle.tar.gz . && rm -r $(BUNDLE_AT)/bundle
 	@cp experiments/bench/gpu_bundle.sh $(BUNDLE)/run.sh
-	@size=$$(du -sk $(BUNDLE) | cut -f1); echo "$(BUNDLE): $$size KiB, kernels for sm_$(BUNDLE_SM)"; \
-	   [ $$size -le $(BUNDLE_MOST) ] || { du -ak $(BUNDLE) | sort -rn | sed -n 2,6p >&2; rm -r $(BUNDLE); \
-	     echo "make gpu-bundle: $$size KiB are more than $(BUNDLE_MOST): what is largest is above; leave something out" >&2; exit 1; }
+	@experiments/bench/bundle_fits.sh $(BUNDLE) || { rm -r $(BUNDLE); exit 1; }
 endif
 
 -include $(CUDA_OBJ:$(BUILD)/%.o=$(BUNDLE_AT)/%.d)

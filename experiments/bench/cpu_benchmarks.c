@@ -337,7 +337,7 @@ static gl_status measure_shape(bench *r, const bench_shape *s, backend *b, peer_
   workload w;
   bench_number *number = NULL;
   const workload_size size = {s->sequences, s->length, s->prompt, .trains = 1};
-  gl_status status = workload_init(&w, &s->model, size, b, err);
+  gl_status status = workload_init(&w, &s->model, size, NULL, b, err);
   if (status == GL_OK)
     status = time_llm_measure(r, &number, s,
                               (bench_row){"train_tokens_per_s", "tokens a second, training",

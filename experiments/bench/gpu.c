@@ -2,6 +2,7 @@
  * with the CPU's. */
 #include "experiments/bench/gpu.h"
 
+#include "core/base/hash.h"
 #include "experiments/base/args.h"
 #include "experiments/base/memory.h"
 #include "experiments/base/program.h"
@@ -192,7 +193,7 @@ static gl_status parity_draw(parity *p, workload *w, int reference, gl_error *er
 
 static gl_status one_side(parity *p, backend *b, int reference, gl_error *err) {
   workload w;
-  gl_status status = workload_init(&w, &p->r->shape->model, p->size, b, err);
+  gl_status status = workload_init(&w, &p->r->shape->model, p->size, &p->r->g->parameters, b, err);
   if (status == GL_OK) status = parity_draw(p, &w, reference, err);
   if (status == GL_OK) status = parity_learn(p, &w, reference, err);
   workload_fini(&w);
@@ -252,8 +253,10 @@ static gl_status gpu_parity(gpu_run *r, gl_error *err) {
 /* --- the parts, and how they are run --- */
 
 #define SCRIPT "experiments/bench/gpu.py"
+/* Seconds that a peer gets at least for its first answer, and for each later one. */
 #define LEAST_PEER_S 120.0
-enum { MICRO_TOKENS = 16384, WARM_TOKENS = 32 };
+#define LATER_PEER_S 1.0
+enum { MICRO_TOKENS = 16384, WARM_TOKENS = 32, REPEATED_STEPS = 3 };
 
 /* Goals: fractions of limits, and speed relative to the peer. */
 #define TRAIN_SHARE 0.5
@@ -273,9 +276,9 @@ const char *const gpu_shape_names[] = {"0.6b", "1.7b", "tiny", NULL};
     .rope_theta = 1e6, .initializer_range = 0.02, .tied = 1, .begin = -1, .end = -1, .pad = -1     \
   }
 static const gpu_shape shapes[] = {
-    {"0.6b", QWEN3(1024, 28, 151936, 16, 8, 128), 8, 2048, 128, 256, {1, 64, 256}, 64, 4096, 5},
-    {"1.7b", QWEN3(2048, 28, 151936, 16, 8, 128), 8, 2048, 128, 256, {1, 64, 256}, 64, 4096, 5},
-    {"tiny", QWEN3(64, 2, 600, 4, 2, 16), 2, 64, 8, 32, {1, 2, 4}, 4, 64, 5}};
+    {"0.6b", QWEN3(1024, 28, 151936, 16, 8, 128), 8, 2048, 128, 256, {64, 256, 1}, 64, 4096, 5},
+    {"1.7b", QWEN3(2048, 28, 151936, 16, 8, 128), 8, 2048, 128, 256, {64, 256, 1}, 64, 4096, 5},
+    {"tiny", QWEN3(64, 2, 600, 4, 2, 16), 2, 64, 8, 32, {2, 4, 1}, 4, 64, 5}};
 
 gpu_shape gpu_shape_named(const char *name, int quick) {
   size_t i = 0;
@@ -488,7 +491,8 @@ static gl_status gpu_train(gpu_run *r, gl_error *err) {
                  TRAIN_SHARE};
   double rate;
   workload w;
-  gl_status status = workload_init(&w, &s->model, training_of(s), r->device, err);
+  gl_status status =
+      workload_init(&w, &s->model, training_of(s), &r->g->parameters, r->device, err);
   if (status == GL_OK) status = gpu_measure(r, &rate, x, workload_train, &w, err);
   workload_fini(&w);
   return status;
@@ -505,13 +509,46 @@ static gl_status gpu_shared(gpu_run *r, gl_error *err) {
   workload_size size = training_of(s);
   double rate;
   workload w;
-  gl_status status = workload_init(&w, &s->model, size, r->device, err);
+  gl_status status = workload_init(&w, &s->model, size, &r->g->parameters, r->device, err);
   if (status == GL_OK) status = gpu_measure(r, &rate, rows[0], workload_train, &w, err);
   size.shared = s->length / 2;
   if (status == GL_OK) status = workload_resize(&w, size, err);
   if (status == GL_OK) status = gpu_measure(r, &rate, rows[1], workload_train, &w, err);
   workload_fini(&w);
   return status;
+}
+
+/* --- the same bits again --- */
+
+/* Hash of the parameters after REPEATED_STEPS steps from the benchmark's. */
+static gl_status train_once(gpu_run *r, uint64_t *hash, gl_error *err) {
+  const gpu_shape *s = r->shape;
+  const size_t n = model_config_parameters(&s->model);
+  double *value = MUST_ARRAY(double, n, "trained parameters");
+  workload w;
+  gl_status status =
+      workload_init(&w, &s->model, training_of(s), &r->g->parameters, r->device, err);
+  for (size_t i = 0; i < REPEATED_STEPS && status == GL_OK; ++i) status = workload_train(&w, err);
+  if (status == GL_OK) status = model_get(w.m, value, err);
+  if (status == GL_OK) *hash = hash_64(HASH_64_START, value, n * sizeof *value);
+  workload_fini(&w);
+  free(value);
+  return status;
+}
+
+/* Trains twice; an error if the parameters differ in a bit. The number told serves to compare
+ * processes. */
+static gl_status gpu_repeats(gpu_run *r, gl_error *err) {
+  uint64_t hash[2] = {0, 0};
+  char key[BENCH_NAME];
+  gl_status status = GL_OK;
+  for (size_t i = 0; i < 2 && status == GL_OK; ++i) status = train_once(r, &hash[i], err);
+  if (status == GL_OK && hash[0] != hash[1])
+    return gl_fail(err, GL_EIO, "training the same again gives other parameters");
+  return status == GL_OK
+             ? bench_fact(&r->g->b, gpu_key(r, "repeats", key), (double)(hash[0] >> 11), NAN,
+                          "hash of the parameters after three steps, the same twice", err)
+             : status;
 }
 
 /* The output layer, measured by the times of its two operations within a training step. */
@@ -522,7 +559,8 @@ static gl_status logp(gpu_run *r, gl_error *err) {
   backend_work work[BACKEND_OPERATIONS];
   double forward = 0, backward = 0;
   workload w;
-  gl_status status = workload_init(&w, &s->model, training_of(s), r->device, err);
+  gl_status status =
+      workload_init(&w, &s->model, training_of(s), &r->g->parameters, r->device, err);
   if (status == GL_OK) status = workload_train(&w, err);
   backend_profile_clear(r->profile);
   if (status == GL_OK) status = workload_train(&w, err);
@@ -574,7 +612,7 @@ static gl_status gpu_decode(gpu_run *r, gl_error *err) {
   for (size_t k = 0; k < GPU_MOST_BATCHES && s->batch[k] > 0 && status == GL_OK; ++k) {
     const workload_size size = {
         .sequences = s->batch[k], .length = s->prompt + s->draws, .prompt = s->prompt};
-    status = k == 0 ? workload_init(&w, &s->model, size, r->device, err)
+    status = k == 0 ? workload_init(&w, &s->model, size, &r->g->parameters, r->device, err)
                     : workload_resize(&w, size, err);
     if (status == GL_OK) status = decode_batch(r, s->batch[k], &w, err);
   }
@@ -649,7 +687,8 @@ static gl_status gpu_step(gpu_run *r, gl_error *err) {
   workload w = {.m = NULL};
   char key[BENCH_NAME];
   gl_status status = plan_step(&size, &planned, r, err);
-  if (status == GL_OK) status = workload_init(&w, &s->model, size, r->device, err);
+  if (status == GL_OK)
+    status = workload_init(&w, &s->model, size, &r->g->parameters, r->device, err);
   if (status == GL_OK) status = measure_step(r, &w, err);
   const struct {
     const char *what, *text;
@@ -704,6 +743,7 @@ static const part parts[] = {
     {"train", .run = gpu_train, .limited = 1},
     {"peer-train", .asks = "train", .aim = TRAIN_AIM},
     {"shared", .run = gpu_shared},
+    {"repeats", .run = gpu_repeats},
     {"decode", .run = gpu_decode, .limited = 1, .repetitions = 3},
     {"peer-decode", .asks = "decode", .aim = DECODE_AIM, .batches = 1, .repetitions = 3},
     {"logp", .run = logp, .limited = 1},
@@ -770,8 +810,12 @@ static gl_status run_peer(gpu_bench *g, const gpu_options *o, const part *p, con
   peer_start(&peer, words, SCRIPT);
   gl_status status = p->batches ? GL_OK : gpu_ask(&r, &peer, p->asks, 0, p->aim, err);
   for (size_t k = 0; k < GPU_MOST_BATCHES && p->batches && s->batch[k] > 0; ++k)
-    if (status == GL_OK) status = gpu_ask(&r, &peer, p->asks, s->batch[k], p->aim, err);
+    if (status == GL_OK) {
+      status = gpu_ask(&r, &peer, p->asks, s->batch[k], p->aim, err);
+      g->b.least_peer_s = LATER_PEER_S;
+    }
   peer_end(&peer);
+  g->b.least_peer_s = LEAST_PEER_S;
   return status;
 }
 
@@ -793,9 +837,19 @@ static gl_status gpu_choose(int wanted[N_PARTS], const char *only, gl_error *err
   return status;
 }
 
+/* Runs the parts of a shape; s NULL: the part that runs once for all. The shape's parameters are in
+ * memory shared with the parts' processes, so that only the first part draws them. */
 static gl_status run_parts(gpu_bench *g, const gpu_options *o, const int wanted[N_PARTS],
                            const gpu_shape *s, gl_error *err) {
+  const size_t bytes = s != NULL ? model_config_parameters(&s->model) * sizeof(double) : 0;
   gl_status status = GL_OK;
+  g->parameters = (workload_parameters){NULL, 0};
+  if (s != NULL) {
+    void *value = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (value == MAP_FAILED) return gl_fail_memory(err, "the benchmark's parameters");
+    g->parameters.value = value;
+  }
   for (size_t i = 0; i < N_PARTS && status == GL_OK && g->skipped.status == GL_OK; ++i) {
     const part *p = &parts[i];
     if (!wanted[i] || p->once != (s == NULL)) continue;
@@ -808,6 +862,7 @@ static gl_status run_parts(gpu_bench *g, const gpu_options *o, const int wanted[
     else
       (o->in_process ? run_own : run_apart)(g, o, p, s);
   }
+  if (s != NULL) munmap(g->parameters.value, bytes);
   return status;
 }
 

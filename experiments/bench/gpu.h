@@ -22,7 +22,7 @@ typedef struct gpu_shape {
   model_config model;
   size_t sequences, length;       /* for training: one packed batch, the same for the peer */
   size_t prompt, draws;           /* tokens of a prompt, and sampled after it */
-  size_t batch[GPU_MOST_BATCHES]; /* batch sizes of decoding; 0: end of the list */
+  size_t batch[GPU_MOST_BATCHES]; /* batch sizes of decoding, first that matter most; 0: end */
   size_t responses, tokens;       /* the reinforcement-learning step; tokens per response */
   size_t repetitions;             /* at most BENCH_REPETITIONS */
 } gpu_shape;
@@ -39,7 +39,7 @@ typedef struct gpu_options {
   const char *python; /* Python interpreter of the peer */
   gpu_shape shapes[2];
   size_t n_shapes,
-      seconds; /* seconds: no part begins after this time; a peer always gets two minutes */
+      seconds; /* seconds: no part begins after this time; a peer has two minutes at least */
   backend_kind kind;
   int quick, in_process, silent;
 } gpu_options;
@@ -47,6 +47,7 @@ typedef struct gpu_options {
 typedef struct gpu_bench {
   bench b;
   double product, copy; /* measured limits: operations and bytes per second; 0: not measured */
+  workload_parameters parameters; /* of the shape whose parts are running */
   char device[GPU_TEXT];
   gl_error skipped; /* why no part was run: there is no device */
   gl_error failed;  /* the first error of one of our parts, or bound that was exceeded */

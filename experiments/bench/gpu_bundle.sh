@@ -2,11 +2,13 @@
 # What there is to run on a machine with a GPU, from the folder that `make gpu-bundle` makes:
 #
 #   ./run.sh LOGS PART [SECONDS] [PART [SECONDS]]...
+#   ./run.sh --seconds PART [SECONDS] [PART [SECONDS]]...
 #
-# PART is one of the table below, where the seconds stand that each may take. More than 590 in one
-# call are refused. Each part writes LOGS/PART.log, measurements also LOGS/PART.json, sweep
-# LOGS/llm_delay_sweep.db, with which the next call goes on. Tests run in one process each; a test
-# that fails is run again with synchronous launches and under the memory checker. A sanitizer part
+# PART is one of the table below, where the seconds stand that each may take; --seconds prints their
+# sum. More than 560 in one call are refused, for a first look at the device may take 30 more. Each
+# part writes LOGS/PART.log, measurements also LOGS/PART.json, sweep LOGS/llm_delay_sweep.db, with
+# which the next call goes on. Tests run in one process each; a test that fails is run again with
+# synchronous launches and under the memory checker, if the part has time left. A sanitizer part
 # fails if it found something or did not get through all tests in its time. Ends with 1 where a part
 # failed or there is no CUDA device. Variables: PYTHON (with PyTorch and transformers; default
 # python3), SUITES (of tests and sanitizers; default "llm: cuda"), PEER_SHAPE (default 0.6b), JOBS
@@ -17,11 +19,11 @@ usage() { sed -n '2,/^set/s/^# \{0,1\}//p' "$0" | sed '$d' >&2; exit 2; }
 PYTHON=${PYTHON:-python3} SUITES=${SUITES:-llm: cuda} PEER_SHAPE=${PEER_SHAPE:-0.6b} JOBS=${JOBS:-8}
 own_path=${LD_LIBRARY_PATH:-}
 declare -A seconds=([tests]=90 [decode-0.6b]=60 [train-0.6b]=60 [decode-1.7b]=90 [train-1.7b]=90 [times-0.6b]=60
-  [times-1.7b]=90 [repeats]=60 [profile]=90 [parity]=90 [memcheck]=120 [racecheck]=290 [initcheck]=290
-  [synccheck]=120 [chunks]=120 [peer-train]=150 [peer-decode]=350 [step-0.6b]=280 [step-1.7b]=280 [sweep]=540)
+  [times-1.7b]=90 [repeats]=60 [repeats-0.6b]=50 [profile]=70 [parity]=90 [memcheck]=120 [racecheck]=290 [initcheck]=290
+  [synccheck]=120 [chunks]=120 [peer-train]=160 [peer-decode]=400 [step-0.6b]=280 [step-1.7b]=280 [sweep]=540)
 
 [ $# -ge 2 ] || usage
-mkdir -p "$1" && logs=$(cd "$1" && pwd) || exit 2
+to=$1
 shift
 parts=() limits=() all=0
 while [ $# -gt 0 ]; do
@@ -31,7 +33,9 @@ while [ $# -gt 0 ]; do
   case ${1:-} in [1-9]*) limit=$1; shift ;; esac
   limits+=("$((limit))"); all=$((all + limit))
 done
-[ $all -le 590 ] || { echo "these parts may take $all s; name fewer, or their seconds: 590 in one call" >&2; exit 2; }
+[ "$to" != --seconds ] || { echo $all; exit 0; }
+[ $all -le 560 ] || { echo "these parts may take $all s; name fewer, or their seconds: 560 in one call" >&2; exit 2; }
+mkdir -p "$to" && logs=$(cd "$to" && pwd) || exit 2
 
 # --- what the program loads ---
 
@@ -56,8 +60,8 @@ missing=$(ldd "$here/gepolab" "$here/gepolab-tests" 2>&1 | grep -E "not found" |
 [ -z "$missing" ] || { echo "this machine lacks what the program loads:"; echo "$missing"; exit 1; } >&2
 cd "$here" || exit 1
 if [ ! -e "$logs/device.log" ]; then
-  ./gepolab bench gpu --shape tiny --quick --only train > "$logs/device.log" 2>&1; code=$?
-  { nvidia-smi; "$GEPOLAB_PYTHON" --version; } >> "$logs/device.log" 2>&1
+  timeout 20 ./gepolab bench gpu --shape tiny --quick --only train > "$logs/device.log" 2>&1; code=$?
+  { timeout 5 nvidia-smi; timeout 5 "$GEPOLAB_PYTHON" --version; } >> "$logs/device.log" 2>&1
   if [ $code != 0 ] || grep -q 'no CUDA device' "$logs/device.log"; then head -5 "$logs/device.log"; rm "$logs/device.log"; exit 1; fi
 fi
 
@@ -65,7 +69,7 @@ fi
 
 left() { local n=$((begun + limit - SECONDS)); echo $((n > 0 ? n : 0)); }
 bench() { # what is left of the part's time
-  [ "$(left)" -gt 0 ] && timeout "$(left)" ./gepolab bench gpu "$@" --seconds "$(left)"
+  [ "$(left)" -gt 0 ] && timeout "$(left)" ./gepolab bench gpu "$@" --seconds "${deadline:-$(left)}"
 }
 # Runs every test of SUITES in a process of its own, JOBS at a time, under the command in $tool, and
 # prints a line each: exit status, suite and test. Output of each is in LOGS/$1/.
@@ -82,8 +86,10 @@ each_test() {
 tests() {
   tool="" each_test tests | tee "$logs/tests.txt"
   grep -v '^0 ' "$logs/tests.txt" | cut -d' ' -f2- | while IFS='|' read -r suite test; do
+    local rest; rest=$(left)
+    [ "$rest" -gt 0 ] || { echo "--- no time to run again: $suite, $test"; continue; }
     echo "--- again: $suite, $test"
-    CUDA_LAUNCH_BLOCKING=1 timeout 60 compute-sanitizer ./gepolab-tests "$suite" --test "$test"
+    CUDA_LAUNCH_BLOCKING=1 timeout $((rest < 60 ? rest : 60)) compute-sanitizer ./gepolab-tests "$suite" --test "$test"
   done
   ! grep -qv '^0 ' "$logs/tests.txt" && [ -s "$logs/tests.txt" ]
 }
@@ -106,6 +112,14 @@ repeats() {
   done
   cmp "$logs/repeats-1.json" "$logs/repeats-2.json"
 }
+# The output layer at four numbers of logits held at a time; one that fails does not stop the next.
+chunks() {
+  local bad=0
+  for n in 4194304 8388608 33554432 134217728; do
+    GEPOLAB_CUDA_OUTPUT_CHUNK=$n bench --only train,logp --shape 0.6b repetitions=3 -o "$logs/chunks-$n.json" || bad=1
+  done
+  return $bad
+}
 run_part() {
   case $1 in
     tests) tests ;;
@@ -114,14 +128,14 @@ run_part() {
     times-*) GEPOLAB_CUDA_TIMES=1 bench --only train --shape "${1#times-}" repetitions=2
              both $? env GEPOLAB_CUDA_TIMES=all timeout "$(left)" ./gepolab bench gpu --only decode --shape "${1#times-}" draws=32 repetitions=1 ;;
     repeats) repeats ;;
+    repeats-*) bench --only repeats --shape "${1#repeats-}" -o "$logs/$1.json" ;;
     profile) command -v ncu && timeout "$limit" ncu --clock-control none --graph-profiling node --launch-skip 1300 --launch-count 240 \
                --metrics gpu__time_duration.sum,dram__bytes.sum --csv ./gepolab bench gpu --in-process --only decode --shape 0.6b batch=64 draws=8 repetitions=1 ;;
     parity) bench --only parity --shape 0.6b -o "$logs/$1.json" ;;
     memcheck | racecheck | initcheck | synccheck) sanitize "$1" ;;
-    chunks) for n in 4194304 8388608 33554432 134217728; do
-              GEPOLAB_CUDA_OUTPUT_CHUNK=$n bench --only train,logp --shape 0.6b repetitions=3 -o "$logs/$1-$n.json" || return 1
-            done ;;
-    peer-*) bench --only "limits,$1" --shape "$PEER_SHAPE" -o "$logs/$1-$PEER_SHAPE.json" ;;
+    chunks) chunks ;;
+    # Requests that end late by as much as a peer is waited for leave time to write the file.
+    peer-*) deadline=$((limit - 65)) bench --only "limits,$1" --shape "$PEER_SHAPE" -o "$logs/$1-$PEER_SHAPE.json" ;;
     step-*) bench --only step --shape "${1#step-}" -o "$logs/$1.json" ;;
     sweep) timeout -s INT "$limit" ./gepolab sweep recipes/llm_delay_sweep.yaml world.backend=cuda \
              -o "$logs/llm_delay_sweep.db" -j "$JOBS"; both $? ./gepolab analyze "$logs/llm_delay_sweep.db" ;;

@@ -41,18 +41,30 @@ static void draw_some(void *context, size_t task, size_t worker) {
 
 /* Small integers times 2^-12, with a standard deviation of 0.018. Normal numbers would take half a
  * minute for two billion parameters. */
-static gl_status draw_parameters(model *m, gl_error *err) {
+static gl_status draw_parameters(double *value, const model *m, gl_error *err) {
   const size_t n = model_parameters(m);
-  drawn_parameters p = {MUST_ARRAY(double, n, "the benchmark's parameters"), n};
+  drawn_parameters p = {value, n};
   const model_tensor *t;
   pool *workers = NULL;
   gl_status status = pool_new(&workers, 0, err);
   if (status == GL_OK) pool_run(workers, draw_some, &p, (n + DRAWN_AT_ONCE - 1) / DRAWN_AT_ONCE);
   pool_free(workers);
   for (size_t k = 0; status == GL_OK && (t = model_tensor_at(m, k)) != NULL; ++k)
-    for (size_t i = 0; t->rows == 1 && i < t->columns; ++i) p.value[t->offset + i] = 1;
-  if (status == GL_OK) status = model_set(m, p.value, err);
-  free(p.value);
+    for (size_t i = 0; t->rows == 1 && i < t->columns; ++i) value[t->offset + i] = 1;
+  return status;
+}
+
+static gl_status set_parameters(model *m, workload_parameters *p, gl_error *err) {
+  workload_parameters own = {NULL, 0};
+  gl_status status = GL_OK;
+  if (p == NULL) {
+    own.value = MUST_ARRAY(double, model_parameters(m), "the benchmark's parameters");
+    p = &own;
+  }
+  if (!p->drawn) status = draw_parameters(p->value, m, err);
+  if (status == GL_OK) p->drawn = 1;
+  if (status == GL_OK) status = model_set(m, p->value, err);
+  free(own.value);
   return status;
 }
 
@@ -114,12 +126,12 @@ static gl_status workload_begin(workload *w, size_t vocabulary, gl_error *err) {
   return status;
 }
 
-gl_status workload_init(workload *w, const model_config *c, workload_size size, backend *b,
-                        gl_error *err) {
+gl_status workload_init(workload *w, const model_config *c, workload_size size,
+                        workload_parameters *p, backend *b, gl_error *err) {
   *w = (workload){.size = size};
   gl_status status = workload_begin(w, c->vocabulary, err);
   if (status == GL_OK) status = model_new(&w->m, c, b, size.stores, err);
-  if (status == GL_OK) status = draw_parameters(w->m, err);
+  if (status == GL_OK) status = set_parameters(w->m, p, err);
   if (status == GL_OK && size.trains)
     status = model_optimizer_new(&w->optimizer, w->m, &workload_optimizer, err);
   return status;

@@ -32,10 +32,18 @@ typedef struct workload {
   generate_result result;              /* [sequences, length - prompt] */
 } workload;
 
-/* Makes the model with random parameters (norm weights are 1) that bfloat16 represents exactly.
- * Release *w with workload_fini(), also after an error. Errors: GL_ENOMEM, those of the backend. */
-gl_status workload_init(workload *w, const model_config *c, workload_size size, backend *b,
-                        gl_error *err);
+/* Random parameters (norm weights are 1) that bfloat16 represents exactly: value, of
+ * model_config_parameters() numbers, in memory that may belong to several processes. The first
+ * workload draws them and sets `drawn`, the next ones of the same configuration use them. */
+typedef struct workload_parameters {
+  double *value; /* borrowed */
+  int drawn;
+} workload_parameters;
+
+/* Makes the model with these parameters; p NULL: draws them for itself. Release *w with
+ * workload_fini(), also after an error. Errors: GL_ENOMEM, those of the backend. */
+gl_status workload_init(workload *w, const model_config *c, workload_size size,
+                        workload_parameters *p, backend *b, gl_error *err);
 /* Changes the sizes of a workload that workload_init() made; model and optimiser remain. Errors as
  * there; workload_fini() frees it also after an error. */
 gl_status workload_resize(workload *w, workload_size size, gl_error *err);

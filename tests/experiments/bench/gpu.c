@@ -1,6 +1,7 @@
 /* gepolab bench gpu: that it answers without a device, that all it measures can be measured, on a
  * tiny model on the CPU, beside limits and a peer, and what its bundle takes and refuses. */
 #include "experiments/bench/gpu.h"
+#include "llm/backend/open/open.h"
 #include "tests/support/cli.h"
 #include "tests/support/suite.h"
 
@@ -67,11 +68,11 @@ TEST(without_a_device_it_says_so_and_ends_well) {
 }
 
 TEST(every_part_measures_a_tiny_model_on_the_cpu) {
-  static const char *const keys[] = {"limit.product",     "limit.copy",        "tiny.train",
-                                     "tiny.decode.1",     "tiny.decode.2",     "tiny.decode.4",
-                                     "tiny.first.1",      "tiny.logp",         "tiny.step.score",
-                                     "tiny.step.update",  "tiny.step.peak",    "tiny.logp_backward",
-                                     "tiny.step.seconds", "tiny.step.generate"};
+  static const char *const keys[] = {
+      "limit.product",     "limit.copy",         "tiny.train",     "tiny.decode.1",
+      "tiny.decode.2",     "tiny.decode.4",      "tiny.first.1",   "tiny.logp",
+      "tiny.step.score",   "tiny.step.update",   "tiny.step.peak", "tiny.logp_backward",
+      "tiny.step.seconds", "tiny.step.generate", "tiny.repeats"};
   cJSON *json = ANSWER(0, "--shape", "tiny");
   for (size_t i = 0; i < sizeof keys / sizeof *keys; ++i) {
     if (number_at(of(json, keys[i]), "value") <= 0) fprintf(stderr, "%s: no number\n", keys[i]);
@@ -97,6 +98,29 @@ TEST(every_part_measures_a_tiny_model_on_the_cpu) {
   limit = beside(json, "tiny.steps.4", "limit");
   ASSERT_CLOSE(number_at(limit, "value"), 4 * copy / (136704 * 4. + 4 * 12 * 512.), 1e-9);
   CU_ASSERT_EQUAL(number_at(limit, "aim"), 0.6);
+}
+
+/* A part's process draws a shape's parameters into memory from which the next ones take them. */
+TEST(parameters_are_drawn_by_the_first_workload_alone) {
+  const model_config c = gpu_shape_named("tiny", 1).model;
+  const size_t n = model_config_parameters(&c);
+  double *value = calloc(2 * n, sizeof *value);
+  CU_ASSERT_PTR_NOT_NULL_FATAL(value);
+  workload_parameters drawn = {value, 0};
+  backend *b = NULL;
+  ASSERT_OK(backend_new(&b, BACKEND_CPU, NUMBER_F64, 0, &err));
+  for (size_t i = 0; i < 3; ++i) { /* the last one draws for itself */
+    workload w;
+    ASSERT_OK(workload_init(&w, &c, (workload_size){.sequences = 1, .length = 4},
+                            i < 2 ? &drawn : NULL, b, &err));
+    ASSERT_OK(model_get(w.m, value + n, &err));
+    CU_ASSERT(drawn.drawn && value[n] == value[0] - (i == 2));
+    CU_ASSERT_EQUAL(memcmp(value + 1, value + n + 1, (n - 1) * sizeof *value), 0);
+    if (i == 0) value[0] += 1;
+    workload_fini(&w);
+  }
+  backend_free(b);
+  free(value);
 }
 
 TEST(parity_holds_float32_against_float64) {
@@ -241,6 +265,35 @@ TEST(the_bundles_documented_calls_fit_into_their_time) {
   CU_ASSERT_EQUAL(system(command), 0);
 }
 
+/* Of each call the record says how many seconds its parts may take, and of the first three together
+ * with a first look at the device: 25 minutes at most. */
+TEST(the_bundles_documented_seconds_are_those_of_its_parts) {
+  static const char script[] =
+      "n=0 all=30; sed -n 's/^.*run.sh LOGS \\([^#]*\\)# *\\([0-9]*\\) s.*/\\2 \\1/p' "
+      "experiments/BENCHMARKS.md | { while read -r said parts; do n=$((n + 1)); "
+      "s=$(bash experiments/bench/gpu_bundle.sh --seconds $parts) && [ \"$s\" = \"$said\" ] || "
+      "{ echo \"$parts: $s s\" >&2; exit 1; }; [ $n -gt 3 ] || all=$((all + s)); done; "
+      "[ $n = $(grep -c 'run.sh LOGS ' experiments/BENCHMARKS.md) ] && [ $all -le 1500 ] && "
+      "grep -q \"The first three calls take $all s at most\" experiments/BENCHMARKS.md; }";
+  CU_ASSERT_EQUAL(system(script), 0);
+}
+
+/* 100 KiB of tracked files leave 28 of 128 for the bundle; a file that is not tracked does not
+ * count. */
+TEST(a_bundle_that_cannot_be_carried_beside_the_tracked_files_is_refused) {
+  static const char script[] =
+      "fits=$PWD/experiments/bench/bundle_fits.sh && cd $f && git init -q && mkdir bundle && "
+      "head -c 102400 /dev/zero > tracked && git add tracked && head -c 30000 /dev/zero > other && "
+      "head -c 20480 /dev/zero > bundle/part && export BUNDLE_TRAVELS=128 && "
+      "$fits bundle | grep -q ' KiB of 28 ' && head -c 20480 /dev/zero > bundle/next && "
+      "! $fits bundle 2> said > /dev/null && grep -q 'bundle/part' said && grep -q 'more than 28' "
+      "said";
+  char folder[64], command[768];
+  cli_scratch_make(folder);
+  snprintf(command, sizeof command, "f='%s'; %s", folder, script);
+  CU_ASSERT_EQUAL(system(command), 0);
+}
+
 /* With false programs in the places of the bundle's, one of whose three tests fails: each test has
  * a process, the failure is named, a sanitizer says how far it came, and later parts are run. */
 TEST(the_bundle_names_the_test_that_fails_and_goes_on) {
@@ -259,7 +312,7 @@ TEST(the_bundle_names_the_test_that_fails_and_goes_on) {
       "[ \"$(grep -c '^0 ' logs/tests.txt) $(grep '^[1-9]' logs/tests.txt)\" = '2 1 llm: cuda|two' "
       "] && "
       "grep -q '3 of 3 tests got through in 120 s, 1 with errors' logs/memcheck.log && "
-      "grep -q '^decode-0.6b: passed' said";
+      "grep -q '^decode-0.6b: passed' said && grep -q 'again: llm: cuda, two' logs/tests.log";
   char folder[64], command[2048];
   cli_scratch_make(folder);
   snprintf(command, sizeof command, "f='%s'; %s", folder, script);
