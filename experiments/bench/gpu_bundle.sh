@@ -3,6 +3,7 @@
 #
 #   ./run.sh LOGS PART [SECONDS] [PART [SECONDS]]...
 #   ./run.sh --seconds PART [SECONDS] [PART [SECONDS]]...
+#   ./run.sh --rebuild TREE
 #
 # PART is one of the table below, where the seconds stand that each may take; --seconds prints their
 # sum. More than 560 in one call are refused, for a first look at the device may take 30 more. Each
@@ -12,7 +13,9 @@
 # fails if it found something or did not get through all tests in its time. Ends with 1 where a part
 # failed or there is no CUDA device. Variables: PYTHON (with PyTorch and transformers; default
 # python3), SUITES (of tests and sanitizers; default "llm: cuda"), PEER_SHAPE (default 0.6b), JOBS
-# (tests at a time, and workers of the sweep; default 8).
+# (tests at a time, and workers of the sweep; default 8). --rebuild compiles the kernels of a source
+# tree with the machine's nvcc and links the programs with them, from the objects of a bundle that
+# was made with BUNDLE_OBJECTS=1.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 usage() { sed -n '2,/^set/s/^# \{0,1\}//p' "$0" | sed '$d' >&2; exit 2; }
@@ -25,6 +28,22 @@ declare -A seconds=([tests]=90 [decode-0.6b]=60 [train-0.6b]=60 [decode-1.7b]=90
 [ $# -ge 2 ] || usage
 to=$1
 shift
+# Compiles all kernels at a time, which takes as long as the slowest on a machine of 16 cores.
+rebuild() {
+  local made=$here/rebuilt f jobs=()
+  [ -d "$here/lib" ] || tar -xzf "$here/bundle.tar.gz" -C "$here" || return 1
+  mkdir -p "$made" && "$PYTHON" -m tarfile -e "$here/objects.tar.xz" "$made" && cd "$1" || return 1
+  for f in llm/backend/cuda/*.cu; do
+    nvcc -std=c++17 -O3 -I. -lineinfo -DGEPOLAB_CUDA_LIB='"/usr/local/cuda/lib64"' \
+      -DGEPOLAB_CUDA_MAJOR="\"$(nvcc --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p')\"" \
+      -gencode arch=compute_90a,code=sm_90a -c -o "$made/$(basename "$f").o" "$f" & jobs+=($!)
+  done
+  for f in "${jobs[@]}"; do wait "$f" || return 1; done
+  cd "$here" || return 1
+  nvcc -o gepolab "$made"/main.o -Xlinker --whole-archive "$made"/host.a -Xlinker --no-whole-archive "$made"/*.cu.o lib/*.so* &&
+    nvcc -o gepolab-tests -Xlinker --whole-archive "$made"/tests.a "$made"/host.a -Xlinker --no-whole-archive "$made"/*.cu.o lib/*.so*
+}
+if [ "$to" = --rebuild ]; then PATH=$PATH:/usr/local/cuda/bin; rebuild "$1"; exit; fi
 parts=() limits=() all=0
 while [ $# -gt 0 ]; do
   limit=${seconds[$1]:-}

@@ -54,7 +54,7 @@ static gl_status draw_parameters(double *value, const model *m, gl_error *err) {
   return status;
 }
 
-static gl_status set_parameters(model *m, workload_parameters *p, gl_error *err) {
+static gl_status workload_set_parameters(model *m, workload_parameters *p, gl_error *err) {
   workload_parameters own = {NULL, 0};
   gl_status status = GL_OK;
   if (p == NULL) {
@@ -131,7 +131,7 @@ gl_status workload_init(workload *w, const model_config *c, workload_size size,
   *w = (workload){.size = size};
   gl_status status = workload_begin(w, c->vocabulary, err);
   if (status == GL_OK) status = model_new(&w->m, c, b, size.stores, err);
-  if (status == GL_OK) status = set_parameters(w->m, p, err);
+  if (status == GL_OK) status = workload_set_parameters(w->m, p, err);
   if (status == GL_OK && size.trains)
     status = model_optimizer_new(&w->optimizer, w->m, &workload_optimizer, err);
   return status;

@@ -149,6 +149,34 @@ TEST(bounds_are_of_parity_and_numbers_that_are_none_are_outside) {
   }
 }
 
+/* The limits that roofline.py computes from its table of kernels are those of the benchmark: in a
+ * step of decoding, of weights, keys and values, and in one of training, of useful operations. */
+TEST(the_table_of_kernels_has_the_limits_of_the_benchmark) {
+  static const size_t batches[] = {1, 2, 4};
+  char folder[64], path[128], command[512], key[32];
+  if (system("python3 -c '' > /dev/null 2>&1") != 0) SKIP("python3 is not installed");
+  cJSON *json = ANSWER(0, "--only", "train,decode");
+  cli_scratch_make(folder);
+  snprintf(command, sizeof command,
+           "python3 experiments/bench/roofline.py --shape tiny --length 16 --position 12 --element "
+           "4 --copy %.17g --product %.17g --json > %s",
+           number_at(of(json, "limit.copy"), "value"),
+           number_at(of(json, "limit.product"), "value"), cli_path(path, folder, "roofline"));
+  CU_ASSERT_EQUAL_FATAL(system(command), 0);
+  char *text = cli_read(path);
+  cJSON *steps = json_parsed(text);
+  CU_ASSERT_EQUAL_FATAL(cJSON_GetArraySize(steps), 4);
+  for (int i = 0; i < 4; ++i) {
+    if (i < 3)
+      snprintf(key, sizeof key, "tiny.steps.%zu", batches[i]);
+    else
+      snprintf(key, sizeof key, "tiny.train");
+    ASSERT_CLOSE(number_at(cJSON_GetArrayItem(steps, i), "limit") /
+                     number_at(beside(json, key, "limit"), "value"),
+                 1, 1e-9);
+  }
+}
+
 TEST(operations_have_a_table) {
   setenv("GEPOLAB_CUDA_TIMES", "1", 1);
   cli_result r = ALONE("bench", "gpu", "--device", "cpu", "--quick", "--only", "train",
