@@ -22,7 +22,7 @@ usage() { sed -n '2,/^set/s/^# \{0,1\}//p' "$0" | sed '$d' >&2; exit 2; }
 PYTHON=${PYTHON:-python3} SUITES=${SUITES:-llm: cuda} PEER_SHAPE=${PEER_SHAPE:-0.6b} JOBS=${JOBS:-8}
 own_path=${LD_LIBRARY_PATH:-}
 declare -A seconds=([tests]=90 [decode-0.6b]=60 [train-0.6b]=60 [decode-1.7b]=90 [train-1.7b]=90 [times-0.6b]=60
-  [times-1.7b]=90 [repeats]=60 [repeats-0.6b]=50 [profile]=70 [parity]=90 [memcheck]=120 [racecheck]=290 [initcheck]=290
+  [times-1.7b]=90 [repeats]=60 [repeats-0.6b]=60 [profile]=90 [parity]=90 [memcheck]=120 [racecheck]=290 [initcheck]=290
   [synccheck]=120 [chunks]=120 [peer-train]=160 [peer-decode]=400 [step-0.6b]=280 [step-1.7b]=280 [sweep]=540)
 
 [ $# -ge 2 ] || usage
@@ -40,8 +40,9 @@ rebuild() {
   done
   for f in "${jobs[@]}"; do wait "$f" || return 1; done
   cd "$here" || return 1
-  nvcc -o gepolab "$made"/main.o -Xlinker --whole-archive "$made"/host.a -Xlinker --no-whole-archive "$made"/*.cu.o lib/*.so* &&
-    nvcc -o gepolab-tests -Xlinker --whole-archive "$made"/tests.a "$made"/host.a -Xlinker --no-whole-archive "$made"/*.cu.o lib/*.so*
+  local with=(-Wl,--whole-archive "$made/host.a" -Wl,--no-whole-archive "$made"/*.cu.o lib/*.so*
+    -L/usr/local/cuda/lib64 -lcudart_static -lm -lpthread -ldl -lrt)
+  g++ -o gepolab "$made/main.o" "${with[@]}" && g++ -o gepolab-tests -Wl,--whole-archive "$made/tests.a" "${with[@]}"
 }
 if [ "$to" = --rebuild ]; then PATH=$PATH:/usr/local/cuda/bin; rebuild "$1"; exit; fi
 parts=() limits=() all=0
