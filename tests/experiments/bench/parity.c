@@ -5,8 +5,8 @@
  *
  * The model has 28 layers, as the smallest Qwen3, of a sixteenth of its width; its weights are four
  * times as large, so that all activations but those of the embedding have the same size.
- * GEPOLAB_PARITY_SHAPE=0.6b takes that model itself instead (20 GB of memory) and prints the
- * numbers. */
+ * GEPOLAB_PARITY_SHAPE=0.6b takes that model itself instead (12 GB of memory, some minutes) and
+ * prints the numbers. */
 #include "experiments/bench/gpu.h"
 #include "llm/backend/open/open.h"
 #include "tests/support/suite.h"
@@ -29,9 +29,8 @@ typedef enum mistake {
   POSITION_OF_KEYS,  /* one more than that of queries */
   COLUMNS_STALE,     /* the last 8 results of every product's row are those of the row before */
   KEYS_DROPPED_ONCE, /* no query of the first layer sees the second block */
-  /* Not found: */
-  SUMS_IN_BFLOAT16,  /* of products, after every 16 terms */
-  NORM_EPS_LEFT_OUT, /* division by the root of the mean square alone */
+  SUMS_IN_BFLOAT16,  /* of products, after every 16 terms: found at 0.6B's width alone */
+  NORM_EPS_LEFT_OUT, /* division by the root of the mean square alone: not found */
   MISTAKES
 } mistake;
 
@@ -253,7 +252,8 @@ TEST(bfloat16_is_within_them_and_mistakes_of_kernels_are_not) {
     const gaps g = between(right, w.logp, n);
     if (shape != NULL)
       fprintf(stderr, "%-16s root mean square %.5f, most %.5f\n", names[m], g.rms, g.most);
-    CU_ASSERT_EQUAL(accepted(g), m == NO_MISTAKE || m >= SUMS_IN_BFLOAT16);
+    CU_ASSERT_EQUAL(accepted(g), m == NO_MISTAKE || m == NORM_EPS_LEFT_OUT ||
+                                     (m == SUMS_IN_BFLOAT16 && shape == NULL));
   }
   b->ops = simulated.own;
   free(right);
