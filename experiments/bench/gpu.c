@@ -481,20 +481,41 @@ static workload_size training_of(const gpu_shape *s) {
   return (workload_size){.sequences = s->sequences, .length = s->length, .trains = 1};
 }
 
+/* The memory that a workload of some sequences at a time needs, and whether it fits. A part of the
+ * free memory stays unused, because allocations leave gaps. */
+static gl_status fits(const gpu_run *r, const workload_size *size, memory_use use,
+                      memory_plan *need, int *does, gl_error *err) {
+  size_t total, available;
+  r->device->ops->memory(r->device, &total, &available);
+  use.training_tokens = use.training_targets = size->micro * size->length;
+  gl_status status = model_memory(need, &r->shape->model, r->device, &use, err);
+  *does = status == GL_OK && need->total <= available - available / 32;
+  return status;
+}
+
+/* As measured here, and with the logits of the forward computed again, if they were stored. */
 static gl_status gpu_train(gpu_run *r, gl_error *err) {
   const gpu_shape *s = r->shape;
-  const row x = {"train",
-                 "tokens a second, training",
-                 (double)(s->sequences * s->length),
-                 train_flops(&s->model, s->length),
-                 0,
-                 TRAIN_SHARE};
+  const double tokens = (double)(s->sequences * s->length);
+  const row rows[] = {
+      {"train.again", "tokens a second, training, logits computed twice", tokens, 0, 0, NAN},
+      {"train", "tokens a second, training", tokens, train_flops(&s->model, s->length), 0,
+       TRAIN_SHARE}};
+  workload_size size = training_of(s);
+  memory_plan need;
+  int stores = 0;
   double rate;
-  workload w;
-  gl_status status =
-      workload_init(&w, &s->model, training_of(s), &r->g->parameters, r->device, err);
-  if (status == GL_OK) status = gpu_measure(r, &rate, x, workload_train, &w, err);
-  workload_fini(&w);
+  size.micro = size.sequences;
+  gl_status status = GL_OK;
+  if (r->device->ops->logits_bytes != NULL)
+    status = fits(r, &size, (memory_use){.stores = MODEL_STORES_LOGITS}, &need, &stores, err);
+  for (int i = !stores; i < 2 && status == GL_OK; ++i) {
+    workload w;
+    size.stores = stores && i == 1 ? MODEL_STORES_LOGITS : MODEL_STORES_ACTIVATIONS;
+    status = workload_init(&w, &s->model, size, &r->g->parameters, r->device, err);
+    if (status == GL_OK) status = gpu_measure(r, &rate, rows[i], workload_train, &w, err);
+    workload_fini(&w);
+  }
   return status;
 }
 
@@ -623,28 +644,31 @@ static gl_status gpu_decode(gpu_run *r, gl_error *err) {
 /* --- a step of reinforcement learning --- */
 
 /* Uses micro-batches of as many whole sequences as fit; if not even one fits, the backward
- * recomputes layers. Leaves a part of the free memory unused, because allocations leave gaps. */
+ * recomputes layers. If the logits fit, too, they are stored. */
 static gl_status plan_step(workload_size *size, double *planned, const gpu_run *r, gl_error *err) {
-  backend *b = r->device;
-  const model_config *c = &r->shape->model;
-  size_t total, available;
-  b->ops->memory(b, &total, &available);
   const model_stores stores[] = {MODEL_STORES_ACTIVATIONS, MODEL_STORES_INPUTS};
-  for (size_t i = 0; i < 2; ++i) {
-    size->stores = stores[i];
-    const size_t most = MICRO_TOKENS / size->length + 1;
-    for (size->micro = most < size->sequences ? most : size->sequences; size->micro > 0;
-         --size->micro) {
-      memory_plan need;
-      const size_t n = size->micro * size->length;
-      gl_status status = model_memory(
-          &need, c, b, &(memory_use){size->stores, n, n, size->sequences, size->length, 0}, err);
-      *planned = (double)need.total;
-      if (status != GL_OK || need.total <= available - available / 32) return status;
+  const size_t most = MICRO_TOKENS / size->length + 1;
+  memory_use use = {.slots = size->sequences, .capacity = size->length};
+  memory_plan need;
+  int does = 0;
+  for (size_t i = 0; i < 2 && !does; ++i) {
+    size->stores = use.stores = stores[i];
+    size->micro = (most < size->sequences ? most : size->sequences) + 1;
+    while (!does && --size->micro > 0) {
+      gl_status status = fits(r, size, use, &need, &does, err);
+      if (status != GL_OK) return status;
     }
   }
-  return gl_fail(err, GL_ENOMEM, "a step does not fit: %.1f of %.1f GiB are free",
-                 (double)available * 0x1p-30, (double)total * 0x1p-30);
+  *planned = (double)need.total;
+  if (!does)
+    return gl_fail(err, GL_ENOMEM, "a step does not fit: it needs %.1f GiB", *planned * 0x1p-30);
+  if (size->stores == MODEL_STORES_INPUTS || r->device->ops->logits_bytes == NULL) return GL_OK;
+  use.stores = MODEL_STORES_LOGITS;
+  gl_status status = fits(r, size, use, &need, &does, err);
+  if (!does) return status;
+  size->stores = use.stores;
+  *planned = (double)need.total;
+  return GL_OK;
 }
 
 /* The first call, a warm-up, samples fewer tokens. */

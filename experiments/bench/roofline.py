@@ -93,7 +93,7 @@ def train(s, sequences, length, e):
         kernel("output: logits", chunks, chunk_rows * v * h * e + chunk_columns * rows * h * e + 4 * rows * v,
                vocabulary, vocabulary),
         kernel("output: log-probabilities", chunks + chunk_rows, 4 * rows * v),
-        kernel("output: logits again", chunks, chunk_rows * v * h * e + chunk_columns * rows * h * e + 4 * rows * v,
+        kernel("output: logits again, if not stored", chunks, chunk_rows * v * h * e + chunk_columns * rows * h * e + 4 * rows * v,
                vocabulary),
         kernel("output: their gradients", chunks, (4 + e) * rows * v),
         kernel("output: to its input", chunks + chunk_rows, chunk_rows * v * h * e + rows * v * e
