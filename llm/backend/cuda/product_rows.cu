@@ -432,6 +432,7 @@ template <typename TILE>
 static __device__ __forceinline__ bool combine_splits(float (&sum)[TILE::N], float *partial,
                                                       unsigned *arrived, unsigned splits) {
   const int VECTORS = TILE::N / 4;
+  [[maybe_unused]] const int UNROLLED = VECTORS > 4 ? 1 : 4;
   const size_t at = blockIdx.y * gridDim.x + blockIdx.x, size = TILE::THREADS * VECTORS;
   float4 *const kept = reinterpret_cast<float4 *>(partial) + at * splits * size + threadIdx.x;
 #pragma unroll
@@ -441,7 +442,7 @@ static __device__ __forceinline__ bool combine_splits(float (&sum)[TILE::N], flo
   if (!is_last_of(splits, arrived + at)) return false;
 #pragma unroll
   for (int i = 0; i < TILE::N; ++i) sum[i] = NEGATIVE_ZERO;
-#pragma unroll(VECTORS > 4 ? 1 : 4)
+#pragma unroll UNROLLED
   for (unsigned z = 0; z < splits; ++z)
 #pragma unroll
     for (int i = 0; i < VECTORS; ++i) {

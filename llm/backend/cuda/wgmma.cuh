@@ -261,7 +261,9 @@ template <int N> static __device__ __forceinline__ float (&in_a_row(float (&c)[N
 /* Starts c = a b^T. a: 64 rows of a matrix with A_ROWS rows, b: a matrix with N * 8 rows; both are
  * DIM numbers wide. */
 template <int DIM, int A_ROWS, int N>
-static __device__ __forceinline__ void product_rows(float (&c)[N][4], uint64_t a, uint64_t b) {
+static __device__ __forceinline__ void product_rows([[maybe_unused]] float (&c)[N][4],
+                                                    [[maybe_unused]] uint64_t a,
+                                                    [[maybe_unused]] uint64_t b) {
 #ifdef HAS_WGMMA
 #pragma unroll
   for (unsigned k = 0; k < DIM; k += 16) {
@@ -273,8 +275,9 @@ static __device__ __forceinline__ void product_rows(float (&c)[N][4], uint64_t a
 }
 /* Starts c [64, DIM] += a [64, K * 16] b [K * 16, DIM], with a in registers. */
 template <int K, int N>
-static __device__ __forceinline__ void product_columns(float (&c)[N][4], const uint32_t (&a)[K][4],
-                                                       uint64_t b) {
+static __device__ __forceinline__ void product_columns([[maybe_unused]] float (&c)[N][4],
+                                                       [[maybe_unused]] const uint32_t (&a)[K][4],
+                                                       [[maybe_unused]] uint64_t b) {
 #ifdef HAS_WGMMA
 #pragma unroll
   for (unsigned k = 0; k < K; ++k)
