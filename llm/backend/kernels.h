@@ -16,7 +16,11 @@
  * Part two is kernels_rows.h: the kernels, included once per number type. In CUDA norms, attention
  * heads and the gated unit have separate loops over vectors of 16 bytes
  * (llm/backend/cuda/vector16.cuh), and share the per-number functions (norm_number, ...) with the
- * CPU. */
+ * CPU.
+ *
+ * nvcc fuses a product with the addition that uses it, and of a sum of two products it fuses
+ * either: in one kernel the first for some numbers and the second for others. KERNEL_PRODUCT(x, y)
+ * is rounded, so that such a sum has the same bits in all kernels. */
 #ifndef GEPOLAB_LLM_BACKEND_KERNELS_H
 #define GEPOLAB_LLM_BACKEND_KERNELS_H
 
@@ -39,6 +43,7 @@
 #define SIMD
 #define SIMD_SUM(...)
 #define SIMD_MAX(...)
+#define KERNEL_PRODUCT(x, y) __fmul_rn(x, y)
 
 #else
 
@@ -56,6 +61,7 @@ typedef struct kernel_group {
 #define SIMD KERNEL_PRAGMA(omp simd)
 #define SIMD_SUM(...) KERNEL_PRAGMA(omp simd reduction(+ : __VA_ARGS__))
 #define SIMD_MAX(...) KERNEL_PRAGMA(omp simd reduction(max : __VA_ARGS__))
+#define KERNEL_PRODUCT(x, y) ((x) * (y))
 
 #endif
 

@@ -24,7 +24,7 @@ KERNEL MASTER ROW(norm_number)(MASTER x, MASTER rstd, MASTER weight) {
 /* The gradient of one input number x, with back = rstd^2 / width * (sum over the row of w dy x);
  * below, the contribution of x to the gradient of its weight. */
 KERNEL MASTER ROW(norm_grad)(MASTER dy, MASTER x, MASTER weight, MASTER rstd, MASTER back) {
-  return rstd * (weight * dy - x * back);
+  return rstd * (KERNEL_PRODUCT(weight, dy) - x * back);
 }
 KERNEL MASTER ROW(norm_weight_grad)(MASTER dy, MASTER x, MASTER rstd) {
   return dy * x * rstd;
@@ -83,8 +83,8 @@ KERNEL void ROW(norm_backward)(GROUP g, REAL *KERNEL_RESTRICT din, MASTER *KERNE
  * back. */
 KERNEL void ROW(rotate_pair)(MASTER *a, MASTER *b, MASTER cosine, MASTER sine) {
   const MASTER x = *a, y = *b;
-  *a = x * cosine - y * sine;
-  *b = y * cosine + x * sine;
+  *a = KERNEL_PRODUCT(x, cosine) - KERNEL_PRODUCT(y, sine);
+  *b = KERNEL_PRODUCT(y, cosine) + KERNEL_PRODUCT(x, sine);
 }
 
 /* out [dim] = rotary(in [dim]) without a norm. sign -1: the inverse rotation, by which the backward
@@ -248,7 +248,7 @@ KERNEL void ROW(logp_backward)(GROUP g, MASTER *z, size_t n, size_t target, MAST
  * sgd_step). Returns the new parameter; *m is updated. */
 KERNEL MASTER ROW(sgd_number)(MASTER param, MASTER grad, MASTER *m, MASTER lr, MASTER momentum,
                               MASTER coupled, MASTER scale) {
-  MASTER gradient = grad * scale + coupled * param;
+  MASTER gradient = KERNEL_PRODUCT(grad, scale) + coupled * param;
   if (m != NULL) gradient = *m = momentum * *m + gradient;
   return param - lr * gradient;
 }
@@ -259,8 +259,8 @@ KERNEL MASTER ROW(sgd_number)(MASTER param, MASTER grad, MASTER *m, MASTER lr, M
 KERNEL MASTER ROW(adamw_number)(MASTER param, MASTER grad, MASTER *m, MASTER *v, MASTER beta1,
                                 MASTER beta2, MASTER keep, MASTER coupled, MASTER scale,
                                 MASTER rate, MASTER root, MASTER eps) {
-  const MASTER gradient = grad * scale + coupled * param;
-  *m = beta1 * *m + (1 - beta1) * gradient;
-  *v = beta2 * *v + (1 - beta2) * gradient * gradient;
+  const MASTER gradient = KERNEL_PRODUCT(grad, scale) + coupled * param;
+  *m = KERNEL_PRODUCT(beta1, *m) + (1 - beta1) * gradient;
+  *v = KERNEL_PRODUCT(beta2, *v) + (1 - beta2) * gradient * gradient;
   return param * keep - rate * *m / ((MASTER)sqrt(*v) * root + eps);
 }

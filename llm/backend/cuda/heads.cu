@@ -169,7 +169,7 @@ head_grads(T *dqkv, float (&da_weight)[vector16<T>::N], float (&db_weight)[vecto
 #pragma unroll
   for (unsigned e = 0; e < N; ++e) {
     rows_of<T>::rotate_pair(&da[e], &db[e], c[e], -t[e]);
-    dot += da[e] * wa[e] * a[e] + db[e] * wb[e] * b[e];
+    dot += fmaf(da[e] * wa[e], a[e], db[e] * wb[e] * b[e]);
   }
   const float back = lanes_sum(dot, lanes) * rstd * rstd / static_cast<float>(dim);
   if (!there || i >= half) return;

@@ -65,7 +65,7 @@ static __device__ __forceinline__ float load_head(float (&a)[vector16<T>::N],
   float squares = 0;
   load_halves<WIDE>(a, b, head, i, dim / 2);
 #pragma unroll
-  for (unsigned e = 0; e < vector16<T>::N; ++e) squares += a[e] * a[e] + b[e] * b[e];
+  for (unsigned e = 0; e < vector16<T>::N; ++e) squares += fmaf(a[e], a[e], b[e] * b[e]);
   return 1 / sqrtf(lanes_sum(squares, lanes) / static_cast<float>(dim) + eps);
 }
 
