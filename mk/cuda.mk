@@ -1,7 +1,7 @@
 # The CUDA backend, where nvcc is found.
 
 # CUDA's runtime is linked statically; cuBLASLt is opened when a GPU is used, from the loader's path
-# or the toolkit's folder as it was at build time. Machine code for sm_80 and sm_90, and PTX that
+# or the toolkit's folder as it was at build time. Machine code for sm_80 and sm_90a, and PTX of compute_90 that
 # drivers compile for what comes later; sm_90a has the instructions (wgmma) that no later kind has. NCCL is opened the same way where its header was found.
 ifneq ($(NVCC),)
 CUDA_LIB   := $(abspath $(lastword $(shell $(NVCC) --dryrun -x cu /dev/null 2>&1 | sed -n 's/^.*LIBRARIES=//p' | tr -d '"' | sed 's/-L//g')))

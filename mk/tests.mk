@@ -22,7 +22,6 @@ EMULATED_TESTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard experiments/bench/gpu*.
                     experiments/base/args.c experiments/base/memory.c experiments/base/program.c \
                     tests/support/main.c tests/support/processes.c $(wildcard tests/llm/backend/cuda/*.c) \
                     tests/support/llm_backend_cases.c tests/support/llm_backend_run.c tests/support/llm_model.c tests/support/files.c)
-EMULATED_SUITES := cuda emulated
 EMULATE_CXXFLAGS = -x c++ -std=c++17 -DGEPOLAB_EMULATE -DGEPOLAB_CUDA_LIB='"$(BUILD)/emulate"' -Itests/emulate -Itests/emulate/nccl -I. -O1 -g1 -Wall -Wextra -Wshadow -Werror=switch-enum -Wno-unknown-pragmas \
                     $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=undefined) $(RACE_DEFINE)
 # Kernels that tell tests/emulate/race.cpp of every load and store, each as wide as it is written.

@@ -110,8 +110,8 @@ static __device__ __forceinline__ bool is_last_of(unsigned n, unsigned *arrived)
   return last;
 }
 
-/* Waits until earlier kernels have finished and their results can be read; then lets the blocks of
- * the next kernel start if there is room. For kernels launched with LAUNCH_EARLY. After a plain
+/* Lets the blocks of the next kernel start if there is room; then waits until earlier kernels have
+ * finished and their results can be read. For kernels launched with LAUNCH_EARLY. After a plain
  * launch it only lets the next kernel start; below compute capability 9.0 it does nothing. */
 static __device__ __forceinline__ void wait_for_kernels_before() {
 #ifdef GEPOLAB_EMULATE
