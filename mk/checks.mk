@@ -8,10 +8,14 @@ check-arrows: $(BUILD)/gepolab
 	@tests/arrows/circles.sh $(BUILD)
 	@tests/arrows/names.sh
 
-# Registers and local memory of the CUDA kernels for sm_80 and sm_90a; needs nvcc and no device.
+# The CUDA kernels as compiled for sm_80 and sm_90a: registers and local memory, their launches on the emulated device, machine code,
+# and what clang says of the source. Needs nvcc and no device.
 .PHONY: check-kernels
-check-kernels:
-	@tests/kernels.sh $(BUILD)/kernels 80 90a
+check-kernels: $(BUILD)/tests-emulated
+	@tests/kernels/registers.sh $(BUILD)/kernels 80 90a
+	@tests/kernels/launches.sh $(BUILD)
+	@tests/kernels/machine_code.sh $(BUILD) $(PYTHON)
+	@tests/kernels/clang.sh $(BUILD)/kernels
 
 # What the program does, compared with hashes under git, so that a change of structure is known to change
 # nothing else: make freeze PART="policy clock" AGAINST=folder; KEEP=1 writes the hashes (tests/freeze/freeze.sh).

@@ -319,6 +319,10 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int device);
 /* cudaErrorInvalidValue where a launch of the kernel with so much dynamic shared memory would be
  * refused: with its static shared memory more than 48 KiB, and more than it was allowed. */
 cudaError_t emulate_shared_refused(const void *function, size_t shared);
+/* Appends the launch to the file that GEPOLAB_EMULATED_LAUNCHES in the environment names, if it is
+ * larger than those of the kernel before: address in the program, threads, dynamic shared memory
+ * and what was allowed of it, grid. For tests/kernels/launches.sh. */
+void emulate_launched(const void *function, dim3 grid, dim3 block, size_t shared);
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr what, int device);
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *out, const void *function);
 cudaError_t cudaFuncSetAttribute(const void *function, cudaFuncAttribute what, int value);

@@ -315,3 +315,35 @@ TEST(training_reads_each_parameter_as_often_as_adamw_needs) {
   backend_free(b);
   emulate_shapes_only(0);
 }
+
+/* Tiles of product_rows.cu at sizes that choose each of them: launched, and with as much shared
+ * memory as they ask for. A recording of launches (tests/kernels/launches.sh) so has all of them
+ * but those for devices of less shared memory or more multiprocessors than this one. */
+TEST(row_wise_products_of_all_tiles_are_launched) {
+  static const struct {
+    size_t rows, m, k; /* numbers of a row: m of a product and of logits, m / 2 gated units */
+  } sizes[] = {{1, 1024, 1024},  {16, 1024, 1024},  {32, 1024, 1024}, {64, 1024, 1024},
+               {64, 1024, 256},  {64, 12288, 256},  {128, 128, 256},  {128, 1024, 1024},
+               {256, 1024, 256}, {128, 65536, 256}, {512, 1024, 256}, {512, 1024, 1024},
+               {1, 64, 100},     {32, 64, 100},     {64, 64, 100}};
+  enum { N = sizeof sizes / sizeof *sizes };
+  emulate_shapes_only(BLOCKS);
+  backend *b = device();
+  emulate_counts(1);
+  for (size_t i = 0; i < N; ++i) {
+    const size_t rows = sizes[i].rows, m = sizes[i].m, k = sizes[i].k;
+    void *in = b->ops->allocate(b, 2 * rows * k), *weight = b->ops->allocate(b, 2 * m * k);
+    void *out = b->ops->allocate(b, 4 * rows * m);
+    b->ops->product(b, out, in, weight, rows, m, k, PRODUCT_ROW_BY_ROW);
+    b->ops->logits(b, out, in, weight, rows, m, k);
+    b->ops->product_swiglu(b, out, in, weight, rows, m / 2, k);
+    b->ops->release(b, in);
+    b->ops->release(b, weight);
+    b->ops->release(b, out);
+  }
+  emulate_counts(0);
+  ASSERT_OK(b->ops->status(b, &err));
+  CU_ASSERT_EQUAL(sum_of("product_rows").launches, 3 * N);
+  backend_free(b);
+  emulate_shapes_only(0);
+}
