@@ -316,9 +316,9 @@ TEST(training_reads_each_parameter_as_often_as_adamw_needs) {
   emulate_shapes_only(0);
 }
 
-/* Tiles of product_rows.cu at sizes that choose each of them: launched, and with as much shared
- * memory as they ask for. A recording of launches (tests/kernels/launches.sh) so has all of them
- * but those for devices of less shared memory or more multiprocessors than this one. */
+/* Tiles of llm/backend/cuda/product_rows.cu at sizes that choose each of them: launched, and with
+ * as much shared memory as they ask for. A recording of launches (tests/kernels/launches.sh) so has
+ * all of them but those for devices of less shared memory or more multiprocessors than this one. */
 TEST(row_wise_products_of_all_tiles_are_launched) {
   static const struct {
     size_t rows, m, k; /* numbers of a row: m of a product and of logits, m / 2 gated units */

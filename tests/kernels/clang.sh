@@ -18,4 +18,4 @@ for file in llm/backend/cuda/*.cu; do echo "$file"; done |
   xargs -P "$(nproc)" -I FILE "$clang" -x cuda -fsyntax-only --cuda-gpu-arch=sm_90a --cuda-path="$cuda" -std=c++17 -I. -isystem "$to/clang" \
     -DGEPOLAB_CUDA_LIB='""' -DGEPOLAB_CUDA_MAJOR='"0"' -Wall -Wextra -Wshadow -Wno-unknown-cuda-version -Werror -ferror-limit=3 -ftemplate-backtrace-limit=2 FILE ||
   { echo "clang: $clang $version refuses what it named above" >&2; exit 1; }
-echo "clang: $(ls llm/backend/cuda/*.cu | wc -l) files without a warning, for sm_90a and the host ($clang $version)"
+echo "clang: $(ls llm/backend/cuda/*.cu | wc -l) passed, 0 failed: files without a warning, for sm_90a and the host ($clang $version)"

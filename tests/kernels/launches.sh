@@ -53,7 +53,7 @@ nm "$build/tests-emulated" | awk '
   FNR != NR { $1 = of[number($1)]; print }' OFS='\t' - "$to/emulated.tsv" > "$to/launched.tsv"
 "$to/wgmma_launches" >> "$to/launched.tsv"
 awk -F'\t' -v OFS='\t' -v unseen="$unseen" -v roomy="$roomy" -v table="$to/launches.tsv" '
-  function refuse(why) { printf "launches: %s (%s, sm_%s): %s\n", $3, $1, $2, why; bad = 1 }
+  function refuse(why) { printf "launches: %s (%s, sm_%s): %s\n", $3, $1, $2, why; bad++ }
   function least(blocks, why) { if (blocks < fit) { fit = blocks; by = why } }
   function listed(name, list, n, used,  i) {
     for (i = 1; i <= n; i++) if (name ~ list[i]) { used[i] = 1; return 1 }
@@ -66,7 +66,7 @@ awk -F'\t' -v OFS='\t' -v unseen="$unseen" -v roomy="$roomy" -v table="$to/launc
     return n
   }
   function unused(list, n, used, what,  i) {
-    for (i = 1; i <= n; i++) if (!used[i]) { printf "launches: %s is in a list of tests/kernels/launches.sh and %s\n", list[i], what; bad = 1 }
+    for (i = 1; i <= n; i++) if (!used[i]) { printf "launches: %s is in a list of tests/kernels/launches.sh and %s\n", list[i], what; bad++ }
   }
   BEGIN {
     rooms = words(roomy, room)
@@ -100,5 +100,5 @@ awk -F'\t' -v OFS='\t' -v unseen="$unseen" -v roomy="$roomy" -v table="$to/launc
   END {
     unused(alone, never, used_alone, "is launched")
     unused(room, rooms, used_room, "fits")
-    printf "launches: %d kernels of both kinds of GPU, %d launched and within the limits; blocks a multiprocessor limited by registers %d, threads %d, shared memory %d; one block %d; never launched %d (%d lines)\n", kernels, launched, limited["registers"], limited["threads"], limited["shared"], single, kernels - launched, never
-    exit bad }' "$to/launched.tsv" "$to/kernels.tsv"
+    printf "launches: %d passed, %d failed: kernels of both kinds of GPU; limited by registers %d, threads %d, shared memory %d; %d run one block a multiprocessor; never launched, as listed: %d (%d lines)\n", launched, bad, limited["registers"], limited["threads"], limited["shared"], single, kernels - launched, never
+    exit bad > 0 }' "$to/launched.tsv" "$to/kernels.tsv"

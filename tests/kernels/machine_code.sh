@@ -116,5 +116,5 @@ awk -F'\t' -v wide="$wide" -v double="$double" '
         if (exact ? fma[of[1], two] != 2 * fma[k] || add[of[1], two] != 2 * add[k] : mul[of[1], two] != 2 * mul[k]) differ(k, "other arithmetic than with twice the rows")
       }
     }
-    printf "machine code: %d kernels of both kinds of GPU, %d of %d properties hold\n", kernels, checks - bad, checks
+    printf "instructions: %d passed, %d failed: properties of %d kernels of both kinds of GPU\n", checks - bad, bad, kernels
     exit bad > 0 }' "$to/machine_code.tsv"

@@ -1,8 +1,8 @@
-/* Prints how attention_wgmma.cu launches its kernels, which the emulated device does not run: the
- * file's own code for the host, linked so that four functions of CUDA's runtime are those below
- * (--wrap), which note what they are asked for. Nothing is run. Lines as emulate_launched() writes
- * them (tests/emulate), with the kernel's name in the place of its address. Built and read by
- * tests/kernels/launches.sh. */
+/* Prints how llm/backend/cuda/attention_wgmma.cu launches its kernels, which the emulated device
+ * does not run: the file's own code for the host, linked so that four functions of CUDA's runtime
+ * are those below (--wrap), which note what they are asked for. Nothing is run. Lines as
+ * emulate_launched() writes them (tests/emulate), with the kernel's name in the place of its
+ * address. Built and read by tests/kernels/launches.sh. */
 #include "llm/backend/cuda/device.cuh"
 
 #include <map>
