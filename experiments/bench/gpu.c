@@ -483,8 +483,8 @@ static workload_size training_of(const gpu_shape *s) {
 
 /* The memory that a workload of some sequences at a time needs, and whether it fits. A part of the
  * free memory stays unused, because allocations leave gaps. */
-static gl_status fits(const gpu_run *r, const workload_size *size, memory_use use,
-                      memory_plan *need, int *does, gl_error *err) {
+static gl_status gpu_fits(const gpu_run *r, const workload_size *size, memory_use use,
+                          memory_plan *need, int *does, gl_error *err) {
   size_t total, available;
   r->device->ops->memory(r->device, &total, &available);
   use.training_tokens = use.training_targets = size->micro * size->length;
@@ -508,7 +508,7 @@ static gl_status gpu_train(gpu_run *r, gl_error *err) {
   size.micro = size.sequences;
   gl_status status = GL_OK;
   if (r->device->ops->logits_bytes != NULL)
-    status = fits(r, &size, (memory_use){.stores = MODEL_STORES_LOGITS}, &need, &stores, err);
+    status = gpu_fits(r, &size, (memory_use){.stores = MODEL_STORES_LOGITS}, &need, &stores, err);
   for (int i = !stores; i < 2 && status == GL_OK; ++i) {
     workload w;
     size.stores = stores && i == 1 ? MODEL_STORES_LOGITS : MODEL_STORES_ACTIVATIONS;
@@ -655,7 +655,7 @@ static gl_status plan_step(workload_size *size, double *planned, const gpu_run *
     size->stores = use.stores = stores[i];
     size->micro = (most < size->sequences ? most : size->sequences) + 1;
     while (!does && --size->micro > 0) {
-      gl_status status = fits(r, size, use, &need, &does, err);
+      gl_status status = gpu_fits(r, size, use, &need, &does, err);
       if (status != GL_OK) return status;
     }
   }
@@ -664,7 +664,7 @@ static gl_status plan_step(workload_size *size, double *planned, const gpu_run *
     return gl_fail(err, GL_ENOMEM, "a step does not fit: it needs %.1f GiB", *planned * 0x1p-30);
   if (size->stores == MODEL_STORES_INPUTS || r->device->ops->logits_bytes == NULL) return GL_OK;
   use.stores = MODEL_STORES_LOGITS;
-  gl_status status = fits(r, size, use, &need, &does, err);
+  gl_status status = gpu_fits(r, size, use, &need, &does, err);
   if (!does) return status;
   size->stores = use.stores;
   *planned = (double)need.total;
