@@ -661,7 +661,8 @@ static gl_status plan_step(workload_size *size, double *planned, const gpu_run *
   }
   *planned = (double)need.total;
   if (!does)
-    return gl_fail(err, GL_ENOMEM, "a step does not fit: it needs %.1f GiB", *planned * 0x1p-30);
+    return gl_fail(err, GL_ENOMEM, "a step does not fit: it needs %.1f GiB on %s",
+                   *planned * 0x1p-30, r->device->device);
   if (size->stores == MODEL_STORES_INPUTS || r->device->ops->logits_bytes == NULL) return GL_OK;
   use.stores = MODEL_STORES_LOGITS;
   gl_status status = gpu_fits(r, size, use, &need, &does, err);
@@ -721,7 +722,8 @@ static gl_status gpu_step(gpu_run *r, gl_error *err) {
       {"step.peak", "GiB in use at most", (double)backend_profile_peak(r->profile) * 0x1p-30},
       {"step.planned", "GiB planned", planned * 0x1p-30},
       {"step.micro", "sequences of a micro-batch", (double)size.micro},
-      {"step.recompute", "1: layers are computed again", size.stores == MODEL_STORES_INPUTS}};
+      {"step.recompute", "1: layers are computed again", size.stores == MODEL_STORES_INPUTS},
+      {"step.logits", "1: logits are stored", size.stores == MODEL_STORES_LOGITS}};
   for (size_t i = 0; i < sizeof facts / sizeof *facts && status == GL_OK; ++i)
     status = bench_fact(&r->g->b, gpu_key(r, facts[i].what, key), facts[i].value, NAN,
                         facts[i].text, err);

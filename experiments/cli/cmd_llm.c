@@ -68,7 +68,8 @@ static void put_memory(table *d, const memory_need *n, bool is_cuda) {
               {"generation", generation, n->generation},
               {"scratch", "", n->scratch},
               {"total", "", n->total}};
-  snprintf(activations, sizeof activations, "  micro-batches of %zu tokens", n->micro_batch);
+  snprintf(activations, sizeof activations, "  micro-batches of %zu tokens%s", n->micro_batch,
+           n->stores == MODEL_STORES_LOGITS ? ", with their logits" : "");
   snprintf(generation, sizeof generation, "  %zu sequences of %zu positions side by side", n->slots,
            n->capacity);
   if (n->devices > 1)

@@ -46,7 +46,8 @@ static const field entries[] = {
           .role = ROLE_PROVENANCE, .when = {{"world.kind", "llm"}}),
     FIELD("world.micro_batch", "micro-batch", COUNT(1, (size_t)1 << 40), "tokens", "4096",
           "most packed tokens of one forward and backward, on each device; one that holds a whole "
-          "update saves a forward",
+          "update saves a forward. A GPU stores their logits for the backward, 4 bytes a token and "
+          "word of the vocabulary, where that is at most a quarter of the memory that is left",
           .when = {{"world.kind", "llm"}}),
     FIELD("world.recompute", "recompute", FLAG, "", "false",
           "keep only each layer's input for the backward and compute the rest again, which saves "

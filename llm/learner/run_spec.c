@@ -708,23 +708,25 @@ static gl_status need_slots(memory_need *n, const run_spec *s, const backend *b,
   return status;
 }
 
-/* Decides what a forward before a backward stores. The logits, which save a product, may take a
- * quarter of the memory that the rest leaves; generation and held versions can use that, too. */
-static gl_status need_stores(memory_need *n, const run_spec *s, const backend *b, memory_use use,
-                             gl_error *err) {
-  memory_plan with, without;
-  n->stores = s->recompute ? MODEL_STORES_INPUTS : MODEL_STORES_ACTIVATIONS;
+/* Decides what a forward before a backward stores. `rest` is the plan without logits, n->slots its
+ * number of sequences. The logits, which save a product, are stored if they take at most a quarter
+ * of what the rest leaves, so that most of it is for held versions, and no sequence is lost. */
+static gl_status need_stores(memory_need *n, const run_spec *s, const backend *b, size_t responses,
+                             memory_use use, const memory_plan *rest, gl_error *err) {
+  memory_need with = *n;
+  memory_plan plan, all;
+  const size_t left = n->device_free > rest->total ? n->device_free - rest->total : 0;
   if (s->recompute || use.training_tokens == 0 || b->ops->logits_bytes == NULL) return GL_OK;
-  use.slots = s->slots;
-  use.capacity = n->capacity;
-  use.stores = n->stores;
-  gl_status status = model_memory(&without, &s->model, b, &use, err);
   use.stores = MODEL_STORES_LOGITS;
-  if (status == GL_OK) status = model_memory(&with, &s->model, b, &use, err);
-  if (status != GL_OK) return status;
-  const size_t left = n->device_free > without.total ? n->device_free - without.total : 0;
-  if (with.total - without.total <= left / 4) n->stores = MODEL_STORES_LOGITS;
-  return GL_OK;
+  gl_status status = model_memory(&plan, &s->model, b, &use, err);
+  if (status == GL_OK) status = need_slots(&with, s, b, responses, &plan, err);
+  use.slots = with.slots;
+  use.capacity = n->capacity;
+  if (status == GL_OK) status = model_memory(&all, &s->model, b, &use, err);
+  if (status == GL_OK && with.slots == n->slots && plan.total - rest->total <= left / 4 &&
+      all.total <= n->device_free)
+    n->stores = MODEL_STORES_LOGITS;
+  return status;
 }
 
 gl_status memory_need_of(memory_need *out, const run_spec *s, backend *b, size_t responses,
@@ -747,11 +749,15 @@ gl_status memory_need_of(memory_need *out, const run_spec *s, backend *b, size_t
   gl_status status = model_memory(&alone, c, b, &use, err);
   use.value_copies = 1;
   if (status == GL_OK) status = model_memory(&copied, c, b, &use, err);
-  use = (memory_use){.training_tokens = tokens, .training_targets = tokens, .value_copies = copies};
-  if (status == GL_OK) status = need_stores(out, s, b, use, err);
-  use.stores = out->stores;
+  out->stores = s->recompute ? MODEL_STORES_INPUTS : MODEL_STORES_ACTIVATIONS;
+  use = (memory_use){.stores = out->stores,
+                     .training_tokens = tokens,
+                     .training_targets = tokens,
+                     .value_copies = copies};
   if (status == GL_OK) status = model_memory(&rest, c, b, &use, err);
   if (status == GL_OK) status = need_slots(out, s, b, responses, &rest, err);
+  if (status == GL_OK) status = need_stores(out, s, b, responses, use, &rest, err);
+  use.stores = out->stores;
   use.slots = out->slots;
   use.capacity = out->capacity;
   if (status == GL_OK) status = model_memory(&all, c, b, &use, err);

@@ -660,23 +660,35 @@ static gl_status reserve_block(model *m, size_t bytes, gl_error *err) {
   return m->b->ops->status(m->b, err);
 }
 
+/* Bytes of the pass. Leaves the logits out if the device no longer has the memory, which others may
+ * have taken since the plan was made. */
+static size_t pass_bytes_at_hand(const model *m, pass_shape *shape) {
+  const size_t bytes = model_pass_bytes(&m->c, m->b, *shape);
+  size_t total, available;
+  if (!shape->keep || shape->stores != MODEL_STORES_LOGITS || bytes <= m->block_bytes) return bytes;
+  m->b->ops->memory(m->b, &total, &available);
+  if (bytes - m->block_bytes <= available) return bytes;
+  shape->stores = MODEL_STORES_ACTIVATIONS;
+  return model_pass_bytes(&m->c, m->b, *shape);
+}
+
 gl_status model_pass_begin(model *m, const packed_tokens *packed, const shared_tokens *shared,
                            const kept_tokens *kept, int keep, gl_error *err) {
   size_t longest;
-  const pass_shape shape = {.rows = packed->n_tokens,
-                            .sequences = packed->n_sequences,
-                            .targets = packed->n_targets,
-                            .keep = keep,
-                            .stores = m->stores,
-                            .trees = shared != NULL ? shared->n_trees : 0,
-                            .set_words = kept != NULL ? kept->shape->words : 0};
+  pass_shape shape = {.rows = packed->n_tokens,
+                      .sequences = packed->n_sequences,
+                      .targets = packed->n_targets,
+                      .keep = keep,
+                      .stores = m->stores,
+                      .trees = shared != NULL ? shared->n_trees : 0,
+                      .set_words = kept != NULL ? kept->shape->words : 0};
   m->kept = 0;
   gl_status status = check_packed_tokens(m, packed, shared, &longest, err);
   if (status == GL_OK) status = check_kept(m, packed, kept, err);
   if (status == GL_OK) status = fill_index(m, packed, shared, kept, &shape, err);
   if (status == GL_OK) status = model_pack(m, err);
   if (status != GL_OK) return status;
-  status = reserve_block(m, model_pass_bytes(&m->c, m->b, shape), err);
+  status = reserve_block(m, pass_bytes_at_hand(m, &shape), err);
   if (status != GL_OK) return status;
   device_arena a = {.base = m->block};
   pass_take(&m->pass, &a, &m->c, m->b, shape, m->layer);

@@ -74,8 +74,9 @@ typedef struct model_values model_values;
 /* What a forward before a backward stores. Results have the same bits. */
 typedef enum model_stores {
   MODEL_STORES_ACTIVATIONS,
-  MODEL_STORES_INPUTS, /* those of layers only; the backward computes the other activations again */
-  MODEL_STORES_LOGITS  /* activations and logits, if the backend has logits_bytes() */
+  MODEL_STORES_INPUTS =
+      1,              /* those of layers only; the backward computes the other activations again */
+  MODEL_STORES_LOGITS /* activations and logits, if the backend has logits_bytes() */
 } model_stores;
 
 /* Makes a model with all parameters zero. b is borrowed and must outlive it. Errors: GL_ENOMEM. */
@@ -223,9 +224,11 @@ size_t model_kept_bytes(const model *m);
 
 /* The backend memory that a configuration will need, in bytes. */
 typedef struct memory_plan {
-  size_t parameters, gradients, moments, activations, cache, logits;
-  size_t packed;  /* the packed copy of the weights */
-  size_t scratch; /* the backend's scratch memory */
+  size_t parameters, gradients, moments;
+  size_t activations;   /* and stored logits, if `stores` says so */
+  size_t cache, logits; /* of generation */
+  size_t packed;        /* the packed copy of the weights */
+  size_t scratch;       /* the backend's scratch memory */
   size_t total;
 } memory_plan;
 /* The intended use, on which memory depends. */

@@ -6,6 +6,7 @@
 #include "llm/learner/run_spec.h"
 #include "llm/model/internal.h"
 #include "tests/support/llm_learner_fixture.h"
+#include "tests/support/llm_model.h"
 #include "tests/support/suite.h"
 
 #include <stdio.h>
@@ -238,6 +239,55 @@ TEST(logits_are_stored_where_a_quarter_of_what_is_left_suffices) {
   CU_ASSERT_EQUAL(plain.stores, MODEL_STORES_ACTIVATIONS);
   CU_ASSERT(plain.activations < need.activations);
   emulate_memory_limit(SIZE_MAX);
+}
+
+/* The gradient of a pass that is to store 2.4 MB of logits, with `room` bytes free before it. */
+static double *gradient_in(size_t room, size_t *n) {
+  static const model_config c = {.type = MODEL_QWEN3,
+                                 .vocabulary = 5000,
+                                 .hidden = 8,
+                                 .intermediate = 8,
+                                 .layers = 1,
+                                 .heads = 2,
+                                 .kv_heads = 2,
+                                 .head_dim = 8,
+                                 .max_positions = 128,
+                                 .rms_eps = 1e-6,
+                                 .rope_theta = 1e4,
+                                 .initializer_range = 0.2,
+                                 .begin = -1,
+                                 .end = -1,
+                                 .pad = -1};
+  static const size_t lengths[] = {120};
+  gl_error err;
+  model *m;
+  random_rows r;
+  setenv("GEPOLAB_CUDA_OUTPUT_CHUNK", "4096", 1);
+  backend *b = device();
+  unsetenv("GEPOLAB_CUDA_OUTPUT_CHUNK");
+  must(model_new(&m, &c, b, MODEL_STORES_LOGITS, &err), &err);
+  must(model_initialise(m, 5, &err), &err);
+  random_rows_init(&r, lengths, 1, 5000, 3);
+  double *logp = calloc(r.rows.n_targets, sizeof *logp);
+  double *gradient = calloc(*n = model_parameters(m), sizeof *gradient);
+  if (room < SIZE_MAX) emulate_memory_limit(in_use(b) + room);
+  must(model_forward(m, &r.rows, 1, 1, logp, NULL, &err), &err);
+  must(model_backward(m, r.coefficient, &err), &err);
+  must(model_gradient_get(m, gradient, &err), &err);
+  CU_ASSERT((model_kept_bytes(m) > 2300000) == (room == SIZE_MAX));
+  emulate_memory_limit(SIZE_MAX);
+  free(logp);
+  model_free(m);
+  backend_free(b);
+  return gradient;
+}
+
+TEST(a_pass_without_the_memory_for_its_logits_does_without) {
+  size_t n;
+  double *want = gradient_in(SIZE_MAX, &n), *got = gradient_in((size_t)2 << 20, &n);
+  CU_ASSERT_EQUAL(memcmp(got, want, n * sizeof *got), 0);
+  free(want);
+  free(got);
 }
 
 /* Limits the device to what a step needs beside what is in use, and `halves` halves of a version.

@@ -308,7 +308,8 @@ static kept_sets case_sets(case_run *r, size_t rows, size_t vocabulary, int list
   return kept;
 }
 
-/* --- output; shape: rows, vocabulary, k, temperature in tenths, sets: 0 none, 1 bits, 2 lists --- */
+/* --- output; shape: rows, vocabulary, k, temperature in tenths, sets: 0 none, 1 bits, 2 lists; 1:
+ * with stored logits, if the backend has them --- */
 
 static void output_case(case_run *r, const size_t *s) {
   const double temperature = (double)s[3] / 10;
@@ -318,7 +319,7 @@ static void output_case(case_run *r, const size_t *s) {
   if (s[4] != 0) kept = case_sets(r, s[0], s[1], s[4] == 2, target);
   void *logp = case_zeros_master(r, s[0]), *entropy = case_zeros_master(r, s[0]);
   void *lse = case_zeros_master(r, s[0]), *logits = NULL;
-  if (r->b->ops->logits_bytes != NULL) {
+  if (s[5] != 0 && r->b->ops->logits_bytes != NULL) {
     const size_t bytes = r->b->ops->logits_bytes(r->b, s[0], s[1]);
     logits = case_zeros_master(r, (bytes + r->b->master_element - 1) / r->b->master_element);
   }
@@ -566,11 +567,11 @@ static const backend_case cases[] = {
      4,
      9,
      {{1, 2, 1, 10, 0},
-      {3, 20, 7, 7, 0},
+      {3, 20, 7, 7, 0, 1},
       {60, 20, 64, 10, 0},
-      {130, 513, 65, 13, 0},
+      {130, 513, 65, 13, 0, 1},
       {50, 600, 128, 10, 0},
-      {7, 20000, 24, 10, 0},
+      {7, 20000, 24, 10, 0, 1},
       {1, 9000, 96, 25, 0},
       {4100, 2100, 8, 10, 0},
       {0, 20, 8, 10, 0}}},
@@ -579,8 +580,8 @@ static const backend_case cases[] = {
      4,
      6,
      {{1, 2, 1, 10, 1},
-      {3, 20, 7, 7, 2},
-      {60, 20, 64, 10, 1},
+      {3, 20, 7, 7, 2, 1},
+      {60, 20, 64, 10, 1, 1},
       {130, 513, 65, 13, 2},
       {7, 20000, 24, 10, 2},
       {0, 20, 8, 10, 1}}},

@@ -67,8 +67,9 @@ static void draw(double *value, size_t n, size_t width, double slope) {
   }
 }
 
-/* stores 1: the backward reads the logits that the forward stored. */
-static results run(backend *b, size_t vocabulary, double slope, int stores) {
+/* stores 1: the backward reads the logits that the forward stored. keeps 1: every third token and
+ * the target are in a row's set. */
+static results run(backend *b, size_t vocabulary, double slope, int stores, int keeps) {
   double in[ROWS * K], weight[MOST * K], dlogp[ROWS];
   int32_t target[ROWS];
   results r = {.lse = {0}};
@@ -88,16 +89,27 @@ static results run(backend *b, size_t vocabulary, double slope, int stores) {
   void *dx = put(b, none, ROWS * K, t);
   int32_t *at = b->ops->allocate(b, sizeof target);
   b->ops->upload(b, at, target, sizeof target);
-  const kept_sets all = {.set = NULL};
+  const size_t words = (vocabulary + 31) / 32;
+  uint32_t *set = calloc(ROWS * words, sizeof *set);
+  for (size_t i = 0; i < ROWS * vocabulary; ++i) {
+    const size_t row = i / vocabulary, a = i % vocabulary;
+    if (a % 3 == 0 || a == (size_t)target[row]) set[row * words + a / 32] |= 1u << a % 32;
+  }
+  kept_sets kept = {.shape = {.vocabulary = vocabulary, .words = words}};
+  if (keeps) {
+    kept.set = b->ops->allocate(b, ROWS * words * sizeof *set);
+    b->ops->upload(b, kept.set, set, ROWS * words * sizeof *set);
+  }
+  free(set);
   void *logits = stores ? b->ops->allocate(b, b->ops->logits_bytes(b, ROWS, vocabulary)) : NULL;
-  b->ops->output(b, logp, entropy, lse, logits, x, w, at, all, ROWS, vocabulary, K, 0.5);
-  b->ops->output_backward(b, dx, dw, slopes, lse, logits, x, w, at, all, ROWS, vocabulary, K, 0.5);
+  b->ops->output(b, logp, entropy, lse, logits, x, w, at, kept, ROWS, vocabulary, K, 0.5);
+  b->ops->output_backward(b, dx, dw, slopes, lse, logits, x, w, at, kept, ROWS, vocabulary, K, 0.5);
   get(b, r.logp, logp, ROWS, m);
   get(b, r.entropy, entropy, ROWS, m);
   get(b, r.lse, lse, ROWS, m);
   get(b, r.din, dx, ROWS * K, t);
   get(b, r.dweight, dw, vocabulary * K, m);
-  void *rest[] = {x, w, slopes, at, logits};
+  void *rest[] = {x, w, slopes, at, logits, kept.set};
   for (size_t i = 0; i < sizeof rest / sizeof *rest; ++i) b->ops->release(b, rest[i]);
   return r;
 }
@@ -142,10 +154,13 @@ static void check_type(number_type type, const results *want, size_t vocabulary,
       SKIP("no CUDA device");
     }
     set_chunk(NULL);
-    const results got = run(b, vocabulary, slope, 0), stored = run(b, vocabulary, slope, 1);
-    CU_ASSERT_EQUAL(b->ops->status(b, &err), GL_OK);
-    CU_ASSERT_EQUAL(memcmp(&got, &stored, sizeof got), 0);
-    compare(&got, want, vocabulary, type == NUMBER_BF16 ? 1e-2 : 1e-4);
+    for (int keeps = 0; keeps < 2; ++keeps) {
+      const results got = run(b, vocabulary, slope, 0, keeps);
+      const results stored = run(b, vocabulary, slope, 1, keeps);
+      CU_ASSERT_EQUAL(b->ops->status(b, &err), GL_OK);
+      CU_ASSERT_EQUAL(memcmp(&got, &stored, sizeof got), 0);
+      compare(&got, &want[keeps], vocabulary, type == NUMBER_BF16 ? 1e-2 : 1e-4);
+    }
     backend_free(b);
   }
 }
@@ -153,10 +168,10 @@ static void check_type(number_type type, const results *want, size_t vocabulary,
 static void check(size_t vocabulary, double slope) {
   backend *cpu;
   ASSERT_OK(backend_new(&cpu, BACKEND_CPU, NUMBER_F64, 1, &err));
-  const results want = run(cpu, vocabulary, slope, 0);
+  const results want[] = {run(cpu, vocabulary, slope, 0, 0), run(cpu, vocabulary, slope, 0, 1)};
   backend_free(cpu);
-  check_type(NUMBER_F32, &want, vocabulary, slope);
-  check_type(NUMBER_BF16, &want, vocabulary, slope);
+  check_type(NUMBER_F32, want, vocabulary, slope);
+  check_type(NUMBER_BF16, want, vocabulary, slope);
 }
 
 TEST(chunks_of_any_size_agree_with_the_cpu) {
