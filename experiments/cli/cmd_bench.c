@@ -315,8 +315,7 @@ static gl_status run_bench_gpu(args *a, gl_error *err) {
   const args_option options[] = {
       {"only", 0, ARGS_TEXT, "PARTS",
        "of limits, parity, train, peer-train, shared, repeats, decode, peer-decode, logp, step; "
-       "with "
-       "commas between (default: all, in this order)",
+       "with commas between (default: all, in this order)",
        &o.only},
       {"shape", 0, ARGS_TEXT, "0.6b|1.7b|tiny", "default: the first two", &shape},
       {"device", 0, ARGS_TEXT, "cuda|cpu", "cuda is the default; cpu is to try the benchmark",
@@ -345,8 +344,7 @@ const command command_bench_gpu = {
         "Qwen3-0.6B and 1.7B shapes with random weights, bfloat16. parity: log-probabilities,\n"
         "gradients and samples compared with the CPU's in float32, with bounds; exceeding one\n"
         "is exit code 1. train: tokens per second. repeats: training twice gives the same bits, "
-        "or\n"
-        "exit code 1. decode: at batch 64, 256 and 1. logp: the\n"
+        "or\nexit code 1. decode: at batch 64, 256 and 1. logp: the\n"
         "output layer over 151,936 tokens. step: one of reinforcement learning with its phases\n"
         "and peak of memory. With each number come `limit`, what the matrix products or copies\n"
         "measured on the same device allow, and `pytorch`: PyTorch with torch.compile, and\n"

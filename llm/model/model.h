@@ -71,12 +71,13 @@ typedef struct model model;
  * memory, or put aside (model_values_put_aside()). */
 typedef struct model_values model_values;
 
-/* What a forward before a backward stores. Results have the same bits. */
+/* What a forward before a backward stores: activations; inputs of layers only, so that the backward
+ * computes the other activations again; or activations and logits, if the backend has
+ * logits_bytes(). Results have the same bits. */
 typedef enum model_stores {
   MODEL_STORES_ACTIVATIONS,
-  MODEL_STORES_INPUTS =
-      1,              /* those of layers only; the backward computes the other activations again */
-  MODEL_STORES_LOGITS /* activations and logits, if the backend has logits_bytes() */
+  MODEL_STORES_INPUTS,
+  MODEL_STORES_LOGITS
 } model_stores;
 
 /* Makes a model with all parameters zero. b is borrowed and must outlive it. Errors: GL_ENOMEM. */
